@@ -1,0 +1,32 @@
+import type { ErrorKind } from '#libs/platform/src/domain-error';
+
+interface DeclaredError {
+  readonly kind: ErrorKind;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
+  readonly doc: string;
+}
+
+const declare = <T extends Record<string, DeclaredError>>(table: T): T => table;
+
+/** Every error code, once: its kind, its status, and what it tells the caller. */
+export const ERRORS = declare({
+  unauthorized: { kind: 'unauthenticated', status: 401, doc: 'The API key is missing, unknown or revoked.' },
+  forbidden: { kind: 'forbidden', status: 403, doc: 'The key is valid but may not do this.' },
+  entity_not_found: { kind: 'not-found', status: 404, doc: 'No such object in this environment.' },
+  route_not_found: { kind: 'not-found', status: 404, doc: 'No such path.' },
+  method_not_allowed: { kind: 'invalid', status: 405, doc: 'The path exists, but not with this method; see `Allow`.' },
+  request_timeout: { kind: 'invalid', status: 408, doc: 'The request did not arrive completely in time.' },
+  payload_too_large: { kind: 'invalid', status: 413, doc: 'The body is over 1 MiB.' },
+  bad_request: { kind: 'invalid', status: 400, doc: 'The request cannot be understood or carried out.' },
+  invalid_request_parameters: { kind: 'invalid', status: 422, doc: 'Fields are missing or wrong; `errors` names each.' },
+  rate_limit_exceeded: { kind: 'limited', status: 429, doc: 'Too many requests; try again after `Retry-After`.' },
+  service_unavailable: { kind: 'unavailable', status: 503, doc: 'Nothing happened; try again after `Retry-After`.' },
+  storage_full: { kind: 'unavailable', status: 503, doc: 'The disk is nearly full: writes are refused, reads go on.' },
+  position_not_reached: { kind: 'invalid', status: 422, doc: 'The position lies beyond the end of the log.' },
+  internal_error: { kind: 'unavailable', status: 500, doc: 'A bug on our side; tell us the request id.' },
+  invalid_metadata: { kind: 'invalid', status: 400, doc: 'Metadata breaks its limits: 50 pairs, keys of 40 and values of 600 ASCII characters.' },
+  external_id_already_used: { kind: 'conflict', status: 400, doc: 'Another object of this environment has this external id.' },
+  domain_already_exists: { kind: 'conflict', status: 409, doc: 'The domain is taken.' },
+});
+
+export type ErrorCode = keyof typeof ERRORS;

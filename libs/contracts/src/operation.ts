@@ -1,0 +1,121 @@
+import 'reflect-metadata';
+import { Command as CqrsCommand, Query as CqrsQuery } from '@nestjs/cqrs';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import type { ErrorCode } from './errors.ts';
+
+/** The services that own operations; a name here is a process in a cluster. */
+export type Owner = 'identity' | 'authorization' | 'directory-sync' | 'audit-logs' | 'notifications';
+
+/** Changes something. Carries the request's context beside its fields. */
+export abstract class Command<Answer> extends CqrsCommand<Answer> {
+  context!: RequestContext;
+}
+
+/** Changes nothing, whatever its HTTP verb. */
+export abstract class Query<Answer> extends CqrsQuery<Answer> {
+  context!: RequestContext;
+}
+
+export type Operation<Answer = unknown> = Command<Answer> | Query<Answer>;
+export type Answer<O> = O extends Operation<infer A> ? A : never;
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- any constructor of contract classes
+export type Class<T = any> = new (...args: any[]) => T;
+
+/** A page as every list endpoint answers it. */
+export interface List<T> {
+  readonly object: 'list';
+  readonly data: readonly T[];
+  readonly list_metadata: { readonly before: string | null; readonly after: string | null };
+}
+
+/** Text that already went through the resource's allow-list serialiser (a stored row, a page of rows): the gateway sends it as it is. */
+export class Serialised<T> {
+  /** Keeps `Serialised<A>` and `Serialised<B>` apart for the compiler. */
+  declare readonly answer: T;
+  constructor(readonly json: string) {}
+}
+
+export interface AnswerShape<T = unknown> {
+  readonly status: 200 | 201 | 202 | 204;
+  /** The resource or answer class; null for an empty body. */
+  readonly of: Class | null;
+  readonly shape: 'one' | 'list' | 'array' | 'empty';
+  /** Only for the compiler. */
+  readonly type?: T;
+}
+
+export const ok = <T>(of: Class<T>): AnswerShape<T> => ({ status: 200, of, shape: 'one' });
+export const created = <T>(of: Class<T>): AnswerShape<T> => ({ status: 201, of, shape: 'one' });
+export const accepted = <T>(of: Class<T>): AnswerShape<T> => ({ status: 202, of, shape: 'one' });
+export const listOf = <T>(of: Class<T>): AnswerShape<List<T>> => ({ status: 200, of, shape: 'list' });
+export const empty = (status: 200 | 202 | 204): AnswerShape<void> => ({ status, of: null, shape: 'empty' });
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+
+/** A limit of its own, counted per key (or environment) in fixed windows, beside the general one. */
+export interface OperationLimit {
+  readonly requests: number;
+  readonly perSeconds: number;
+}
+
+interface Definition<T> {
+  readonly owner: Owner;
+  /** One sentence in the API docs. */
+  readonly summary: string;
+  /** More, in Markdown. */
+  readonly description?: string;
+  readonly answers: AnswerShape<T>;
+  /** Codes of `errors.ts` that this operation answers beside the common ones. */
+  readonly refuses?: readonly ErrorCode[];
+  readonly limit?: OperationLimit;
+  /** A DELETE that takes its fields from a JSON body. */
+  readonly body?: true;
+  /** Names of events that it emits, for the docs. */
+  readonly emits?: readonly string[];
+}
+
+/** Exactly one of the verbs, with a path whose `{placeholders}` are fields of the class; or `internal` for calls between services and the command line. */
+export type OperationOptions<T = unknown> = Definition<T> &
+  ({ readonly get: string } | { readonly post: string } | { readonly put: string } | { readonly patch: string } | { readonly delete: string } | { readonly internal: true });
+
+export interface RegisteredOperation {
+  readonly name: string;
+  readonly type: Class<Operation>;
+  readonly kind: 'command' | 'query';
+  readonly route: { readonly method: Method; readonly path: string; readonly parameters: readonly string[] } | null;
+  readonly options: Definition<unknown>;
+}
+
+const METHODS: readonly Method[] = ['get', 'post', 'put', 'patch', 'delete'];
+const registry = new Map<string, RegisteredOperation>();
+
+/** Declares a command or query class as an operation. Everything else about it (route, validation, docs, message) derives from here. */
+export function Operation<T>(options: OperationOptions<T>): <C extends Class<Operation<T>>>(type: C) => void {
+  return (type) => {
+    const method = METHODS.find((candidate) => candidate in options);
+    const path = method === undefined ? undefined : (options as unknown as Record<Method, string>)[method];
+    const kind = type.prototype instanceof CqrsCommand ? 'command' : 'query';
+    if (registry.has(type.name)) throw new Error(`Operation ${type.name} is declared twice.`);
+    registry.set(type.name, {
+      name: type.name,
+      type,
+      kind,
+      route: method === undefined || path === undefined ? null : { method, path, parameters: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!) },
+      options,
+    });
+    // What @nestjs/cqrs would set at the first dispatch; setting it here lets a method be bound to the bus.
+    Reflect.defineMetadata(kind === 'command' ? '__command__' : '__query__', { id: type.name }, type);
+  };
+}
+
+/** All operations whose files were imported. */
+export function operations(): readonly RegisteredOperation[] {
+  return [...registry.values()];
+}
+
+/** @throws Error when the class is not an operation */
+export function operationOf(type: Class): RegisteredOperation {
+  const found = registry.get(type.name);
+  if (found === undefined) throw new Error(`${type.name} is not an operation.`);
+  return found;
+}

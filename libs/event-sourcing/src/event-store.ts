@@ -1,0 +1,87 @@
+/** Opaque text that sorts across all streams of one log; hand it back to resume, never take it apart. */
+export type Position = string;
+
+/** Sorts before every position. */
+export const START: Position = '';
+
+/** A public event that a record announces: its id is given at append, so that feed, bus, webhooks and a rebuild agree. */
+export interface PublicEventReference {
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface EventMeta {
+  readonly environment: string;
+  readonly organization?: string;
+  readonly actor: { readonly id: string; readonly source: string; readonly name: string | null };
+  readonly requestId: string;
+  readonly commandId: string;
+  readonly causationId?: string;
+  readonly traceparent?: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** An event to record. */
+export interface NewEvent {
+  /** A bare ULID; the same id at the same expected version again is a repeat, not a conflict. */
+  readonly id: string;
+  /** The public event name where one exists, dotted past tense otherwise. */
+  readonly type: string;
+  /** Counts from 1 per type and picks the upcast. */
+  readonly shape: number;
+  readonly data: unknown;
+  /** The public resource as of the event (under 64 KB), or null. */
+  readonly subject: unknown;
+  readonly public: readonly PublicEventReference[];
+  readonly meta: EventMeta;
+}
+
+/** An event as recorded. Treat as frozen: readers share it. */
+export interface RecordedEvent extends NewEvent {
+  readonly stream: string;
+  /** Counts from 1 in its stream. */
+  readonly version: number;
+  readonly position: Position;
+}
+
+export interface Appended {
+  /** The version of the last event appended. */
+  readonly version: number;
+  readonly position: Position;
+}
+
+/** Another append reached the stream first: load again and decide again. */
+export class WrongVersion extends Error {
+  constructor(
+    readonly stream: string,
+    readonly expected: number,
+  ) {
+    super(`${stream} is not at version ${expected}.`);
+  }
+}
+
+/** The log: the one source of truth. One contract suite, `event-store.contract.ts`, holds every adapter to this. */
+export abstract class EventStore {
+  /**
+   * Events of one stream from version `from` (default 1) on, in order; empty for a stream that never was. Read from the leader.
+   * May see an append that is not on disk yet: whatever is decided on it is appended, and hence durable, after it.
+   */
+  abstract read(stream: string, from?: number): Promise<readonly RecordedEvent[]>;
+
+  /**
+   * Appends at `expectedVersion` (0 = the stream does not exist). Durable before it resolves. One of two racing appends wins.
+   * Appending the same event ids at the same expected version again answers as the first time.
+   * @throws WrongVersion when the stream is elsewhere
+   */
+  abstract append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended>;
+
+  /** The position of the last event on disk, as it stands after the call; START for an empty log. */
+  abstract head(): Promise<Position>;
+
+  /**
+   * All events after `after`, history and then live, in order, in batches, until `signal` aborts (which ends the iteration without an error).
+   * Sees only what is on disk. Never overlaps batches: the next is read when the consumer asks for it.
+   */
+  abstract subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]>;
+}

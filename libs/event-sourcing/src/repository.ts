@@ -1,0 +1,28 @@
+import type { RequestContext } from '#libs/platform/src/request-context';
+import type { Decider, Decision, Fact } from './decider.ts';
+import type { Position } from './event-store.ts';
+
+export interface Transacted<State, Event extends Fact> {
+  readonly state: State;
+  /** What was recorded; empty when the command was already satisfied. */
+  readonly facts: readonly Event[];
+  readonly position: Position;
+  readonly version: number;
+}
+
+/** Loads, claims, decides and appends, again and again until no other append interferes. */
+export abstract class Repository {
+  /**
+   * Carries out a command on one aggregate (architecture §5 step 4 to 6): durable, its primary row visible, when it resolves.
+   * @throws DomainError as the decision or a claim refuses; `service_unavailable` past the context's deadline
+   */
+  abstract transact<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    decide: Decision<State, Event>,
+  ): Promise<Transacted<State, Event>>;
+
+  /** The current state, folded from the stream (and the caught-up row). */
+  abstract load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State>;
+}

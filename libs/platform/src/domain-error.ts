@@ -1,0 +1,41 @@
+/** Why something was refused, free of any transport. The HTTP status is looked up by code, in the gateway only. */
+export type ErrorKind = 'invalid' | 'unauthenticated' | 'forbidden' | 'not-found' | 'conflict' | 'limited' | 'unavailable';
+
+/** One field that was refused: `field` is a path such as `domain_data.0.domain`. */
+export interface FieldError {
+  readonly code: string;
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface ErrorDetails {
+  readonly errors?: readonly FieldError[];
+  readonly entity_id?: string;
+  /** Seconds after which trying again makes sense; becomes `Retry-After`. */
+  readonly retryAfter?: number;
+}
+
+/**
+ * A refusal that the caller can act on. Everything else that is thrown is a bug: logged with its cause, answered with a request id and nothing more.
+ * `code` is one of the table in `libs/contracts/src/errors.ts`.
+ */
+export class DomainError extends Error {
+  constructor(
+    readonly kind: ErrorKind,
+    readonly code: string,
+    message: string,
+    readonly details: ErrorDetails = {},
+  ) {
+    super(message);
+  }
+}
+
+/** Answers a missing thing; a foreign environment's id answers exactly the same. */
+export function notFound(resource: string, id: string): DomainError {
+  return new DomainError('not-found', 'entity_not_found', `${resource} not found: '${id}'.`, { entity_id: id });
+}
+
+/** An engine did not answer in time, or this process cannot be sure: nothing happened, try again. */
+export function unavailable(message: string, retryAfter = 1): DomainError {
+  return new DomainError('unavailable', 'service_unavailable', message, { retryAfter });
+}

@@ -1,0 +1,73 @@
+import { randomFillSync } from 'node:crypto';
+
+const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+/** The last four characters (20 bits) of a command id are zero: they number what the command creates. */
+const ORDINAL_CHARACTERS = 4;
+
+function encode(value: number, length: number): string {
+  let text = '';
+  for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32]! + text;
+  return text;
+}
+
+let lastTime = -1;
+let timeText = '';
+/** 60 random bits in two halves of 30, counted up within one millisecond, so that ids are monotonic in a process. */
+let high = 0;
+let low = 0;
+const random = Buffer.alloc(8 * 512);
+let randomOffset = random.length;
+
+function freshHalves(): void {
+  if (randomOffset === random.length) {
+    randomFillSync(random);
+    randomOffset = 0;
+  }
+  // The top bit stays free, so that counting up cannot overflow.
+  high = random.readUInt32LE(randomOffset) & 0x1fffffff;
+  low = random.readUInt32LE(randomOffset + 4) & 0x3fffffff;
+  randomOffset += 8;
+}
+
+/**
+ * A ULID (26 characters, Crockford base 32) whose last 20 bits are zero. Every id that a command creates derives from it with `derivedId`,
+ * so that a repeated command meets its own ids again.
+ */
+export function newCommandId(now: number): string {
+  if (now > lastTime) {
+    lastTime = now;
+    timeText = encode(now, 10);
+    freshHalves();
+  } else if (++low > 0x3fffffff) {
+    low = 0;
+    high++;
+  }
+  return timeText + encode(high, 6) + encode(low, 6) + '0000';
+}
+
+/** The `ordinal`-th ULID of a command: same command, same ordinal, same id. `ordinal` < 2^20. */
+export function derivedId(commandId: string, ordinal: number): string {
+  return commandId.slice(0, 26 - ORDINAL_CHARACTERS) + encode(ordinal, ORDINAL_CHARACTERS);
+}
+
+/** A bare ULID that belongs to no command: request ids, lease owners. */
+export function newUlid(now: number): string {
+  return newCommandId(now);
+}
+
+export function isUlid(text: string): boolean {
+  return ULID.test(text);
+}
+
+/** Whether `id` is `<prefix>_<ULID>`; compares the whole prefix, since `conn_` also begins `conn_app_`. */
+export function isIdOf(prefix: string, id: string): boolean {
+  return id.length === prefix.length + 27 && id.startsWith(prefix) && id[prefix.length] === '_' && isUlid(id.slice(-26));
+}
+
+/** Milliseconds since the epoch, read from the time in a ULID or a prefixed id. */
+export function timeOfId(id: string): number {
+  let time = 0;
+  for (const character of id.slice(-26, -16)) time = time * 32 + ALPHABET.indexOf(character);
+  return time;
+}

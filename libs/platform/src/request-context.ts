@@ -1,0 +1,26 @@
+/** Who acts: an environment key, or the system itself (reactions, command line). */
+export interface Actor {
+  readonly id: string;
+  readonly source: 'api' | 'dashboard' | 'admin_portal' | 'system';
+  readonly name: string | null;
+}
+
+/** What every operation knows of the request that carries it. An argument, never ambient. */
+export interface RequestContext {
+  /** Id of the environment that the API key belongs to; every stream, row, message and topic carries it. */
+  readonly environment: string;
+  readonly actor: Actor;
+  readonly requestId: string;
+  /** Ends in four zeros; ids of whatever the command creates derive from it (`derivedId`). */
+  readonly commandId: string;
+  /** Milliseconds since the epoch after which nobody waits for the answer any more. */
+  readonly deadline: number;
+  /** The reader has seen this log position and expects to see it again. */
+  readonly readAfter?: string;
+  readonly traceparent?: string;
+  /** Filled in on the way back: the log position after the last append, and how many aggregates were asked (each has its own range of derived ids). */
+  readonly receipt: { position?: string; transacts?: number };
+}
+
+/** The scope of what belongs to no environment: the list of environments itself. */
+export const SYSTEM_ENVIRONMENT = 'system';

@@ -1,0 +1,107 @@
+/** A declared index: a row's keys under it. Every filter, and every allowed combination, has one; no query scans. */
+export interface Index<Row> {
+  readonly name: string;
+  /** The row's entries; text only. Several entries when a row is found under several values, none when under none. */
+  readonly keys: (row: Row) => readonly string[];
+}
+
+/** What is stored: the name carries the view's version, so that a new version is another table. */
+export interface TableDefinition<Row> {
+  readonly name: string;
+  readonly indexes: readonly Index<Row>[];
+  /** Orders the pages; absent: by id, which is by time of creation. Must never change for a row. */
+  readonly sortKey?: (row: Row) => string;
+  /** False for collections that a rebuild cannot give back (deliveries): `rebuild` leaves them alone. */
+  readonly rebuildable: boolean;
+}
+
+export interface StoredRow {
+  readonly id: string;
+  /** The row as JSON text, exactly as written; the caller parses where it needs more than the text. */
+  readonly text: string;
+  /** Log position of the write; a write with an older one is ignored. */
+  readonly position: string;
+  /** Version of the row's stream at the write, where the row is the fold of one stream; else 0. */
+  readonly revision: number;
+}
+
+export interface Write {
+  readonly environment: string;
+  readonly id: string;
+  readonly position: string;
+  readonly revision: number;
+  /** The row's JSON text, or null to delete: a tombstone stays, so that a late write cannot revive the row and its id stays a valid cursor. */
+  readonly text: string | null;
+}
+
+export interface PageRequest {
+  /** Name of a declared index and the values asked for (any match, each row once); absent: all rows of the environment. */
+  readonly where?: { readonly index: string; readonly values: readonly string[] };
+  readonly order: 'asc' | 'desc';
+  readonly limit: number;
+  /** Rows that follow / precede this id in the requested order. At most one of the two. */
+  readonly after?: string;
+  readonly before?: string;
+  /** Bounds on the sort key, both inclusive. */
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export interface RowPage {
+  readonly rows: readonly StoredRow[];
+  /** Whether rows precede the first / follow the last row in the requested order. */
+  readonly hasBefore: boolean;
+  readonly hasAfter: boolean;
+}
+
+/** The cursor is no id that this table ever held in this environment. */
+export class UnknownCursor extends Error {
+  constructor(readonly parameter: 'after' | 'before') {
+    super(`unknown cursor in ${parameter}`);
+  }
+}
+
+/**
+ * Rows of one table. The environment is always given: no query can be started without it.
+ * One contract suite, `read-models.contract.ts`, holds every adapter to this.
+ */
+export abstract class Table<Row> {
+  abstract readonly definition: TableDefinition<Row>;
+
+  abstract get(environment: string, id: string): Promise<StoredRow | null>;
+
+  /** The rows of several ids, in their order; absent ones are null. */
+  abstract getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]>;
+
+  /**
+   * A page in the order of (sort key, id). Complete: every row written before the first page was asked for, and alive when its page is read, appears
+   * exactly once; never reads more than 2 × limit + 100 rows. @throws UnknownCursor
+   */
+  abstract page(environment: string, request: PageRequest): Promise<RowPage>;
+
+  /**
+   * Writes rows, each only where its position is later than the stored one. Visible to every reader when it resolves; durable no earlier than what was
+   * written before it. `checkpoint`, when given, is stored in the same write.
+   */
+  abstract write(writes: readonly Write[], checkpoint?: string): Promise<void>;
+
+  /** The log position up to which this table is filled; '' when it never was. */
+  abstract checkpoint(): Promise<string>;
+
+  /** Forgets all rows, tombstones and the checkpoint. */
+  abstract clear(): Promise<void>;
+
+  /** Removes rows, and leaves nothing: retention, not deletion. */
+  abstract purge(environment: string, ids: readonly string[]): Promise<void>;
+
+  /** Every row and tombstone in a stable order, for comparison with a rebuild; resumes internally, so it holds no long read. */
+  abstract dump(): AsyncIterable<{ readonly environment: string; readonly id: string; readonly text: string | null }>;
+}
+
+export abstract class ReadModels {
+  /** Opens (and creates, with its declared indexes) a table. The same definition may be opened twice. */
+  abstract table<Row>(definition: TableDefinition<Row>): Table<Row>;
+
+  /** Drops tables whose names begin with `prefix` and are not among `keep`: older versions of a view. */
+  abstract dropOthers(prefix: string, keep: readonly string[]): Promise<void>;
+}

@@ -1,0 +1,37 @@
+/**
+ * Things with an expiry: reservations, codes, challenges, counters, leases. One contract suite, `short-lived.contract.ts`.
+ * A write is visible to every replica when it resolves, and nothing that is written to any store of this process after it resolved can be durable
+ * without it (embedded: one log of writes; MongoDB: majority and journal).
+ */
+export abstract class ShortLived {
+  abstract get(collection: string, key: string): Promise<Entry | null>;
+
+  /** Stores only where nothing (alive) is stored; answers what is stored afterwards, and whether it is ours. */
+  abstract putIfAbsent(collection: string, key: string, value: string, expiresAt: number): Promise<{ readonly stored: boolean; readonly entry: Entry }>;
+
+  abstract put(collection: string, key: string, value: string, expiresAt: number): Promise<void>;
+
+  /** Replaces only the version last read; false when another was faster or it expired. */
+  abstract compareAndSet(collection: string, key: string, version: number, value: string, expiresAt: number): Promise<boolean>;
+
+  /** Reads and removes in one step: of two takers one gets it. */
+  abstract take(collection: string, key: string): Promise<Entry | null>;
+
+  /** Adds to a counter that starts at 0 and expires; answers the total. */
+  abstract add(collection: string, key: string, amount: number, expiresAt: number): Promise<number>;
+
+  /** Takes or renews a lease; null while another holds it. The token grows with every change of holder and fences what the holder stores. */
+  abstract lease(name: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null>;
+
+  abstract release(name: string, holder: string): Promise<void>;
+
+  /** Removes what expired, at most `limit` entries; answers how many. */
+  abstract sweep(now: number, limit: number): Promise<number>;
+}
+
+export interface Entry {
+  readonly value: string;
+  /** Grows with every write of the entry. */
+  readonly version: number;
+  readonly expiresAt: number;
+}
