@@ -1,0 +1,67 @@
+import 'reflect-metadata';
+import { StartRefused } from '../start-refused.ts';
+import type { Kind } from './kinds.ts';
+
+export type Mode = 'development' | 'production';
+
+interface SettingOptions {
+  /** One sentence for the table. */
+  readonly doc: string;
+  /** As a person would write it; absent: the value is null where it is not set. */
+  readonly default?: string | Readonly<Record<Mode, string>>;
+  /** Must be set in this mode. */
+  readonly requiredIn?: Mode;
+  /** Never printed. */
+  readonly secret?: true;
+}
+
+/** What `@Setting` recorded of one property. */
+export interface SettingField extends SettingOptions {
+  readonly name: string;
+  readonly kind: Kind<unknown>;
+}
+
+type SettingsClass<Settings = unknown> = new () => Settings;
+/** Variables by name, as the process received them. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+const SETTINGS = Symbol('gatehouse:settings');
+
+/** Declares a property as a setting: its name is the name of the environment variable. */
+export function Setting<Value>(kind: Kind<Value>, options: SettingOptions) {
+  return <Name extends string>(prototype: Readonly<Record<Name, Value | null>>, name: Name): void => {
+    const fields = (Reflect.getOwnMetadata(SETTINGS, prototype) as SettingField[] | undefined) ?? [];
+    fields.push({ ...options, name, kind });
+    Reflect.defineMetadata(SETTINGS, fields, prototype);
+  };
+}
+
+/** The settings of a class, in order of declaration. */
+export function settingsOf(type: SettingsClass): readonly SettingField[] {
+  return (Reflect.getOwnMetadata(SETTINGS, type.prototype as object) as SettingField[] | undefined) ?? [];
+}
+
+/** Reads and freezes one class of settings. @throws StartRefused naming the setting, its value and what is allowed */
+export function readSettings<Settings extends object>(type: SettingsClass<Settings>, variables: Variables): Settings {
+  const mode: Mode = variables['GATEHOUSE_MODE'] === 'production' ? 'production' : 'development';
+  const settings = new type() as Record<string, unknown>;
+  for (const field of settingsOf(type)) settings[field.name] = valueOf(field, mode, variables[field.name]?.trim());
+  return Object.freeze(settings) as Settings;
+}
+
+/** Names that look like ours and are nobody's: usually misspelt. */
+export function unknownSettings(types: readonly SettingsClass[], variables: Variables): readonly string[] {
+  const known = new Set(types.flatMap((type) => settingsOf(type).map((field) => field.name)));
+  return Object.keys(variables).filter((name) => name.startsWith('GATEHOUSE_') && !known.has(name));
+}
+
+function valueOf(field: SettingField, mode: Mode, given: string | undefined): unknown {
+  if (given === undefined || given === '') {
+    if (field.requiredIn === mode) throw new StartRefused(`${field.name} is not set, and ${mode} mode needs it: it must be ${field.kind.allowed}.`);
+    const text = typeof field.default === 'object' ? field.default[mode] : field.default;
+    return text === undefined ? null : (field.kind.read(text) ?? null);
+  }
+  const value = field.kind.read(given);
+  if (value === undefined) throw new StartRefused(`${field.name} is ${field.secret ? 'set to something else' : JSON.stringify(given)}, but must be ${field.kind.allowed}.`);
+  return value;
+}

@@ -1,0 +1,53 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+/** From a tenth of a millisecond to ten seconds. */
+const SECONDS = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+interface MetricOptions<Label extends string> {
+  /** Without the prefix `gatehouse_`. */
+  readonly name: string;
+  readonly help: string;
+  /** Their values come from closed sets (operations, views, outcomes), never ids: every value is a time series for ever. */
+  readonly labels?: readonly Label[];
+}
+
+/** The numbers that `/metrics` shows. One registry per process, so that two suites in one test do not share theirs. */
+export class Metrics {
+  private readonly registry = new Registry();
+
+  counter<Label extends string = never>({ name, help, labels = [] }: MetricOptions<Label>): Counter<Label> {
+    return new Counter({ name: `gatehouse_${name}`, help, labelNames: [...labels], registers: [this.registry] });
+  }
+
+  /** `collect` sets the gauge when it is asked for; absent: whoever holds it does. */
+  gauge<Label extends string = never>({ name, help, labels = [], collect }: MetricOptions<Label> & { readonly collect?: (gauge: Gauge<Label>) => void | Promise<void> }): Gauge<Label> {
+    return new Gauge({
+      name: `gatehouse_${name}`,
+      help,
+      labelNames: [...labels],
+      registers: [this.registry],
+      ...(collect && {
+        collect(this: Gauge<Label>) {
+          return collect(this);
+        },
+      }),
+    });
+  }
+
+  /** Durations in seconds. */
+  histogram<Label extends string = never>({ name, help, labels = [] }: MetricOptions<Label>): Histogram<Label> {
+    return new Histogram({ name: `gatehouse_${name}`, help, labelNames: [...labels], buckets: SECONDS, registers: [this.registry] });
+  }
+
+  /** Memory, CPU, event loop and garbage collection of this process; observes the process, so only a main program turns it on. */
+  observeProcess(): void {
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** In the Prometheus text format. */
+  async text(): Promise<string> {
+    return this.registry.metrics();
+  }
+
+  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
+}

@@ -1,0 +1,47 @@
+/**
+ * What runs beside requests, in the order of starting: views are filled before they serve, then the log is announced, then services react to what was
+ * announced and do their jobs. Stopping goes the other way.
+ */
+const STAGES = ['views', 'announcements', 'work'] as const;
+
+export interface Part {
+  readonly name: string;
+  readonly stage: (typeof STAGES)[number];
+  /** Resolves when the next stage may begin. */
+  start(): Promise<void>;
+  /** Finishes what is in flight. */
+  stop(): Promise<void>;
+}
+
+/** Services add their parts while the application is put together; the main program starts and stops them. */
+export class Lifecycle {
+  private readonly parts: Part[] = [];
+  private readonly running: Part[] = [];
+
+  add(part: Part): void {
+    this.parts.push(part);
+  }
+
+  async start(): Promise<void> {
+    for (const stage of STAGES)
+      await Promise.all(
+        this.parts
+          .filter((part) => part.stage === stage)
+          .map(async (part) => {
+            this.running.push(part);
+            await part.start();
+          }),
+      );
+  }
+
+  /** Stops what was started, last stage first; a part that fails to stop does not keep the others from stopping. */
+  async stop(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const stage of [...STAGES].reverse()) {
+      const stopping = this.running.filter((part) => part.stage === stage).map((part) => part.stop());
+      for (const result of await Promise.allSettled(stopping)) if (result.status === 'rejected') failures.push(result.reason);
+    }
+    this.running.length = 0;
+    if (failures.length > 0) throw new AggregateError(failures, 'Some parts did not stop cleanly.');
+  }
+}

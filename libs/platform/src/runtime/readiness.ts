@@ -1,0 +1,28 @@
+/** Whether this process may be sent requests. An engine that is away never makes it unready: another replica would be no better off. */
+export class Readiness {
+  private started = false;
+  private draining = false;
+  private readonly views = new Map<string, number>();
+
+  /** A view is being filled: `portion` from 0 to 1; 1 when it has caught up. */
+  viewFilled(view: string, portion: number): void {
+    if (portion >= 1) this.views.delete(view);
+    else this.views.set(view, portion);
+  }
+
+  start(): void {
+    this.started = true;
+  }
+
+  drain(): void {
+    this.draining = true;
+  }
+
+  /** Null when ready; else why not, in words for whoever waits. */
+  obstacle(): string | null {
+    if (this.draining) return 'draining';
+    const filling = [...this.views].map(([view, portion]) => `filling ${view}: ${Math.floor(portion * 100)} %`);
+    if (filling.length > 0) return filling.join(', ');
+    return this.started ? null : 'starting';
+  }
+}
