@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+
+const { $schema, sourceMaps, module, ...swc } = JSON.parse(readFileSync(new URL('.swcrc', import.meta.url), 'utf8'));
+
+/** Specs run from the sources, as the `source` condition of package.json's imports says; nothing in dist is looked at. */
+export default {
+  roots: ['apps', 'libs', 'test'].map((folder) => `<rootDir>/${folder}`),
+  testMatch: ['**/*.spec.ts'],
+  extensionsToTreatAsEsm: ['.ts'],
+  testEnvironment: 'node',
+  testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
+  // Jest resolves a relative import as it is written, so its `.ts` ending has to stay.
+  transform: { '\\.ts$': ['@swc/jest', { ...swc, swcrc: false, sourceMaps: 'inline', jsc: { ...swc.jsc, rewriteRelativeImportExtensions: false } }] },
+  // Some specs start servers and kill processes; a busy machine is not a failed test.
+  testTimeout: 30_000,
+  maxWorkers: '100%',
+};
