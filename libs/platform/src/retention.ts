@@ -1,0 +1,13 @@
+/** How long each kind of data is kept: the one table that the docs print and the sweepers work from. `null`: for ever. */
+export const RETENTION = {
+  log: { data: 'The event log', setting: null },
+  events_feed: { data: 'The events feed', setting: 'EVENTS_RETENTION' },
+  webhook_deliveries: { data: 'Webhook deliveries and their attempts', setting: 'DELIVERIES_RETENTION' },
+  short_lived: { data: 'Idempotency keys with their answers, counters, leases', setting: 'IDEMPOTENCY_RETENTION' },
+} as const satisfies Record<string, { readonly data: string; readonly setting: string | null }>;
+
+/** What a sweeper may be registered for. */
+export type SweptData = { [Name in keyof typeof RETENTION]: (typeof RETENTION)[Name]['setting'] extends null ? never : Name }[keyof typeof RETENTION];
+
+/** The counter of what was removed, labelled with the data's name. */
+export const SWEPT_METRIC = 'gatehouse_swept_total';
