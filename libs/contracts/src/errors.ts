@@ -26,7 +26,13 @@ export const ERRORS = declare({
   internal_error: { kind: 'unavailable', status: 500, doc: 'A bug on our side; tell us the request id.' },
   invalid_metadata: { kind: 'invalid', status: 400, doc: 'Metadata breaks its limits: 50 pairs, keys of 40 and values of 600 ASCII characters.' },
   external_id_already_used: { kind: 'conflict', status: 400, doc: 'Another object of this environment has this external id.' },
+  payment_customer_id_already_used: { kind: 'conflict', status: 400, doc: 'Another organization of this environment has this payment customer id.' },
   domain_already_exists: { kind: 'conflict', status: 409, doc: 'The domain is taken.' },
+  domain_not_allowed: { kind: 'invalid', status: 422, doc: 'Not a domain name, or one of a consumer mail provider.' },
+  domain_already_verified: { kind: 'conflict', status: 400, doc: 'The domain is verified: there is nothing left to do.' },
+  organization_domain_limit_reached: { kind: 'invalid', status: 422, doc: 'The organization has as many domains as it may have.' },
+  environment_name_already_used: { kind: 'conflict', status: 409, doc: 'Another environment has this name.' },
+  environment_key_revoked: { kind: 'conflict', status: 409, doc: 'The key was revoked: create another one.' },
 });
 
 export type ErrorCode = keyof typeof ERRORS;

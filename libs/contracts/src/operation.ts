@@ -28,6 +28,13 @@ export interface List<T> {
   readonly list_metadata: { readonly before: string | null; readonly after: string | null };
 }
 
+/** A page of the events feed: it is read forwards only. */
+export interface FeedPage<T> {
+  readonly object: 'list';
+  readonly data: readonly T[];
+  readonly list_metadata: { readonly after: string | null };
+}
+
 /** Text that already went through the resource's allow-list serialiser (a stored row, a page of rows): the gateway sends it as it is. */
 export class Serialised<T> {
   /** Keeps `Serialised<A>` and `Serialised<B>` apart for the compiler. */
@@ -39,7 +46,7 @@ export interface AnswerShape<T = unknown> {
   readonly status: 200 | 201 | 202 | 204;
   /** The resource or answer class; null for an empty body. */
   readonly of: Class | null;
-  readonly shape: 'one' | 'list' | 'array' | 'empty';
+  readonly shape: 'one' | 'list' | 'feed' | 'array' | 'empty';
   /** Only for the compiler. */
   readonly type?: T;
 }
@@ -48,6 +55,8 @@ export const ok = <T>(of: Class<T>): AnswerShape<T> => ({ status: 200, of, shape
 export const created = <T>(of: Class<T>): AnswerShape<T> => ({ status: 201, of, shape: 'one' });
 export const accepted = <T>(of: Class<T>): AnswerShape<T> => ({ status: 202, of, shape: 'one' });
 export const listOf = <T>(of: Class<T>): AnswerShape<List<T>> => ({ status: 200, of, shape: 'list' });
+export const arrayOf = <T>(of: Class<T>): AnswerShape<readonly T[]> => ({ status: 200, of, shape: 'array' });
+export const feedOf = <T>(of: Class<T>): AnswerShape<FeedPage<T>> => ({ status: 200, of, shape: 'feed' });
 export const empty = (status: 200 | 202 | 204): AnswerShape<void> => ({ status, of: null, shape: 'empty' });
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
