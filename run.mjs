@@ -76,7 +76,8 @@ function filesOf(folder) {
 function hashOfSources() {
   const hash = createHash('sha256');
   const files = sources.flatMap(filesOf).filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'));
-  for (const file of [...files.sort(), join(root, '.swcrc'), join(root, 'package-lock.json')]) hash.update(file.slice(root.length)).update('\0').update(readFileSync(file));
+  for (const file of [...files.sort(), join(root, '.swcrc'), join(root, 'package-lock.json')])
+    hash.update(file.slice(root.length)).update('\0').update(readFileSync(file));
   return hash.digest('hex');
 }
 
@@ -156,5 +157,9 @@ if (task in programs) await startProgram(task, args);
 else if (task in tools) process.exitCode = await runTool(task, args);
 else if (task === 'test') process.exitCode = await test(args);
 else if (task === 'check') process.exitCode = await check();
+else if (task === 'install') await install({ tools: true });
 else if (task === 'build') await install({ tools: false }).then(build);
-else stop(`there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', 'check', 'build'].join(', ')}.`);
+else
+  stop(
+    `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', 'check', 'install', 'build'].join(', ')}.`,
+  );

@@ -1,0 +1,80 @@
+/** The boundaries of the architecture. Each is seen failing on a planted import in test/boundaries.spec.ts. */
+export default {
+  forbidden: [
+    {
+      name: 'deciders-stay-pure',
+      comment: 'A decision is repeated on every retry and runs without Nest, so all it may use is other deciders and the error it refuses with.',
+      severity: 'error',
+      from: { path: '\\.decider\\.ts$' },
+      to: { pathNot: '(\\.decider|domain-error)\\.ts$', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'ports-know-no-driver',
+      comment: 'A port that names a driver has one adapter for ever.',
+      severity: 'error',
+      from: { path: '^libs/.*/(event-store|message-bus|read-models|short-lived|operation-transport)\\.ts$' },
+      to: { dependencyTypes: ['npm', 'npm-dev', 'npm-optional', 'npm-peer', 'npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'apps-do-not-import-apps',
+      comment: 'Services become processes of their own; only the suite puts them together. The language they share is libs/contracts.',
+      severity: 'error',
+      from: { path: '^apps/([^/]+)/', pathNot: '^apps/suite/' },
+      to: { path: '^apps/', pathNot: '^apps/$1/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'libs-do-not-import-apps',
+      comment: 'A library that knows a service cannot serve another.',
+      severity: 'error',
+      // libs/testing starts the whole suite.
+      from: { path: '^libs/', pathNot: '^libs/testing/' },
+      to: { path: '^apps/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'contracts-do-no-io',
+      comment: 'The public language is loaded by every process, by the document generator and by tests: nothing in it may open a file or a socket.',
+      severity: 'error',
+      from: { path: '^libs/contracts/', pathNot: '\\.spec\\.ts$' },
+      to: {
+        path: '^(node:)?(child_process|cluster|dgram|dns|fs|http|http2|https|net|readline|repl|tls|worker_threads)(/|$)|node_modules/(lmdb|undici|fastify|pino)/',
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
+      name: 'contracts-know-no-other-library',
+      comment: 'Everything may depend on the contracts, so they depend on nothing but errors and ids.',
+      severity: 'error',
+      from: { path: '^libs/contracts/', pathNot: '\\.spec\\.ts$' },
+      to: { path: '^libs/', pathNot: '^libs/(contracts|platform)/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'no-cycles',
+      comment: 'Files of a cycle cannot be read, moved or tested one by one. A type may point back: it is gone when the program runs.',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'specs-are-not-imported',
+      comment: 'Shared test code is a *.contract.ts or lives in libs/testing.',
+      severity: 'error',
+      from: {},
+      to: { path: '\\.spec\\.ts$' },
+    },
+    {
+      name: 'imports-resolve',
+      comment: 'An import that is not found is not checked by any rule above.',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '(^|/)dist/' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    // Without it type-only imports cannot be told apart.
+    tsPreCompilationDeps: 'specify',
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['source', 'import', 'require', 'node', 'default', 'types'] },
+  },
+};
