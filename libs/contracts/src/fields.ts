@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import type { Class } from './operation.ts';
+import type { TextFormat } from './text-formats.ts';
 
 interface Common {
   /** One sentence; goes into the API docs. */
@@ -16,7 +17,7 @@ export interface TextOptions extends Common {
   readonly min?: number;
   readonly max?: number;
   readonly pattern?: RegExp;
-  readonly format?: 'date-time' | 'uri' | 'hostname' | 'email';
+  readonly format?: TextFormat;
   /** Only ASCII characters. */
   readonly ascii?: true;
 }
@@ -28,7 +29,7 @@ export type Field = Common & { readonly name: string; readonly optional: boolean
     | { readonly kind: 'ref'; readonly of: () => Class; readonly sameOrganization?: true }
     | ({ readonly kind: 'text' } & TextOptions)
     | { readonly kind: 'oneOf'; readonly values: readonly string[] }
-    | { readonly kind: 'flag' }
+    | { readonly kind: 'flag'; readonly default?: boolean }
     | { readonly kind: 'integer'; readonly minimum?: number; readonly maximum?: number; readonly default?: number }
     | { readonly kind: 'time' }
     | { readonly kind: 'map' }
@@ -62,7 +63,7 @@ export const Id = (prefix: string, options: Common) => record({ kind: 'id', pref
 export const Ref = (of: () => Class, options: Common & { sameOrganization?: true }) => record({ kind: 'ref', of, ...options } as never);
 export const Text = (options: TextOptions) => record({ kind: 'text', ...options } as never);
 export const OneOf = (values: readonly string[], options: Common) => record({ kind: 'oneOf', values, ...options } as never);
-export const Flag = (options: Common) => record({ kind: 'flag', ...options } as never);
+export const Flag = (options: Common & { default?: boolean }) => record({ kind: 'flag', ...options } as never);
 export const Integer = (options: Common & { minimum?: number; maximum?: number; default?: number }) => record({ kind: 'integer', ...options } as never);
 /** ISO 8601 UTC with milliseconds. */
 export const Time = (options: Common) => record({ kind: 'time', ...options } as never);
@@ -90,6 +91,17 @@ export const Picked = (of: Class, name: string = ''): PropertyDecorator => (prot
   if (field === undefined) throw new Error(`${of.name} has no field ${name || String(key)}.`);
   record(field as never)(prototype, key);
 };
+
+/** A class with the fields of another except the named ones: what an event or a list shows of a resource. */
+export function without<T, Name extends keyof T & string>(of: Class<T>, ...names: readonly Name[]): Class<Omit<T, Name>> {
+  const type = class {};
+  const fields = fieldsOf(of).filter((field) => !(names as readonly string[]).includes(field.name));
+  for (const { optional, ...field } of fields) {
+    record(field)(type.prototype, field.name);
+    if (optional) Optional()(type.prototype, field.name);
+  }
+  return type as Class<Omit<T, Name>>;
+}
 
 const cache = new WeakMap<Class, readonly Field[]>();
 

@@ -1,0 +1,144 @@
+import type { Class } from './operation.ts';
+import { DomainVerificationFailure, EventOrganization } from './feed/event-data.ts';
+import { OrganizationDomain } from './organizations/organization.ts';
+
+export interface PublicEvent {
+  /** Whether a webhook endpoint may subscribe to it; the feed has all. */
+  readonly webhook: boolean;
+  /** The class of `data`, through whose serialiser it leaves. Absent while its slice is not built: the name is valid and never fires. */
+  readonly of?: () => Class;
+}
+
+/** Delivered by feed and webhook, or by the feed alone. */
+const webhook = (of?: () => Class): PublicEvent => ({ webhook: true, ...(of && { of }) });
+const feedOnly = (): PublicEvent => ({ webhook: false });
+
+/** Every public event name. */
+export const PUBLIC_EVENTS = {
+  'api_key.created': webhook(),
+  'api_key.updated': webhook(),
+  'api_key.revoked': webhook(),
+  'authentication.email_verification_succeeded': webhook(),
+  'authentication.email_verification_failed': feedOnly(),
+  'authentication.magic_auth_succeeded': webhook(),
+  'authentication.magic_auth_failed': webhook(),
+  'authentication.mfa_succeeded': webhook(),
+  'authentication.mfa_failed': feedOnly(),
+  'authentication.oauth_succeeded': webhook(),
+  'authentication.oauth_failed': webhook(),
+  'authentication.passkey_succeeded': webhook(),
+  'authentication.passkey_failed': webhook(),
+  'authentication.password_succeeded': webhook(),
+  'authentication.password_failed': webhook(),
+  'authentication.reauthentication_succeeded': webhook(),
+  'authentication.sso_started': webhook(),
+  'authentication.sso_succeeded': webhook(),
+  'authentication.sso_failed': webhook(),
+  'authentication.sso_timed_out': webhook(),
+  'authentication.radar_risk_detected': webhook(),
+  'radar.challenge_created': webhook(),
+  'connection.activated': webhook(),
+  'connection.deactivated': webhook(),
+  'connection.deleted': webhook(),
+  'connection.saml_certificate_renewal_required': webhook(),
+  'connection.saml_certificate_renewed': webhook(),
+  'dsync.activated': webhook(),
+  'dsync.deleted': webhook(),
+  'dsync.user.created': webhook(),
+  'dsync.user.updated': webhook(),
+  'dsync.user.deleted': webhook(),
+  'dsync.group.created': webhook(),
+  'dsync.group.updated': webhook(),
+  'dsync.group.deleted': webhook(),
+  'dsync.group.user_added': webhook(),
+  'dsync.group.user_removed': webhook(),
+  'dsync.token.created': feedOnly(),
+  'dsync.token.revoked': feedOnly(),
+  'email_verification.created': webhook(),
+  'magic_auth.created': webhook(),
+  'password_reset.created': webhook(),
+  'password_reset.succeeded': webhook(),
+  'invitation.created': webhook(),
+  'invitation.accepted': webhook(),
+  'invitation.resent': webhook(),
+  'invitation.revoked': webhook(),
+  'user.created': webhook(),
+  'user.updated': webhook(),
+  'user.deleted': webhook(),
+  'session.created': webhook(),
+  'session.revoked': webhook(),
+  'organization.created': webhook(() => EventOrganization),
+  'organization.updated': webhook(() => EventOrganization),
+  'organization.deleted': webhook(() => EventOrganization),
+  'organization_domain.created': webhook(() => OrganizationDomain),
+  'organization_domain.updated': webhook(() => OrganizationDomain),
+  'organization_domain.deleted': webhook(() => OrganizationDomain),
+  'organization_domain.verified': webhook(() => OrganizationDomain),
+  'organization_domain.verification_failed': webhook(() => DomainVerificationFailure),
+  'organization_membership.created': webhook(),
+  'organization_membership.updated': webhook(),
+  'organization_membership.deleted': webhook(),
+  'group.created': webhook(),
+  'group.updated': webhook(),
+  'group.deleted': webhook(),
+  'group.member_added': webhook(),
+  'group.member_removed': webhook(),
+  'role.created': webhook(),
+  'role.updated': webhook(),
+  'role.deleted': webhook(),
+  'organization_role.created': webhook(),
+  'organization_role.updated': webhook(),
+  'organization_role.deleted': webhook(),
+  'permission.created': webhook(),
+  'permission.updated': webhook(),
+  'permission.deleted': webhook(),
+  'action.authentication.denied': feedOnly(),
+  'action.user_registration.denied': feedOnly(),
+  'flag.created': webhook(),
+  'flag.updated': webhook(),
+  'flag.deleted': webhook(),
+  'flag.rule_updated': webhook(),
+  'waitlist_user.created': webhook(),
+  'waitlist_user.approved': webhook(),
+  'waitlist_user.denied': webhook(),
+  'pipes.connected_account.connected': webhook(),
+  'pipes.connected_account.connection_failed': webhook(),
+  'pipes.connected_account.disconnected': webhook(),
+  'pipes.connected_account.reauthorization_needed': webhook(),
+  'agent.registration.created': webhook(),
+  'agent.registration.claim.attempt.created': webhook(),
+  'agent.registration.claim.completed': webhook(),
+  'agent.registration.credential.issued': webhook(),
+  'agent.registration.deleted': webhook(),
+  'agent.registration.expired': webhook(),
+  'agent.registration.organization.switched': webhook(),
+  'agent.registration.refreshed': webhook(),
+  'agent.registration.revoked': webhook(),
+  'vault.byok_key.deleted': feedOnly(),
+  'vault.byok_key.verification_completed': feedOnly(),
+  'vault.data.created': feedOnly(),
+  'vault.data.deleted': feedOnly(),
+  'vault.data.read': feedOnly(),
+  'vault.data.updated': feedOnly(),
+  'vault.dek.decrypted': feedOnly(),
+  'vault.dek.read': feedOnly(),
+  'vault.kek.created': feedOnly(),
+  'vault.kek.deleted': feedOnly(),
+  'vault.metadata.read': feedOnly(),
+  'vault.names.listed': feedOnly(),
+} as const satisfies Readonly<Record<string, PublicEvent>>;
+
+export type PublicEventName = keyof typeof PUBLIC_EVENTS;
+
+export const PUBLIC_EVENT_NAMES = Object.keys(PUBLIC_EVENTS) as readonly PublicEventName[];
+/** The names that a webhook endpoint may subscribe to. */
+export const WEBHOOK_EVENT_NAMES: readonly PublicEventName[] = PUBLIC_EVENT_NAMES.filter((name) => PUBLIC_EVENTS[name].webhook);
+
+export function isPublicEventName(name: string): name is PublicEventName {
+  return Object.hasOwn(PUBLIC_EVENTS, name);
+}
+
+/** The class of an event's `data`, or null when no slice fires it yet. */
+export function eventDataOf(name: PublicEventName): Class | null {
+  return (PUBLIC_EVENTS[name] as PublicEvent).of?.() ?? null;
+}

@@ -1,0 +1,40 @@
+/** What the formats of text mean, in one place: the compiled schemas and the class-validator rules both ask here. */
+
+const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i;
+const LOCAL_PART = /^[^\s"(),:;<>@[\\\]]{1,64}$/u;
+
+/** Neither NUL nor half a surrogate pair: what every store, log and receiver gives back as it came. */
+export function isPlainText(text: string): boolean {
+  return !text.includes('\0') && isWellFormed(text);
+}
+
+// Node has it since 20; the compiler's library does not know it yet.
+function isWellFormed(text: string): boolean {
+  return (text as string & { isWellFormed(): boolean }).isWellFormed();
+}
+
+/** ISO 8601 with a time zone, of a day that exists. `Date.parse` alone takes 30 February for 2 March. */
+function isDateTime(text: string): boolean {
+  const parts = DATE_TIME.exec(text);
+  if (parts === null) return false;
+  const [year, month, day] = [Number(parts[1]), Number(parts[2]), Number(parts[3])];
+  return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
+}
+
+function isUri(text: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\/[^\s]+$/i.test(text) && URL.canParse(text);
+}
+
+function isHostname(text: string): boolean {
+  return text.length <= 253 && text.split('.').every((label) => LABEL.test(label));
+}
+
+function isEmail(text: string): boolean {
+  const at = text.lastIndexOf('@');
+  return text.length <= 254 && LOCAL_PART.test(text.slice(0, Math.max(at, 0))) && isHostname(text.slice(at + 1));
+}
+
+export const TEXT_FORMATS = { 'date-time': isDateTime, uri: isUri, hostname: isHostname, email: isEmail } as const;
+
+export type TextFormat = keyof typeof TEXT_FORMATS;

@@ -1,0 +1,170 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import { DomainError, type FieldError } from '#libs/platform/src/domain-error';
+import type { Field } from './fields.ts';
+import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, type Schema } from './json-schema.ts';
+import type { Operation, RegisteredOperation } from './operation.ts';
+import { isPlainText, TEXT_FORMATS } from './text-formats.ts';
+
+/**
+ * Turns what came over HTTP into an instance of the operation's class that holds the fields given, and nothing else. Nested objects of `body`
+ * lose what their class does not declare.
+ * @throws DomainError `invalid_request_parameters`, naming each field
+ */
+export type RequestValidator<O extends Operation = Operation> = (
+  parameters: Readonly<Record<string, string>>,
+  query: Readonly<Record<string, unknown>>,
+  body: unknown,
+) => O;
+
+/** A body can be wrong in as many places as it has bytes. */
+const MAX_ERRORS = 100;
+
+const ajv = new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true });
+for (const [name, validate] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, { type: 'string', validate });
+// eslint-disable-next-line no-control-regex -- NUL is what must not occur
+const ASCII = /^[\x01-\x7f]*$/;
+ajv.addKeyword({
+  keyword: 'characters',
+  type: 'string',
+  schemaType: 'string',
+  compile: (characters: string) => (characters === 'ascii' ? (text: string) => ASCII.test(text) : isPlainText),
+  errors: false,
+});
+
+const compiled = new WeakMap<RegisteredOperation, RequestValidator>();
+
+/** The operation's validator, compiled at its first use. */
+export function validatorOf<O extends Operation>(operation: RegisteredOperation): RequestValidator<O> {
+  let validator = compiled.get(operation);
+  if (validator === undefined) {
+    validator = compile(operation);
+    compiled.set(operation, validator);
+  }
+  return validator as RequestValidator<O>;
+}
+
+function compile(operation: RegisteredOperation): RequestValidator {
+  const { path, query: queried, body: inBody } = placesOf(operation);
+  const { type } = operation;
+  const check = ajv.compile(checkSchema(operation));
+  const pathNames = path.map((field) => field.name);
+  const pathReaders = path.map(scalarReader);
+  const queryReaders = queried.map((field) => ({ name: field.name, read: queryReader(field) }));
+  const bodyNames = inBody.map((field) => field.name);
+  const needsBody = inBody.some((field) => !field.optional);
+
+  return (parameters, query, body) => {
+    // One schema for all places: names are unique in a class, so the instance itself is what is checked.
+    const instance = new type() as unknown as Record<string, unknown>;
+    for (let index = 0; index < pathNames.length; index++) instance[pathNames[index]!] = pathReaders[index]!(parameters[pathNames[index]!]);
+    for (const { name, read } of queryReaders) {
+      const value = read(query);
+      if (value !== undefined) instance[name] = value;
+    }
+    if (typeof body === 'object' && body !== null && !Array.isArray(body)) {
+      for (const name of bodyNames) {
+        const value = (body as Record<string, unknown>)[name];
+        if (value !== undefined) instance[name] = value;
+      }
+    } else if (needsBody) {
+      throw invalid([{ code: 'invalid_type', field: '', message: 'The body must be a JSON object.' }]);
+    }
+    if (!check(instance)) throw invalid(fieldErrors(check.errors!));
+    return instance as unknown as Operation;
+  };
+}
+
+/** The schema that an instance of the operation meets once it is allowed in. */
+function checkSchema(operation: RegisteredOperation): Schema {
+  const { path, query, body } = placesOf(operation);
+  const properties: Record<string, Schema> = {};
+  for (const field of path) properties[field.name] = isLookedUp(field) ? { type: 'string', maxLength: MAX_REFERENCE } : fieldSchema(field, 'check');
+  for (const field of query) properties[field.name] = fieldSchema(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'check');
+  for (const field of body) properties[field.name] = fieldSchema(field, 'check');
+  const required = [...query, ...body].filter((field) => !field.optional).map((field) => field.name);
+  return { type: 'object', properties, required };
+}
+
+/** Text in a path names something: what cannot exist is not found, rather than invalid. */
+function isLookedUp(field: Field): boolean {
+  return field.kind === 'id' || field.kind === 'ref' || field.kind === 'text';
+}
+
+/** Reads text as what the field holds; text that is no such thing stays text, and the schema refuses it. */
+function scalarReader(field: Field): (text: unknown) => unknown {
+  switch (field.kind) {
+    case 'integer':
+      return (text) => (typeof text === 'string' && /^-?\d{1,15}$/.test(text) ? Number(text) : text);
+    case 'flag':
+      return (text) => (text === 'true' ? true : text === 'false' ? false : text);
+    case 'nested':
+    case 'map':
+    case 'json':
+    case 'list':
+      throw new Error(`${field.name}: a ${field.kind} cannot travel in a path or a query.`);
+    default:
+      return (text) => text;
+  }
+}
+
+/** A list in a query is comma joined, a repeated key, `key[]`, or all of these; an empty one counts as not given. */
+function queryReader(field: Field): (query: Readonly<Record<string, unknown>>) => unknown {
+  const { name } = field;
+  if (field.kind !== 'list') {
+    const read = scalarReader(field);
+    return (query) => read(query[name]);
+  }
+  if (field.items.kind === 'nested') throw new Error(`${name}: a list of objects cannot travel in a query.`);
+  const bracketed = `${name}[]`;
+  return (query) => {
+    const given = query[name];
+    const more = query[bracketed];
+    if (given === undefined && more === undefined) return undefined;
+    const values = [given, more].flat().flatMap((text) => (typeof text === 'string' ? text.split(',') : text ?? []));
+    return values.length === 1 && values[0] === '' ? undefined : values;
+  };
+}
+
+function invalid(errors: readonly FieldError[]): DomainError {
+  return new DomainError('invalid', 'invalid_request_parameters', 'Validation failed.', { errors });
+}
+
+function fieldErrors(errors: readonly ErrorObject[]): readonly FieldError[] {
+  return errors
+    .filter((error) => error.keyword !== 'if')
+    .slice(0, MAX_ERRORS)
+    .map((error) => {
+      const path = error.instancePath.slice(1).replaceAll('/', '.');
+      const parameters = error.params as Record<string, unknown>;
+      if (error.keyword === 'required') {
+        const missing = String(parameters['missingProperty']);
+        const field = path === '' ? missing : `${path}.${missing}`;
+        return { code: 'required', field, message: `${field} is required.` };
+      }
+      const { code, message } = PROBLEMS[error.keyword] ?? { code: 'invalid', message: () => 'is invalid' };
+      return { code, field: path, message: `${path} ${message(parameters)}.` };
+    });
+}
+
+type Problem = { readonly code: string; readonly message: (parameters: Record<string, unknown>) => string };
+
+/** What each keyword of a schema is called when it fails. The codes are public: they may grow, and never change. */
+const PROBLEMS: Readonly<Record<string, Problem>> = {
+  type: { code: 'invalid_type', message: ({ type }) => `must be of type ${[type].flat().join(' or ')}` },
+  enum: { code: 'not_allowed', message: ({ allowedValues }) => `must be one of ${shown(allowedValues as readonly unknown[])}` },
+  const: { code: 'not_allowed', message: ({ allowedValue }) => `must be ${String(allowedValue)}` },
+  minLength: { code: 'too_short', message: ({ limit }) => `must have at least ${String(limit)} characters` },
+  maxLength: { code: 'too_long', message: ({ limit }) => `must have at most ${String(limit)} characters` },
+  pattern: { code: 'invalid_format', message: () => 'has the wrong form' },
+  format: { code: 'invalid_format', message: ({ format }) => `must be a ${String(format)}` },
+  characters: { code: 'invalid_characters', message: () => 'has characters that are not allowed' },
+  minItems: { code: 'too_few', message: ({ limit }) => `must have at least ${String(limit)} items` },
+  maxItems: { code: 'too_many', message: ({ limit }) => `must have at most ${String(limit)} items` },
+  minimum: { code: 'out_of_range', message: ({ limit }) => `must be at least ${String(limit)}` },
+  maximum: { code: 'out_of_range', message: ({ limit }) => `must be at most ${String(limit)}` },
+};
+
+/** The values of an enumeration for a message; a list of a hundred event names is left to the docs. */
+function shown(values: readonly unknown[]): string {
+  return values.length <= 10 ? values.filter((value) => value !== null).join(', ') : 'the documented values';
+}
