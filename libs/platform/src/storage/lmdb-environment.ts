@@ -1,0 +1,126 @@
+import { getSystemErrorMap } from 'node:util';
+import { type Database, open, type RootDatabase, type RootDatabaseOptionsWithPath } from 'lmdb';
+import { unavailable } from '../domain-error.ts';
+
+/** Keys as they lie in the tree: compared byte by byte. */
+export interface KeyEncoder<Key> {
+  writeKey(key: Key, target: Uint8Array, start: number): number;
+  readKey(source: Uint8Array, start: number, end: number): Key;
+}
+
+/** What this file uses of the binding's own object: the one place that learns of a failed flush. */
+interface WriteStarter {
+  startWriting(instructions: number, callback: (status: number) => unknown): void;
+}
+
+/** 0: on disk; 1: committed, the disk still writes; 2: wants a transaction's callback. Everything else is an error. */
+const LAST_GOOD_STATUS = 2;
+
+interface Options {
+  readonly path: string;
+  /** Commits stay in the system's page cache: they outlive this process, but not a loss of power. */
+  readonly noSync?: boolean;
+  /** A commit or flush failed: nothing that this environment was given since then is known to be stored. */
+  readonly onFailure: (reason: string) => void;
+  /** Awaited after each flush before anybody learns of it; lets the contract tests hold `flushed` back. */
+  readonly flushGate?: () => Promise<void>;
+}
+
+/**
+ * One LMDB environment. All puts of one event turn are one transaction; LMDB writes and flushes it in its own thread, and everybody who wrote in the
+ * turn waits for the same promise.
+ */
+export class LmdbEnvironment {
+  private readonly root: RootDatabase<Buffer, Buffer>;
+  private readonly waiting = new Set<(error: Error) => void>();
+  private turnFlushed: Promise<void> | null = null;
+  private turnCommitted: Promise<void> | null = null;
+  private lastFlush: Promise<void> = Promise.resolve();
+  private failure: Error | null = null;
+
+  constructor(private readonly options: Options) {
+    const { path, noSync = false } = options;
+    const settings: RootDatabaseOptionsWithPath = { path, noSync, encoding: 'binary', keyEncoding: 'binary', maxDbs: 256, maxReaders: 64, eventTurnBatching: true, noMemInit: false };
+    this.root = open<Buffer, Buffer>(settings);
+    this.watchFailures();
+    this.root.on('beforecommit', () => {
+      // Every waiter is told by our own promises; the binding's would end as unhandled rejections.
+      void this.root.committed.then(undefined, () => undefined);
+      this.turnFlushed = null;
+      this.turnCommitted = null;
+    });
+  }
+
+  db<Key = Buffer>(name: string, keyEncoder?: KeyEncoder<Key>): Database<Buffer, Key & Buffer> {
+    return this.root.openDB({ name, encoding: 'binary', ...(keyEncoder ? { keyEncoder } : { keyEncoding: 'binary' }) } as never);
+  }
+
+  /**
+   * On disk, with all that was put before. To be called right after the caller's own puts, without an await between: that is what makes the promise
+   * that of the caller's transaction.
+   */
+  flushed(): Promise<void> {
+    if (this.failure) return Promise.reject(this.failure);
+    this.turnFlushed ??= this.lastFlush = this.outcome(this.root.flushed, this.options.flushGate);
+    return this.turnFlushed;
+  }
+
+  /** Visible to every reader. To be called as `flushed`. */
+  committed(): Promise<void> {
+    if (this.failure) return Promise.reject(this.failure);
+    return (this.turnCommitted ??= this.outcome(this.root.committed));
+  }
+
+  /** All that was ever awaited by `flushed` is on disk. Needs no put of the caller's. */
+  settled(): Promise<void> {
+    return this.failure ? Promise.reject(this.failure) : this.lastFlush;
+  }
+
+  /** A consistent copy at one moment, while writing goes on. */
+  async backup(file: string): Promise<void> {
+    await this.root.backup(file, true);
+  }
+
+  /** Forces to disk what `noSync` left in the page cache. */
+  sync(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      (this.root as unknown as { sync(callback: (error?: Error) => void): void }).sync((error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  async close(): Promise<void> {
+    // After a failure the binding waits for commits that never come.
+    if (!this.failure) await this.root.close();
+  }
+
+  private outcome(event: PromiseLike<unknown>, gate?: () => Promise<void>): Promise<void> {
+    const promise = new Promise<void>((resolve, reject) => {
+      this.waiting.add(reject);
+      const done = (): void => {
+        this.waiting.delete(reject);
+        resolve();
+      };
+      void event.then(gate ? () => void gate().then(done) : done, () => undefined);
+    });
+    promise.catch(() => undefined);
+    return promise;
+  }
+
+  private watchFailures(): void {
+    const { env } = this.root as unknown as { env: WriteStarter };
+    const startWriting = env.startWriting.bind(env);
+    Object.defineProperty(env, 'startWriting', {
+      value: (instructions: number, callback: (status: number) => unknown) =>
+        startWriting(instructions, (status) => (status >= 0 && status <= LAST_GOOD_STATUS ? callback(status) : this.fail(status))),
+    });
+  }
+
+  private fail(status: number): void {
+    if (this.failure) return;
+    const [, description] = getSystemErrorMap().get(-status) ?? [];
+    this.failure = unavailable('The disk did not take what was written.');
+    for (const reject of this.waiting) reject(this.failure);
+    this.waiting.clear();
+    this.options.onFailure(description ?? `LMDB status ${status}`);
+  }
+}

@@ -1,0 +1,166 @@
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DomainError } from '../domain-error.ts';
+import { StartRefused } from '../start-refused.ts';
+import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+import { LmdbEnvironment } from './lmdb-environment.ts';
+import { probe } from './lmdb-probe.ts';
+
+/** Counts up whenever a release lays the stored bytes out in a way that an older one cannot read. */
+const FORMAT = 1;
+const FREE_SPACE_EVERY_MS = 3_000;
+
+/** The directory was written by a later release. */
+export class NewerFormat extends StartRefused {
+  constructor(directory: string, format: string) {
+    super(`${directory} has format ${format}, and this release knows formats up to ${FORMAT}: start the release that wrote it, or a later one.`);
+  }
+}
+
+/** Opening or reading the data in a child process failed. */
+export class DamagedData extends StartRefused {
+  constructor(directory: string, detail: string) {
+    super(`The data in ${directory} is damaged (${detail}). Nothing was changed: restore a backup, or keep a copy and look with 'gatehouse verify'.`);
+  }
+}
+
+export interface LmdbStorageOptions {
+  readonly directory: string;
+  /** Below this many free bytes writes are refused with `storage_full`; reads and sweeps go on. */
+  readonly minFree?: number;
+  /** The disk failed, or a stored record is damaged: everything is refused from now on, and the process should stop with this sentence. Called once. */
+  readonly onFatal?: (sentence: string) => void;
+  /** For tests: awaited after each flush, before anybody learns of it. */
+  readonly flushGate?: () => Promise<void>;
+}
+
+/**
+ * Everything that the embedded engines store, in one directory that one process holds:
+ *
+ * - `log/`: log, short-lived entries, bus, and tables that no rebuild can give back. Flushed before anything is acknowledged.
+ * - `views/`: tables that the log can refill. Never flushed while running: their many small index entries would otherwise compete with the log for the
+ *   disk. `kill -9` leaves them whole, since the system keeps the pages; after a loss of power (another boot id) they are dropped and filled again.
+ */
+export class LmdbStorage {
+  readonly log: LmdbEnvironment;
+  readonly views: LmdbEnvironment;
+  private full = false;
+  private failure: string | null = null;
+  private readonly freeSpaceTimer: NodeJS.Timeout;
+
+  private constructor(
+    private readonly options: LmdbStorageOptions,
+    private readonly lock: DirectoryLock,
+    /** The last process ended without `close`. */
+    readonly afterCrash: boolean,
+  ) {
+    const { directory, flushGate } = options;
+    this.log = new LmdbEnvironment({ path: join(directory, 'log'), onFailure: (reason) => this.fail(reason), flushGate });
+    this.views = new LmdbEnvironment({
+      path: join(directory, 'views'),
+      noSync: true,
+      onFailure: (reason) => {
+        // A commit is missing while a later one may have got through: only a refill can tell.
+        rmSync(join(directory, 'views.state'), { force: true });
+        this.fail(reason);
+      },
+    });
+    this.freeSpaceTimer = setInterval(() => void this.watchFreeSpace(), FREE_SPACE_EVERY_MS).unref();
+  }
+
+  /** @throws DirectoryHeld, NewerFormat, DamagedData */
+  static async open(options: LmdbStorageOptions): Promise<LmdbStorage> {
+    const { directory } = options;
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const lock = await lockDirectory(directory);
+    try {
+      checkFormat(directory);
+      const clean = readState(directory, 'log.state') === cleanState(directory);
+      if (!clean) await probe(directory).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
+      if (!['clean', bootId()].includes(readState(directory, 'views.state') ?? '')) rmSync(join(directory, 'views'), { recursive: true, force: true });
+      rmSync(join(directory, 'log.state'), { force: true });
+      writeFileSync(join(directory, 'views.state'), bootId());
+      const storage = new LmdbStorage(options, lock, !clean);
+      await storage.watchFreeSpace();
+      return storage;
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  }
+
+  get directory(): string {
+    return this.options.directory;
+  }
+
+  /** @throws DomainError `storage_full`, or `service_unavailable` after the disk failed */
+  assertWritable(): void {
+    if (this.failure) throw new DomainError('unavailable', 'service_unavailable', 'The disk failed; the server is stopping.', { retryAfter: 5 });
+    if (this.full) throw new DomainError('unavailable', 'storage_full', 'The disk is nearly full: writes are refused until there is room.', { retryAfter: 30 });
+  }
+
+  /** Nothing is trusted or acknowledged after this. */
+  fail(reason: string): void {
+    if (this.failure) return;
+    this.failure = reason;
+    this.options.onFatal?.(`The data in ${this.directory} cannot be relied on any more (${reason}): the server stops. Everything that was acknowledged is on disk.`);
+  }
+
+  /** Copies log and views as of one moment each into `path`, which must not exist; the log is copied last, so that no view is ahead of it. */
+  async backup(path: string): Promise<void> {
+    for (const name of ['views', 'log']) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
+    writeFileSync(join(path, 'format'), `${FORMAT}\n`);
+    await this.views.backup(join(path, 'views', 'data.mdb'));
+    await this.log.backup(join(path, 'log', 'data.mdb'));
+    writeFileSync(join(path, 'views.state'), 'clean');
+    writeFileSync(join(path, 'log.state'), cleanState(path));
+  }
+
+  /** Waits for everything written, and leaves the mark of a clean end. */
+  async close(): Promise<void> {
+    clearInterval(this.freeSpaceTimer);
+    if (!this.failure) await this.views.sync();
+    await this.views.close();
+    await this.log.close();
+    if (!this.failure) {
+      writeFileSync(join(this.directory, 'views.state'), 'clean');
+      writeFileSync(join(this.directory, 'log.state'), cleanState(this.directory));
+    }
+    await this.lock.release();
+  }
+
+  private async watchFreeSpace(): Promise<void> {
+    const { bavail, bsize } = await statfs(this.directory);
+    this.full = bavail * bsize < (this.options.minFree ?? 0);
+  }
+}
+
+function checkFormat(directory: string): void {
+  const found = readState(directory, 'format');
+  if (found === null) writeFileSync(join(directory, 'format'), `${FORMAT}\n`);
+  else if (!(Number(found) <= FORMAT)) throw new NewerFormat(directory, found);
+}
+
+function readState(directory: string, file: string): string | null {
+  try {
+    return readFileSync(join(directory, file), 'utf8').trim();
+  } catch {
+    return null;
+  }
+}
+
+/** Length and time of the log's file: a file that was cut or edited since the last clean end is looked at like one after a crash. */
+function cleanState(directory: string): string {
+  const { size, mtimeMs } = statSync(join(directory, 'log', 'data.mdb'), { throwIfNoEntry: false }) ?? { size: 0, mtimeMs: 0 };
+  return `clean ${size} ${mtimeMs}`;
+}
+
+/** Changes whenever the machine starts; where the system has none, every start counts as another machine's. */
+function bootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return `none-${process.pid}-${Date.now()}`;
+  }
+}
