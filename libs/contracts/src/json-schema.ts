@@ -1,4 +1,4 @@
-import { fieldsOf, type Field, type ListItems } from './fields.ts';
+import { fieldsOf, type Field, type ListItems } from './field.ts';
 import type { Class, RegisteredOperation } from './operation.ts';
 
 export type Schema = { readonly [keyword: string]: unknown };

@@ -1,9 +1,8 @@
-import { Ajv, type ErrorObject } from 'ajv';
 import { DomainError, type FieldError } from '#libs/platform/src/domain-error';
-import type { Field } from './fields.ts';
+import { checkerOf } from './checker.ts';
+import type { Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, type Schema } from './json-schema.ts';
 import type { Operation, RegisteredOperation } from './operation.ts';
-import { isPlainText, TEXT_FORMATS } from './text-formats.ts';
 
 /**
  * Turns what came over HTTP into an instance of the operation's class that holds the fields given, and nothing else. Nested objects of `body`
@@ -15,21 +14,6 @@ export type RequestValidator<O extends Operation = Operation> = (
   query: Readonly<Record<string, unknown>>,
   body: unknown,
 ) => O;
-
-/** A body can be wrong in as many places as it has bytes. */
-const MAX_ERRORS = 100;
-
-const ajv = new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true });
-for (const [name, validate] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, { type: 'string', validate });
-// eslint-disable-next-line no-control-regex -- NUL is what must not occur
-const ASCII = /^[\x01-\x7f]*$/;
-ajv.addKeyword({
-  keyword: 'characters',
-  type: 'string',
-  schemaType: 'string',
-  compile: (characters: string) => (characters === 'ascii' ? (text: string) => ASCII.test(text) : isPlainText),
-  errors: false,
-});
 
 const compiled = new WeakMap<RegisteredOperation, RequestValidator>();
 
@@ -46,7 +30,7 @@ export function validatorOf<O extends Operation>(operation: RegisteredOperation)
 function compile(operation: RegisteredOperation): RequestValidator {
   const { path, query: queried, body: inBody } = placesOf(operation);
   const { type } = operation;
-  const check = ajv.compile(checkSchema(operation));
+  const check = checkerOf(checkSchema(operation));
   const pathNames = path.map((field) => field.name);
   const pathReaders = path.map(scalarReader);
   const queryReaders = queried.map((field) => ({ name: field.name, read: queryReader(field) }));
@@ -69,7 +53,8 @@ function compile(operation: RegisteredOperation): RequestValidator {
     } else if (needsBody) {
       throw invalid([{ code: 'invalid_type', field: '', message: 'The body must be a JSON object.' }]);
     }
-    if (!check(instance)) throw invalid(fieldErrors(check.errors!));
+    const errors = check(instance);
+    if (errors !== null) throw invalid(errors);
     return instance as unknown as Operation;
   };
 }
@@ -127,44 +112,4 @@ function queryReader(field: Field): (query: Readonly<Record<string, unknown>>) =
 
 function invalid(errors: readonly FieldError[]): DomainError {
   return new DomainError('invalid', 'invalid_request_parameters', 'Validation failed.', { errors });
-}
-
-function fieldErrors(errors: readonly ErrorObject[]): readonly FieldError[] {
-  return errors
-    .filter((error) => error.keyword !== 'if')
-    .slice(0, MAX_ERRORS)
-    .map((error) => {
-      const path = error.instancePath.slice(1).replaceAll('/', '.');
-      const parameters = error.params as Record<string, unknown>;
-      if (error.keyword === 'required') {
-        const missing = String(parameters['missingProperty']);
-        const field = path === '' ? missing : `${path}.${missing}`;
-        return { code: 'required', field, message: `${field} is required.` };
-      }
-      const { code, message } = PROBLEMS[error.keyword] ?? { code: 'invalid', message: () => 'is invalid' };
-      return { code, field: path, message: `${path} ${message(parameters)}.` };
-    });
-}
-
-type Problem = { readonly code: string; readonly message: (parameters: Record<string, unknown>) => string };
-
-/** What each keyword of a schema is called when it fails. The codes are public: they may grow, and never change. */
-const PROBLEMS: Readonly<Record<string, Problem>> = {
-  type: { code: 'invalid_type', message: ({ type }) => `must be of type ${[type].flat().join(' or ')}` },
-  enum: { code: 'not_allowed', message: ({ allowedValues }) => `must be one of ${shown(allowedValues as readonly unknown[])}` },
-  const: { code: 'not_allowed', message: ({ allowedValue }) => `must be ${String(allowedValue)}` },
-  minLength: { code: 'too_short', message: ({ limit }) => `must have at least ${String(limit)} characters` },
-  maxLength: { code: 'too_long', message: ({ limit }) => `must have at most ${String(limit)} characters` },
-  pattern: { code: 'invalid_format', message: () => 'has the wrong form' },
-  format: { code: 'invalid_format', message: ({ format }) => `must be a ${String(format)}` },
-  characters: { code: 'invalid_characters', message: () => 'has characters that are not allowed' },
-  minItems: { code: 'too_few', message: ({ limit }) => `must have at least ${String(limit)} items` },
-  maxItems: { code: 'too_many', message: ({ limit }) => `must have at most ${String(limit)} items` },
-  minimum: { code: 'out_of_range', message: ({ limit }) => `must be at least ${String(limit)}` },
-  maximum: { code: 'out_of_range', message: ({ limit }) => `must be at most ${String(limit)}` },
-};
-
-/** The values of an enumeration for a message; a list of a hundred event names is left to the docs. */
-function shown(values: readonly unknown[]): string {
-  return values.length <= 10 ? values.filter((value) => value !== null).join(', ') : 'the documented values';
 }

@@ -1,0 +1,67 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import type { FieldError } from '#libs/platform/src/domain-error';
+import type { Schema } from './json-schema.ts';
+import { isPlainText, TEXT_FORMATS } from './text-formats.ts';
+
+/** A body can be wrong in as many places as it has bytes. */
+const MAX_ERRORS = 100;
+
+const ajv = new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true });
+for (const [name, validate] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, { type: 'string', validate });
+// eslint-disable-next-line no-control-regex -- NUL is what must not occur
+const ASCII = /^[\x01-\x7f]*$/;
+ajv.addKeyword({
+  keyword: 'characters',
+  type: 'string',
+  schemaType: 'string',
+  compile: (characters: string) => (characters === 'ascii' ? (text: string) => ASCII.test(text) : isPlainText),
+  errors: false,
+});
+
+/** Finds what is wrong with a value; null when nothing is. Removes from nested objects what their class does not declare, and sets defaults. */
+export type Checker = (value: unknown) => readonly FieldError[] | null;
+
+export function checkerOf(schema: Schema): Checker {
+  const check = ajv.compile(schema);
+  return (value) => (check(value) ? null : fieldErrors(check.errors!));
+}
+
+function fieldErrors(errors: readonly ErrorObject[]): readonly FieldError[] {
+  return errors
+    .filter((error) => error.keyword !== 'if')
+    .slice(0, MAX_ERRORS)
+    .map((error) => {
+      const path = error.instancePath.slice(1).replaceAll('/', '.');
+      const parameters = error.params as Record<string, unknown>;
+      if (error.keyword === 'required') {
+        const missing = String(parameters['missingProperty']);
+        const field = path === '' ? missing : `${path}.${missing}`;
+        return { code: 'required', field, message: `${field} is required.` };
+      }
+      const { code, message } = PROBLEMS[error.keyword] ?? { code: 'invalid', message: () => 'is invalid' };
+      return { code, field: path, message: `${path} ${message(parameters)}.` };
+    });
+}
+
+type Problem = { readonly code: string; readonly message: (parameters: Record<string, unknown>) => string };
+
+/** What each keyword of a schema is called when it fails. The codes are public: they may grow, and never change. */
+const PROBLEMS: Readonly<Record<string, Problem>> = {
+  type: { code: 'invalid_type', message: ({ type }) => `must be of type ${[type].flat().join(' or ')}` },
+  enum: { code: 'not_allowed', message: ({ allowedValues }) => `must be one of ${shown(allowedValues as readonly unknown[])}` },
+  const: { code: 'not_allowed', message: ({ allowedValue }) => `must be ${String(allowedValue)}` },
+  minLength: { code: 'too_short', message: ({ limit }) => `must have at least ${String(limit)} characters` },
+  maxLength: { code: 'too_long', message: ({ limit }) => `must have at most ${String(limit)} characters` },
+  pattern: { code: 'invalid_format', message: () => 'has the wrong form' },
+  format: { code: 'invalid_format', message: ({ format }) => `must be a ${String(format)}` },
+  characters: { code: 'invalid_characters', message: () => 'has characters that are not allowed' },
+  minItems: { code: 'too_few', message: ({ limit }) => `must have at least ${String(limit)} items` },
+  maxItems: { code: 'too_many', message: ({ limit }) => `must have at most ${String(limit)} items` },
+  minimum: { code: 'out_of_range', message: ({ limit }) => `must be at least ${String(limit)}` },
+  maximum: { code: 'out_of_range', message: ({ limit }) => `must be at most ${String(limit)}` },
+};
+
+/** The values of an enumeration for a message; a list of a hundred event names is left to the docs. */
+function shown(values: readonly unknown[]): string {
+  return values.length <= 10 ? values.filter((value) => value !== null).join(', ') : 'the documented values';
+}

@@ -1,0 +1,82 @@
+import 'reflect-metadata';
+import type { Class } from './operation.ts';
+import type { TextFormat } from './text-formats.ts';
+
+export interface Common {
+  /** One sentence; goes into the API docs. */
+  readonly doc: string;
+  readonly nullable?: boolean;
+  readonly example?: unknown;
+  /** Sealed in the log under a key per person: erasable. */
+  readonly personal?: true;
+  /** Sealed in the log and in rows under a key per environment: never leaves except where an answer class declares it. */
+  readonly secret?: true;
+}
+
+export interface TextOptions extends Common {
+  readonly min?: number;
+  readonly max?: number;
+  readonly pattern?: RegExp;
+  readonly format?: TextFormat;
+  /** Only ASCII characters. */
+  readonly ascii?: true;
+}
+
+/** What a decorator recorded of one property. JSON Schema, validators, serialisers and docs all derive from it. */
+export type Field = Common & { readonly name: string; readonly optional: boolean } & (
+    | { readonly kind: 'const'; readonly value: string }
+    | { readonly kind: 'id'; readonly prefix: string }
+    | { readonly kind: 'ref'; readonly of: () => Class; readonly sameOrganization?: true }
+    | ({ readonly kind: 'text' } & TextOptions)
+    | { readonly kind: 'oneOf'; readonly values: readonly string[] }
+    | { readonly kind: 'flag'; readonly default?: boolean }
+    | { readonly kind: 'integer'; readonly minimum?: number; readonly maximum?: number; readonly default?: number }
+    | { readonly kind: 'time' }
+    | { readonly kind: 'map' }
+    | { readonly kind: 'json' }
+    | { readonly kind: 'nested'; readonly of: () => Class }
+    | { readonly kind: 'list'; readonly items: ListItems; readonly maxItems?: number; readonly minItems?: number }
+  );
+
+export type ListItems =
+  | { readonly kind: 'nested'; readonly of: () => Class }
+  | { readonly kind: 'oneOf'; readonly values: readonly string[] }
+  | ({ readonly kind: 'text' } & Omit<TextOptions, keyof Common>);
+
+const FIELDS = Symbol('gatehouse:fields');
+const OPTIONAL = Symbol('gatehouse:optional');
+
+type Declared<F> = F extends Field ? Omit<F, 'name' | 'optional'> : never;
+/** A field as its decorator gives it; the property gives the name. */
+export type DeclaredField = Declared<Field>;
+
+export function recordField(prototype: object, name: string, field: DeclaredField): void {
+  const fields = (Reflect.getOwnMetadata(FIELDS, prototype) as Map<string, Field> | undefined) ?? new Map<string, Field>();
+  fields.set(name, { ...field, name, optional: false } as Field);
+  Reflect.defineMetadata(FIELDS, fields, prototype);
+}
+
+export function recordOptional(prototype: object, name: string): void {
+  const names = (Reflect.getOwnMetadata(OPTIONAL, prototype) as Set<string> | undefined) ?? new Set<string>();
+  Reflect.defineMetadata(OPTIONAL, names.add(name), prototype);
+}
+
+const cache = new WeakMap<Class, readonly Field[]>();
+
+/** The fields of a contract class in order of declaration, those of its parents first. */
+export function fieldsOf(type: Class): readonly Field[] {
+  let fields = cache.get(type);
+  if (fields === undefined) {
+    const found = new Map<string, Field>();
+    const chain: object[] = [];
+    for (let prototype = type.prototype as object | null; prototype !== null && prototype !== Object.prototype; prototype = Object.getPrototypeOf(prototype) as object | null) chain.unshift(prototype);
+    for (const prototype of chain) {
+      const optional = Reflect.getOwnMetadata(OPTIONAL, prototype) as Set<string> | undefined;
+      for (const field of (Reflect.getOwnMetadata(FIELDS, prototype) as Map<string, Field> | undefined)?.values() ?? [])
+        found.set(field.name, { ...field, optional: optional?.has(field.name) ?? false });
+    }
+    fields = [...found.values()];
+    cache.set(type, fields);
+  }
+  return fields;
+}
