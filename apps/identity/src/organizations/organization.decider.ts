@@ -1,0 +1,372 @@
+import type { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
+import type { Announcement, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/decider';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type OrganizationEvent =
+  | Fact<'organization.created', OrganizationCreated>
+  | Fact<'organization.updated', OrganizationUpdated>
+  | Fact<'organization.deleted', { readonly id: string }>
+  | Fact<'organization_domain.created', NewDomain>
+  | Fact<'organization_domain.updated', { readonly id: string; readonly state: 'pending' }>
+  | Fact<'organization_domain.verification_restarted', { readonly id: string }>
+  | Fact<'organization_domain.verified', { readonly id: string; readonly verification_strategy: 'dns' | 'manual' }>
+  | Fact<'organization_domain.verification_failed', { readonly id: string; readonly reason: FailureReason }>
+  | Fact<'organization_domain.deleted', { readonly id: string }>;
+
+/** Carries its domains, so that the first thing announced of an organization is complete; an event for each of them follows. */
+interface OrganizationCreated extends Pick<Organization, 'id' | 'name' | 'external_id' | 'metadata' | 'allow_profiles_outside_organization'> {
+  readonly domains: readonly NewDomain[];
+}
+
+/** What changed, as it is from now on; nothing where only domains did. */
+interface OrganizationUpdated extends Partial<Pick<Organization, 'name' | 'external_id' | 'metadata' | 'allow_profiles_outside_organization'>> {
+  readonly payment_customer_id?: string | null;
+}
+
+type NewDomain = Pick<OrganizationDomain, 'id' | 'domain' | 'state' | 'verification_strategy' | 'verification_prefix' | 'verification_token'>;
+
+type FailureReason = 'domain_verification_period_expired' | 'domain_verified_by_other_organization';
+
+/** The public resource itself. */
+export type OrganizationState = Organization | DeletedOrganization | null;
+
+/** Dead for every reader; keeps the domains whose deletion is still to be recorded. */
+interface DeletedOrganization {
+  readonly object: 'deleted_organization';
+  readonly id: string;
+  readonly domains: readonly OrganizationDomain[];
+}
+
+/** A pending domain is looked for this long after `updated_at`, which is when it was added or its verification last asked for. */
+export const VERIFICATION_PERIOD = 30 * 24 * 60 * 60 * 1000;
+
+function evolve(state: OrganizationState, event: OrganizationEvent & { readonly at: string }): OrganizationState {
+  if (event.type === 'organization.created') return state ?? bornOrganization(event.data, event.at);
+  if (state === null) return null;
+  if (state.object === 'deleted_organization') return event.type === 'organization_domain.deleted' ? withoutDomain(state, event.data.id) : state;
+  switch (event.type) {
+    case 'organization.updated': {
+      const { payment_customer_id = state.payment_customer_id, ...changes } = event.data;
+      return { ...state, ...changes, payment_customer_id: payment_customer_id ?? undefined, updated_at: event.at };
+    }
+    case 'organization.deleted':
+      return { object: 'deleted_organization', id: state.id, domains: state.domains };
+    case 'organization_domain.created':
+      return hasDomain(state, event.data.id) ? state : { ...state, domains: [...state.domains, bornDomain(event.data, state.id, event.at)] };
+    case 'organization_domain.updated':
+    case 'organization_domain.verification_restarted':
+      return withDomain(state, event.data.id, { state: 'pending', updated_at: event.at });
+    case 'organization_domain.verified':
+      return withDomain(state, event.data.id, {
+        state: 'verified',
+        verification_strategy: event.data.verification_strategy,
+        ...(event.data.verification_strategy === 'manual' && { verification_prefix: undefined, verification_token: undefined }),
+        updated_at: event.at,
+      });
+    case 'organization_domain.verification_failed':
+      return withDomain(state, event.data.id, { state: 'failed', updated_at: event.at });
+    case 'organization_domain.deleted':
+      return withoutDomain(state, event.data.id);
+  }
+}
+
+function bornOrganization({ id, name, external_id, metadata, allow_profiles_outside_organization, domains }: OrganizationCreated, at: string): Organization {
+  return {
+    object: 'organization',
+    id,
+    name,
+    domains: domains.map((domain) => bornDomain(domain, id, at)),
+    metadata,
+    external_id,
+    allow_profiles_outside_organization,
+    created_at: at,
+    updated_at: at,
+  };
+}
+
+function bornDomain(domain: NewDomain, organization_id: string, at: string): OrganizationDomain {
+  return { object: 'organization_domain', ...domain, organization_id, created_at: at, updated_at: at };
+}
+
+function withDomain(state: Organization, id: string, change: Partial<OrganizationDomain>): Organization {
+  return { ...state, domains: state.domains.map((domain) => (domain.id === id ? { ...domain, ...change } : domain)) };
+}
+
+function withoutDomain<State extends Organization | DeletedOrganization>(state: State, id: string): State {
+  return { ...state, domains: state.domains.filter((domain) => domain.id !== id) };
+}
+
+/** A pending domain is claimed by nobody: the first that proves it has it. */
+function claims(state: OrganizationState): readonly Claim[] {
+  if (state?.object !== 'organization') return [];
+  const held: Claim[] = [];
+  if (state.external_id !== null) held.push({ kind: 'organization.external_id', value: state.external_id, refusal: () => taken('external_id', state.external_id!) });
+  if (state.payment_customer_id !== undefined)
+    held.push({ kind: 'organization.payment_customer_id', value: state.payment_customer_id, refusal: () => taken('payment_customer_id', state.payment_customer_id!) });
+  for (const { domain, state: ownership } of state.domains)
+    if (ownership === 'verified') held.push({ kind: 'organization_domain.domain', value: domain, refusal: () => domainTaken(`${domain} is verified in another organization.`) });
+  return held;
+}
+
+function announce(event: OrganizationEvent, before: OrganizationState, after: OrganizationState): Announcement | null {
+  const names = [event.type];
+  switch (event.type) {
+    case 'organization.created':
+    case 'organization.updated':
+      return { subject: after, names };
+    case 'organization.deleted':
+      return { subject: before, names };
+    case 'organization_domain.created':
+    case 'organization_domain.updated':
+    case 'organization_domain.verified':
+      return { subject: domainOf(after, event.data.id), names };
+    case 'organization_domain.verification_failed':
+      return { subject: { reason: event.data.reason, organization_domain: domainOf(after, event.data.id) }, names };
+    case 'organization_domain.deleted':
+      return { subject: domainOf(before, event.data.id), names };
+    case 'organization_domain.verification_restarted':
+      return null;
+  }
+}
+
+export const organizationDecider: Decider<OrganizationState, OrganizationEvent> = {
+  category: 'organization',
+  foldVersion: 1,
+  initial: null,
+  evolve,
+  claims,
+  organization: (state) => state?.id,
+  announce,
+};
+
+type Decide = Decision<OrganizationState, OrganizationEvent>;
+
+/** A domain as asked for, its name normalised, with what its TXT record would have to carry. */
+export interface RequestedDomain {
+  readonly domain: string;
+  readonly state: 'pending' | 'verified';
+  readonly verification_prefix: string;
+  readonly verification_token: string;
+}
+
+interface GivenFields {
+  readonly external_id?: string | null;
+  readonly metadata?: Readonly<Record<string, string | null>> | null;
+  readonly allow_profiles_outside_organization?: boolean;
+}
+
+interface NewOrganization extends GivenFields {
+  readonly name: string;
+  /** Each domain once. */
+  readonly domains: readonly RequestedDomain[];
+}
+
+interface OrganizationChanges extends GivenFields {
+  readonly name?: string;
+  readonly payment_customer_id?: string | null;
+  /** The set from now on, each domain once. Absent: it stays. */
+  readonly domains?: readonly RequestedDomain[];
+}
+
+export function createOrganization(given: NewOrganization, maxDomains: number): Decide {
+  return (state, context) => {
+    const id = context.id('org');
+    if (state !== null) return repeated(state, id);
+    refuseTooMany(given.domains.length, maxDomains);
+    const domains = given.domains.map((domain, index) => newDomain(domain, context.id('org_domain', index)));
+    const { name, external_id = null, metadata = {}, allow_profiles_outside_organization = false } = given;
+    return [
+      { type: 'organization.created', data: { id, name, external_id, metadata: mergedMetadata({}, metadata), allow_profiles_outside_organization, domains } },
+      ...domains.flatMap(domainFacts),
+    ];
+  };
+}
+
+/** Domain events come first, so that `organization.updated` shows the organization as the whole request left it. */
+export function updateOrganization(id: string, given: OrganizationChanges, maxDomains: number): Decide {
+  return (state, context) => {
+    const organization = living(state, id);
+    const domains = given.domains === undefined ? [] : replacedDomains(organization, given.domains, maxDomains, context);
+    const changes = changedFields(organization, given);
+    if (domains.length === 0 && Object.keys(changes).length === 0) return [];
+    return [...domains, { type: 'organization.updated', data: changes }];
+  };
+}
+
+export function deleteOrganization(id: string): Decide {
+  return (state) => {
+    if (state?.object === 'deleted_organization') return [];
+    living(state, id);
+    return [{ type: 'organization.deleted', data: { id } }];
+  };
+}
+
+/** What follows from a deletion: one event for each domain that it took along. */
+export function recordDomainDeletions(): Decide {
+  return (state) => {
+    if (state?.object !== 'deleted_organization') return [];
+    return state.domains.map(({ id }) => ({ type: 'organization_domain.deleted', data: { id } }));
+  };
+}
+
+export function addDomain(organizationId: string, requested: RequestedDomain, maxDomains: number): Decide {
+  return (state, context) => {
+    const organization = living(state, organizationId);
+    const id = context.id('org_domain');
+    if (hasDomain(organization, id)) return [];
+    if (organization.domains.some(({ domain }) => domain === requested.domain)) throw domainTaken(`The organization already has ${requested.domain}.`);
+    refuseTooMany(organization.domains.length + 1, maxDomains);
+    return domainFacts(newDomain(requested, id));
+  };
+}
+
+export function removeDomain(id: string): Decide {
+  return (state) => (domainOf(state, id) === undefined ? [] : [{ type: 'organization_domain.deleted', data: { id } }]);
+}
+
+/** The caller asks for verification: another 30 days begin. */
+export function restartVerification(id: string): Decide {
+  return (state, context) => {
+    const domain = livingDomain(state, id);
+    if (domain === undefined) throw notFound('Organization domain', id);
+    if (domain.state === 'verified') throw domainAlreadyVerified(domain.domain);
+    if (domain.state === 'failed') return [{ type: 'organization_domain.updated', data: { id, state: 'pending' } }];
+    return domain.updated_at === context.now ? [] : [{ type: 'organization_domain.verification_restarted', data: { id } }];
+  };
+}
+
+/** Ownership was proven by DNS. A domain that was deleted meanwhile, or is verified already, stays as it is. */
+export function verifyDomain(id: string): Decide {
+  return (state) => {
+    const domain = livingDomain(state, id);
+    if (domain === undefined || domain.state === 'verified') return [];
+    return [{ type: 'organization_domain.verified', data: { id, verification_strategy: 'dns' } }];
+  };
+}
+
+export function failVerification(id: string, reason: FailureReason): Decide {
+  return (state) => {
+    if (livingDomain(state, id)?.state !== 'pending') return [];
+    return [{ type: 'organization_domain.verification_failed', data: { id, reason } }];
+  };
+}
+
+/** Nothing happens to a domain whose 30 days began anew after the caller looked. */
+export function expireVerification(id: string): Decide {
+  return (state, context) => {
+    const domain = livingDomain(state, id);
+    if (domain === undefined || Date.parse(context.now) - Date.parse(domain.updated_at) < VERIFICATION_PERIOD) return [];
+    return failVerification(id, 'domain_verification_period_expired')(state, context);
+  };
+}
+
+function living(state: OrganizationState, id: string): Organization {
+  if (state?.object !== 'organization') throw notFound('Organization', id);
+  return state;
+}
+
+/** A repeated command meets what it made; once that was deleted, it stays deleted. */
+function repeated(state: Organization | DeletedOrganization, id: string): readonly OrganizationEvent[] {
+  living(state, id);
+  return [];
+}
+
+function domainOf(state: OrganizationState, id: string): OrganizationDomain | undefined {
+  return state?.domains.find((domain) => domain.id === id);
+}
+
+function livingDomain(state: OrganizationState, id: string): OrganizationDomain | undefined {
+  return state?.object === 'organization' ? domainOf(state, id) : undefined;
+}
+
+function hasDomain(state: OrganizationState, id: string): boolean {
+  return domainOf(state, id) !== undefined;
+}
+
+/** The caller who says that a domain is verified has verified it by hand: no TXT record is asked for. */
+function newDomain({ domain, state, verification_prefix, verification_token }: RequestedDomain, id: string): NewDomain {
+  if (state === 'verified') return { id, domain, state, verification_strategy: 'manual' };
+  return { id, domain, state, verification_strategy: 'dns', verification_prefix, verification_token };
+}
+
+function domainFacts(domain: NewDomain): readonly OrganizationEvent[] {
+  const created: OrganizationEvent = { type: 'organization_domain.created', data: domain };
+  return domain.state === 'verified' ? [created, verifiedByHand(domain.id)] : [created];
+}
+
+function verifiedByHand(id: string): OrganizationEvent {
+  return { type: 'organization_domain.verified', data: { id, verification_strategy: 'manual' } };
+}
+
+function replacedDomains(organization: Organization, wanted: readonly RequestedDomain[], maxDomains: number, context: DecisionContext): readonly OrganizationEvent[] {
+  refuseTooMany(wanted.length, maxDomains);
+  const current = new Map(organization.domains.map((domain) => [domain.domain, domain]));
+  const names = new Set(wanted.map(({ domain }) => domain));
+  const removed = organization.domains.filter(({ domain }) => !names.has(domain));
+  return [
+    ...removed.map(({ id }): OrganizationEvent => ({ type: 'organization_domain.deleted', data: { id } })),
+    ...wanted.flatMap((requested, index) => {
+      const known = current.get(requested.domain);
+      if (known === undefined) return domainFacts(newDomain(requested, context.id('org_domain', index)));
+      return requested.state === 'verified' && known.state !== 'verified' ? [verifiedByHand(known.id)] : [];
+    }),
+  ];
+}
+
+const PLAIN_FIELDS = ['name', 'external_id', 'payment_customer_id', 'allow_profiles_outside_organization'] as const;
+
+function changedFields(organization: Organization, given: OrganizationChanges): OrganizationUpdated {
+  const changed = PLAIN_FIELDS.filter((field) => given[field] !== undefined && given[field] !== (organization[field] ?? null));
+  const metadata = given.metadata === undefined ? organization.metadata : mergedMetadata(organization.metadata, given.metadata);
+  return {
+    ...Object.fromEntries(changed.map((field) => [field, given[field]])),
+    ...(!sameMetadata(metadata, organization.metadata) && { metadata }),
+  };
+}
+
+/** Given keys are set, null removes a key, `{}` or null removes all. Made from entries, where `__proto__` is a key like any other. */
+function mergedMetadata(current: Readonly<Record<string, string>>, given: Readonly<Record<string, string | null>> | null): Record<string, string> {
+  const changes = Object.entries(given ?? {});
+  const kept = changes.length === 0 ? [] : Object.entries(current);
+  const merged = [...new Map<string, string | null>([...kept, ...changes])].filter((entry): entry is [string, string] => entry[1] !== null);
+  refuseUnfitMetadata(merged);
+  return Object.fromEntries(merged);
+}
+
+function sameMetadata(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
+  const entries = Object.entries(one);
+  return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
+}
+
+function refuseUnfitMetadata(entries: readonly (readonly [string, string])[]): void {
+  const refuse = (message: string): never => {
+    throw new DomainError('invalid', 'invalid_metadata', message, { errors: [{ code: 'invalid_metadata', field: 'metadata', message }] });
+  };
+  if (entries.length > 50) refuse('Metadata has at most 50 pairs.');
+  for (const [key, value] of entries) {
+    if (!/^\p{ASCII}{1,40}$/u.test(key)) refuse('A metadata key has 1 to 40 ASCII characters.');
+    if (!/^\p{ASCII}{0,600}$/u.test(value)) refuse('A metadata value has at most 600 ASCII characters.');
+  }
+}
+
+function refuseTooMany(count: number, max: number): void {
+  if (count <= max) return;
+  const message = `An organization has at most ${max} domains.`;
+  throw new DomainError('invalid', 'organization_domain_limit_reached', message, { errors: [{ code: 'organization_domain_limit_reached', field: 'domain', message }] });
+}
+
+function taken(field: 'external_id' | 'payment_customer_id', value: string): DomainError {
+  const code = `${field}_already_used` as const;
+  const message = `The ${field} '${value}' is already used.`;
+  return new DomainError('conflict', code, message, { errors: [{ code, field, message }] });
+}
+
+function domainTaken(message: string): DomainError {
+  return new DomainError('conflict', 'domain_already_exists', message, { errors: [{ code: 'domain_already_exists', field: 'domain', message }] });
+}
+
+function domainAlreadyVerified(domain: string): DomainError {
+  return new DomainError('conflict', 'domain_already_verified', `${domain} is already verified.`);
+}
