@@ -115,11 +115,19 @@ function run(command, args, options = {}) {
   });
 }
 
-/** A killed npm cannot pass its end on, so a program that npm started watches for being orphaned. */
+/** A killed npm cannot pass its end on, so a program that npm started watches whether npm, or the shell between them, is gone. */
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
-  const parent = process.ppid;
-  setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGTERM'), 500).unref();
+  const parents = ancestors();
+  setInterval(() => ancestors() === parents || process.kill(process.pid, 'SIGTERM'), 500).unref();
+}
+
+function ancestors() {
+  try {
+    return `${process.ppid} ${/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${process.ppid}/status`, 'utf8'))?.[1]}`;
+  } catch {
+    return `${process.ppid}`;
+  }
 }
 
 async function startProgram(name, args) {
