@@ -1,0 +1,32 @@
+import { Injectable } from '@nestjs/common';
+import { Command as CqrsCommand, CommandBus, QueryBus } from '@nestjs/cqrs';
+import type { Operation } from '#libs/contracts/src/operation';
+import { Clock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
+import { OperationTransport } from './operation-transport.ts';
+
+/** Calls the owner in this process. */
+@Injectable()
+export class DirectOperationTransport extends OperationTransport {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly queries: QueryBus,
+    private readonly clock: Clock,
+  ) {
+    super();
+  }
+
+  call<Answer>(operation: Operation<Answer>): Promise<Answer> {
+    const timeLeft = operation.context.deadline - this.clock.now();
+    if (timeLeft <= 0) return Promise.reject(late());
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(late()), timeLeft);
+      const answer: Promise<Answer> = operation instanceof CqrsCommand ? this.commands.execute(operation) : this.queries.execute(operation);
+      answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+}
+
+function late(): Error {
+  return unavailable('The answer was not there in time.');
+}
