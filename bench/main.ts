@@ -1,0 +1,81 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { parseArgs } from 'node:util';
+import { machine } from './machine.ts';
+import { Ground, type Pace, type Row, type Scenario } from './scenario.ts';
+import { SCENARIOS } from './scenarios.ts';
+import { hasWrk } from './wrk.ts';
+
+const USAGE = `npm run bench -- [--only NAME]… [--seconds N] [--organizations N]
+
+  --only NAME          one of: ${SCENARIOS.map(({ name }) => name).join(', ')}; may be repeated
+  --seconds N          length of every load, instead of 20 s, 2 minutes (creation) and 10 minutes (mixed)
+  --organizations N    size of the large data, instead of 1,000,000`;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true },
+    seconds: { type: 'string' },
+    organizations: { type: 'string', default: '1000000' },
+    help: { type: 'boolean' },
+  },
+});
+const given = values.seconds === undefined ? null : Number(values.seconds);
+const pace: Pace = { seconds: given ?? 20, sustainedSeconds: given ?? 120, mixedSeconds: given ?? 600 };
+const chosen = SCENARIOS.filter(({ name }) => values.only?.includes(name) ?? true);
+const sizes: Readonly<Record<Scenario['organizations'], number>> = {
+  none: 0,
+  some: Math.min(100_000, Number(values.organizations)),
+  many: Number(values.organizations),
+};
+
+if (values.help) console.log(USAGE);
+else if (chosen.length === 0) stop(`There is no such scenario.\n${USAGE}`);
+else if (!(await hasWrk())) stop('The bench needs wrk as its load generator: apt-get install wrk');
+else await measureAll();
+
+async function measureAll(): Promise<void> {
+  const rows: Row[] = [];
+  for (const size of ['none', 'some', 'many'] as const) {
+    const scenarios = chosen.filter(({ organizations }) => organizations === size);
+    if (scenarios.length === 0) continue;
+    console.error(`preparing ${sizes[size].toLocaleString('en')} organizations …`);
+    const ground = await Ground.prepare(sizes[size]);
+    try {
+      for (const scenario of scenarios) rows.push(...(await measured(scenario, ground)));
+    } finally {
+      await ground.remove();
+    }
+  }
+  const table = await markdown(rows);
+  await mkdir('bench/results', { recursive: true });
+  await writeFile('bench/results/latest.md', table);
+  console.log(table);
+}
+
+/** One scenario that fails is a row that says so, not the end of the others. */
+async function measured(scenario: Scenario, ground: Ground): Promise<readonly Row[]> {
+  console.error(`measuring ${scenario.name} …`);
+  const rows = await scenario
+    .measure(ground, pace)
+    .catch((error: Error): readonly Row[] => [{ what: scenario.name, target: '', measured: `failed: ${error.message}`, met: false }]);
+  for (const { what, measured: result } of rows) console.error(`  ${what}: ${result}`);
+  return rows;
+}
+
+async function markdown(rows: readonly Row[]): Promise<string> {
+  const lines = rows.map(({ what, target, measured: result, met }) => `| ${what} | ${target} | ${result} | ${met ? 'yes' : '**no**'} |`);
+  return [
+    `Measured with \`wrk\` beside the server: ${await machine(tmpdir())}.`,
+    '',
+    '| what | target | measured | met |',
+    '|---|---|---|---|',
+    ...lines,
+    '',
+  ].join('\n');
+}
+
+function stop(message: string): void {
+  console.error(message);
+  process.exitCode = 1;
+}

@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises';
+import { freePort, Program } from './program.ts';
+
+export const KEY = 'sk_bench_0123456789abcdef';
+
+/** The suite as its users run it, on a data directory of the bench. */
+export class Suite {
+  private constructor(
+    private readonly program: Program,
+    readonly url: string,
+    /** Milliseconds from the start of the process until `/health/ready` answered 200. */
+    readonly startToReady: number,
+  ) {}
+
+  static async start(directory: string): Promise<Suite> {
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const program = new Program('apps/suite/src/main.js', { ...settingsFor(directory), HOST: '127.0.0.1', PORT: `${port}` });
+    return new Suite(program, url, await program.answers(`${url}/health/ready`));
+  }
+
+  /** Resolves with the milliseconds that the command line took. */
+  static async command(directory: string, ...args: readonly string[]): Promise<number> {
+    return new Program('apps/suite/src/cli.js', settingsFor(directory), args).ended();
+  }
+
+  async post(path: string, body: unknown): Promise<unknown> {
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+    const answer = await fetch(this.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+    if (answer.status !== 201) throw new Error(`POST ${path} answered ${answer.status}: ${await answer.text()}`);
+    return answer.json();
+  }
+
+  /** The sum of the series whose name begins with `prefix`, the greatest for those in seconds. */
+  async lags(): Promise<ReadonlyMap<string, number>> {
+    const text = await (await fetch(`${this.url}/metrics`)).text();
+    const series = [...text.matchAll(/^gatehouse_(\w*lag_seconds(?:\{[^}]*\})?) (\S+)$/gm)];
+    return new Map(series.map(([, name, value]) => [name!, Number(value)]));
+  }
+
+  /** Memory that is this process's own: no mapped files, no shared pages. */
+  async rssAnonMegabytes(): Promise<number> {
+    const status = await readFile(`/proc/${this.program.pid}/status`, 'utf8');
+    return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) / 1_024;
+  }
+
+  async stop(): Promise<void> {
+    await this.program.stop();
+  }
+}
+
+function settingsFor(directory: string): Readonly<Record<string, string>> {
+  // A name server that refuses at once, so that no domain of the bench is asked for outside.
+  return { DATA_DIR: directory, GATEHOUSE_API_KEY: KEY, RATE_LIMITS: 'off', LOG_LEVEL: 'warn', DNS_SERVERS: '127.0.0.1:9' };
+}
