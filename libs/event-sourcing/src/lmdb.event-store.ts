@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import type { Database } from 'lmdb';
 import { Arena } from '#libs/platform/src/storage/arena';
-import type { KeyEncoder } from '#libs/platform/src/storage/lmdb-environment';
+import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberKeys, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 
@@ -17,8 +17,6 @@ const RECENT = 4_096;
 const GAP_WINDOW = 100_000;
 const POSITION_DIGITS = 16;
 const CHECKSUM_BYTES = 4;
-const NUMBER_BYTES = 6;
-const LAST_NUMBER = 2 ** 48 - 1;
 /** Printable, so that the zero byte behind a stream's name in a key cannot be part of a name. */
 const STREAM_NAME = /^[\x21-\x7e]{1,500}$/;
 
@@ -80,7 +78,7 @@ export class LmdbEventStore extends EventStore {
 
   constructor(private readonly storage: LmdbStorage) {
     super();
-    this.log = storage.log.db('log', positionKeys);
+    this.log = storage.log.db('log', numberKeys);
     this.streams = storage.log.db('streams', bufferKeys);
     this.last = storage.afterCrash ? this.cutAfterGap() : this.lastStored();
     this.durable = this.last;
@@ -152,7 +150,7 @@ export class LmdbEventStore extends EventStore {
       }
       await nextTurn();
     }
-    const indexed = this.streams.getKeysCount({ start: Buffer.of(0), end: Buffer.of(255) });
+    const indexed = this.streams.getKeysCount({ start: LOWEST_KEY, end: HIGHEST_KEY });
     if (indexed !== records) yield { position: textOf(last), stream: null, detail: `ends a log of ${records} records, and the index of streams has ${indexed}` };
   }
 
@@ -296,10 +294,10 @@ export class LmdbEventStore extends EventStore {
 
   /** The stream of a record that cannot be read, from the index. */
   private async streamAt(position: number): Promise<string | null> {
-    let start = Buffer.of(0);
+    let start: Buffer = LOWEST_KEY;
     for (let left = CHUNK; left === CHUNK; await nextTurn()) {
       left = 0;
-      for (const { key, value } of this.streams.getRange({ start, end: Buffer.of(255), limit: CHUNK })) {
+      for (const { key, value } of this.streams.getRange({ start, end: HIGHEST_KEY, limit: CHUNK })) {
         if (readNumber(value, 0) === position) return key.toString('latin1', 0, key.length - NUMBER_BYTES - 1);
         start = Buffer.concat([key, Buffer.of(0)]);
         left++;
@@ -336,33 +334,6 @@ export class LmdbEventStore extends EventStore {
     });
     return end;
   }
-}
-
-const positionKeys: KeyEncoder<number> = { writeKey: writeNumber, readKey: readNumber };
-
-const bufferKeys: KeyEncoder<Buffer> = {
-  writeKey(key, target, start) {
-    target.set(key, start);
-    return start + key.length;
-  },
-  readKey: (source, start, end) => Buffer.from(source.subarray(start, end)),
-};
-
-function writeNumber(value: number, target: Uint8Array, start: number): number {
-  const high = Math.floor(value / 0x1_0000_0000);
-  target[start] = high >>> 8;
-  target[start + 1] = high;
-  target[start + 2] = value >>> 24;
-  target[start + 3] = value >>> 16;
-  target[start + 4] = value >>> 8;
-  target[start + 5] = value;
-  return start + NUMBER_BYTES;
-}
-
-function readNumber(source: Uint8Array, start: number): number {
-  const high = source[start]! * 0x100 + source[start + 1]!;
-  const low = ((source[start + 2]! << 24) | (source[start + 3]! << 16) | (source[start + 4]! << 8) | source[start + 5]!) >>> 0;
-  return high * 0x1_0000_0000 + low;
 }
 
 function textOf(position: number): Position {

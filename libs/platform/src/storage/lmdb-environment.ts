@@ -32,6 +32,7 @@ interface Options {
  */
 export class LmdbEnvironment {
   private readonly root: RootDatabase<Buffer, Buffer>;
+  private readonly turnEnds: (() => void)[] = [];
   private readonly waiting = new Set<(error: Error) => void>();
   private turnFlushed: Promise<void> | null = null;
   private turnCommitted: Promise<void> | null = null;
@@ -44,6 +45,7 @@ export class LmdbEnvironment {
     this.root = open<Buffer, Buffer>(settings);
     this.watchFailures();
     this.root.on('beforecommit', () => {
+      for (const callback of this.turnEnds) callback();
       // Every waiter is told by our own promises; the binding's would end as unhandled rejections.
       void this.root.committed.then(undefined, () => undefined);
       this.turnFlushed = null;
@@ -51,8 +53,13 @@ export class LmdbEnvironment {
     });
   }
 
-  db<Key = Buffer>(name: string, keyEncoder?: KeyEncoder<Key>): Database<Buffer, Key & Buffer> {
-    return this.root.openDB({ name, encoding: 'binary', ...(keyEncoder ? { keyEncoder } : { keyEncoding: 'binary' }) } as never);
+  db<Key extends number | Buffer>(name: string, keyEncoder: KeyEncoder<Key>): Database<Buffer, Key> {
+    return this.root.openDB<Buffer, Key>({ name, encoding: 'binary', keyEncoder } as never);
+  }
+
+  /** Called at the end of each event turn that wrote something; what it puts is part of the same transaction. */
+  beforeCommit(callback: () => void): void {
+    this.turnEnds.push(callback);
   }
 
   /**

@@ -96,8 +96,13 @@ export class LmdbStorage {
 
   /** @throws DomainError `storage_full`, or `service_unavailable` after the disk failed */
   assertWritable(): void {
-    if (this.failure) throw new DomainError('unavailable', 'service_unavailable', 'The disk failed; the server is stopping.', { retryAfter: 5 });
+    this.assertAlive();
     if (this.full) throw new DomainError('unavailable', 'storage_full', 'The disk is nearly full: writes are refused until there is room.', { retryAfter: 30 });
+  }
+
+  /** For what must go on while the disk is nearly full: removing, and short-lived entries. @throws DomainError `service_unavailable` after the disk failed */
+  assertAlive(): void {
+    if (this.failure) throw new DomainError('unavailable', 'service_unavailable', 'The disk failed; the server is stopping.', { retryAfter: 5 });
   }
 
   /** Nothing is trusted or acknowledged after this. */

@@ -1,0 +1,36 @@
+import type { KeyEncoder } from './lmdb-environment.ts';
+
+/** Bytes of a number in a key: up to 2^48, in the order of the numbers. */
+export const NUMBER_BYTES = 6;
+export const LAST_NUMBER = 2 ** 48 - 1;
+
+export function writeNumber(value: number, target: Uint8Array, start: number): number {
+  const high = Math.floor(value / 0x1_0000_0000);
+  target[start] = high >>> 8;
+  target[start + 1] = high;
+  target[start + 2] = value >>> 24;
+  target[start + 3] = value >>> 16;
+  target[start + 4] = value >>> 8;
+  target[start + 5] = value;
+  return start + NUMBER_BYTES;
+}
+
+export function readNumber(source: Uint8Array, start: number): number {
+  const high = source[start]! * 0x100 + source[start + 1]!;
+  const low = ((source[start + 2]! << 24) | (source[start + 3]! << 16) | (source[start + 4]! << 8) | source[start + 5]!) >>> 0;
+  return high * 0x1_0000_0000 + low;
+}
+
+export const numberKeys: KeyEncoder<number> = { writeKey: writeNumber, readKey: readNumber };
+
+export const bufferKeys: KeyEncoder<Buffer> = {
+  writeKey(key, target, start) {
+    target.set(key, start);
+    return start + key.length;
+  },
+  readKey: (source, start, end) => Buffer.from(source.subarray(start, end)),
+};
+
+/** Lie before and after every key that begins with a byte between them. */
+export const LOWEST_KEY = Buffer.of(0);
+export const HIGHEST_KEY = Buffer.alloc(32, 0xff);

@@ -1,0 +1,196 @@
+import type { Database } from 'lmdb';
+import type { Clock } from '#libs/platform/src/clock';
+import { Arena } from '#libs/platform/src/storage/arena';
+import { bufferKeys, LOWEST_KEY, NUMBER_BYTES, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
+import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { type Entry, ShortLived } from './short-lived.ts';
+
+/** Entries are swept by whole minutes, so that a write that moves the expiry within one needs no new listing. */
+const BUCKET_MS = 60_000;
+const HEADER_BYTES = 2 * NUMBER_BYTES;
+const SEPARATOR = '\0';
+const LEASES = 'lease';
+/** Shorter than every listing's key. */
+const SEQUENCE_KEY = LOWEST_KEY;
+
+/**
+ * Short-lived entries in LMDB. `short-lived` holds them by collection and key; `expiry` lists, by the minute in which they expire, the keys that were
+ * written: one listing per event turn and minute, however many writes. Answers come from memory until a write is committed, so nobody waits: all writes
+ * of this process go to disk in one order, and that carries the port's promise.
+ */
+export class LmdbShortLived extends ShortLived {
+  private readonly entries: Database<Buffer, Buffer>;
+  private readonly expiry: Database<Buffer, Buffer>;
+  private readonly arena = new Arena();
+  /** Written and perhaps not yet committed. */
+  private readonly overlay = new Map<string, Pending>();
+  /** Of `overlay`, what was written in this event turn. */
+  private written: Pending[] = [];
+  private readonly unlisted = new Map<number, string[]>();
+  /** Versions, tokens and listings: grows over all entries and restarts, so that none ever comes twice. */
+  private sequence: number;
+
+  constructor(
+    private readonly storage: LmdbStorage,
+    private readonly clock: Clock,
+  ) {
+    super();
+    this.entries = storage.log.db('short-lived', bufferKeys);
+    this.expiry = storage.log.db('expiry', bufferKeys);
+    const sequence = this.expiry.get(SEQUENCE_KEY);
+    this.sequence = sequence ? readNumber(sequence, 0) : 0;
+    storage.log.beforeCommit(() => this.endTurn());
+  }
+
+  async get(collection: string, key: string): Promise<Entry | null> {
+    return this.find(name(collection, key));
+  }
+
+  async putIfAbsent(collection: string, key: string, value: string, expiresAt: number): Promise<{ readonly stored: boolean; readonly entry: Entry }> {
+    const id = name(collection, key);
+    const before = this.stored(id);
+    return this.isAlive(before) ? { stored: false, entry: before } : { stored: true, entry: this.store(id, value, expiresAt, before) };
+  }
+
+  async put(collection: string, key: string, value: string, expiresAt: number): Promise<void> {
+    const id = name(collection, key);
+    this.store(id, value, expiresAt, this.stored(id));
+  }
+
+  async compareAndSet(collection: string, key: string, version: number, value: string, expiresAt: number): Promise<boolean> {
+    const id = name(collection, key);
+    const present = this.find(id);
+    if (present?.version !== version) return false;
+    this.store(id, value, expiresAt, present);
+    return true;
+  }
+
+  async take(collection: string, key: string): Promise<Entry | null> {
+    const id = name(collection, key);
+    const present = this.find(id);
+    if (present) this.remove(id);
+    return present;
+  }
+
+  /** The first amount decides when the counter expires. */
+  async add(collection: string, key: string, amount: number, expiresAt: number): Promise<number> {
+    const id = name(collection, key);
+    const present = this.find(id);
+    const total = Number(present?.value ?? 0) + amount;
+    this.store(id, String(total), present?.expiresAt ?? expiresAt, present);
+    return total;
+  }
+
+  async lease(leaseName: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null> {
+    const id = name(LEASES, leaseName);
+    const present = this.find(id);
+    const { holder: current, token: held } = present ? (JSON.parse(present.value) as Lease) : { holder: null, token: 0 };
+    if (current !== null && current !== holder) return null;
+    const token = current === holder ? held : ++this.sequence;
+    this.store(id, JSON.stringify({ holder, token } satisfies Lease), this.clock.now() + ttlMs, present);
+    return { token };
+  }
+
+  async release(leaseName: string, holder: string): Promise<void> {
+    const id = name(LEASES, leaseName);
+    const present = this.find(id);
+    if (present && (JSON.parse(present.value) as Lease).holder === holder) this.remove(id);
+  }
+
+  async sweep(now: number, limit: number): Promise<number> {
+    let removed = 0;
+    for (const { key, value } of this.expiry.getRange({ start: numberKey(0, 0), end: numberKey(Math.floor(now / BUCKET_MS), 0), limit })) {
+      for (const id of value.toString().split('\n')) {
+        const entry = this.stored(id);
+        if (!entry || entry.expiresAt > now) continue;
+        if (removed === limit) return removed;
+        this.remove(id);
+        removed++;
+      }
+      void this.expiry.remove(key);
+    }
+    return removed;
+  }
+
+  private find(id: string): Entry | null {
+    const entry = this.stored(id);
+    return this.isAlive(entry) ? entry : null;
+  }
+
+  private isAlive(entry: Entry | null): entry is Entry {
+    return entry !== null && entry.expiresAt > this.clock.now();
+  }
+
+  private stored(id: string): Entry | null {
+    const pending = this.overlay.get(id);
+    if (pending) return pending.entry;
+    const bytes = this.entries.get(Buffer.from(id));
+    return bytes ? { expiresAt: readNumber(bytes, 0), version: readNumber(bytes, NUMBER_BYTES), value: bytes.toString('utf8', HEADER_BYTES) } : null;
+  }
+
+  /** `before` is what the entry replaces, expired or not. */
+  private store(id: string, value: string, expiresAt: number, before: Entry | null): Entry {
+    this.storage.assertAlive();
+    const entry: Entry = { value, version: ++this.sequence, expiresAt };
+    const bytes = this.arena.text(HEADER_BYTES, value);
+    writeNumber(expiresAt, bytes, 0);
+    writeNumber(entry.version, bytes, NUMBER_BYTES);
+    void this.entries.put(Buffer.from(id), bytes);
+    const bucket = Math.floor(expiresAt / BUCKET_MS);
+    if (before === null || Math.floor(before.expiresAt / BUCKET_MS) !== bucket) {
+      const listing = this.unlisted.get(bucket);
+      if (listing) listing.push(id);
+      else this.unlisted.set(bucket, [id]);
+    }
+    this.changed(id, entry);
+    return entry;
+  }
+
+  private remove(id: string): void {
+    this.storage.assertAlive();
+    void this.entries.remove(Buffer.from(id));
+    this.changed(id, null);
+  }
+
+  private changed(id: string, entry: Entry | null): void {
+    const pending: Pending = { id, entry };
+    this.overlay.set(id, pending);
+    this.written.push(pending);
+  }
+
+  private endTurn(): void {
+    if (this.written.length === 0) return;
+    for (const [bucket, ids] of this.unlisted) void this.expiry.put(numberKey(bucket, ++this.sequence), this.arena.text(0, ids.join('\n')));
+    this.unlisted.clear();
+    void this.expiry.put(SEQUENCE_KEY, numberKey(this.sequence, 0));
+    const { written } = this;
+    this.written = [];
+    const forget = (): void => {
+      for (const pending of written) if (this.overlay.get(pending.id) === pending) this.overlay.delete(pending.id);
+    };
+    this.storage.log.committed().then(forget, () => undefined);
+  }
+}
+
+interface Pending {
+  readonly id: string;
+  /** Null: removed. */
+  readonly entry: Entry | null;
+}
+
+interface Lease {
+  readonly holder: string;
+  readonly token: number;
+}
+
+/** The line break that separates names in a listing cannot be part of one. */
+function name(collection: string, key: string): string {
+  return collection + SEPARATOR + (key.includes('\n') ? JSON.stringify(key) : key);
+}
+
+function numberKey(first: number, second: number): Buffer {
+  const key = Buffer.allocUnsafe(2 * NUMBER_BYTES);
+  writeNumber(first, key, 0);
+  writeNumber(second, key, NUMBER_BYTES);
+  return key;
+}
