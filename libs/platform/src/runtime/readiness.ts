@@ -18,6 +18,10 @@ export class Readiness {
     this.draining = true;
   }
 
+  get isDraining(): boolean {
+    return this.draining;
+  }
+
   /** Null when ready; else why not, in words for whoever waits. */
   obstacle(): string | null {
     if (this.draining) return 'draining';

@@ -1,0 +1,57 @@
+import { hash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { Injectable } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import { openApiDocument } from '#libs/contracts/src/openapi';
+
+/** Everything comes from this server; swagger-ui sets styles and draws its icons from `data:`. */
+const POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+
+const PAGE = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Gatehouse API</title>
+    <link rel="icon" href="/docs/favicon-32x32.png">
+    <link rel="stylesheet" href="/docs/swagger-ui.css">
+  </head>
+  <body>
+    <div id="api"></div>
+    <script src="/docs/swagger-ui-bundle.js"></script>
+    <script src="/docs/start.js"></script>
+  </body>
+</html>
+`;
+
+/** A file of its own, since the policy allows no inline script. Without a validator nothing is sent to another host. */
+const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#api', validatorUrl: null, deepLinking: true, displayRequestDuration: true });\n`;
+
+const ASSETS: Readonly<Record<string, string>> = {
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+};
+
+/** The OpenAPI document and the page that shows it, served from the installed package. */
+@Injectable()
+export class DocsPage {
+  async mount(scope: FastifyInstance): Promise<void> {
+    const file = createRequire(import.meta.url).resolve;
+    serve(scope, '/openapi.json', 'application/json; charset=utf-8', JSON.stringify(openApiDocument('0.1.0')));
+    serve(scope, '/docs', 'text/html; charset=utf-8', PAGE);
+    serve(scope, '/docs/start.js', 'text/javascript; charset=utf-8', START);
+    for (const [name, type] of Object.entries(ASSETS)) serve(scope, `/docs/${name}`, type, await readFile(file(`swagger-ui-dist/${name}`)));
+  }
+}
+
+/** Sends it once; afterwards the browser asks whether it has changed. */
+function serve(scope: FastifyInstance, path: string, type: string, content: string | Buffer): void {
+  const tag = `"${hash('sha256', content, 'base64url').slice(0, 22)}"`;
+  scope.get(path, (request, reply) => {
+    reply.headers({ ETag: tag, 'Cache-Control': 'no-cache', 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' });
+    if (request.headers['if-none-match'] === tag) reply.code(304).send();
+    else reply.header('Content-Type', type).send(content);
+  });
+}

@@ -1,0 +1,26 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '#libs/platform/src/domain-error';
+import { Log } from '#libs/platform/src/log';
+import { badRequest, internalError, refusal, type Outcome } from './outcome.ts';
+
+/** The answer to whatever was thrown: a refusal in the caller's words, or, of a bug, a request id; the log has the rest. */
+@Injectable()
+export class ErrorAnswers {
+  constructor(private readonly log: Log) {}
+
+  of(error: unknown, requestId: string, operation?: string): Outcome {
+    const refused = refusal(error) ?? refusal(refusedByServer(error));
+    if (refused !== null) return refused;
+    this.log.error('A request failed unexpectedly.', { error, requestId, operation });
+    return internalError(requestId);
+  }
+}
+
+/** Refusals by the HTTP server itself, while it reads the request. */
+function refusedByServer(error: unknown): DomainError | null {
+  if (!(error instanceof Error)) return null;
+  const { code = '', statusCode = 500 } = error as { code?: string; statusCode?: number };
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new DomainError('invalid', 'payload_too_large', 'The body is over 1 MiB.');
+  const isOfServer = code.startsWith('FST_') || code === 'ECONNRESET';
+  return isOfServer && statusCode >= 400 && statusCode < 500 ? badRequest('The request cannot be read.') : null;
+}

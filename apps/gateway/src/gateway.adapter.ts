@@ -1,0 +1,66 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { GatewaySettings } from '#libs/platform/src/config/settings';
+import { DomainError } from '#libs/platform/src/domain-error';
+import { badRequest, refusal, send } from './outcome.ts';
+import { requestIdOf } from './request-id.ts';
+
+const BODY_LIMIT = 1_048_576;
+/** 128 characters, each percent-encoded, with room to spare. */
+const MAX_PARAMETER = 512;
+/** How often slow requests are looked for. */
+const CHECK_TIMEOUTS = 1_000;
+
+/** The HTTP server under Nest. Answers to unknown paths and errors are the gateway's own (`Gateway`), so Nest's are not installed. */
+export class GatewayAdapter extends FastifyAdapter {
+  constructor({ REQUEST_TIMEOUT, TRUSTED_PROXIES }: Pick<GatewaySettings, 'REQUEST_TIMEOUT' | 'TRUSTED_PROXIES'>) {
+    super({
+      bodyLimit: BODY_LIMIT,
+      routerOptions: { maxParamLength: MAX_PARAMETER },
+      requestTimeout: REQUEST_TIMEOUT,
+      http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS, REQUEST_TIMEOUT), requireHostHeader: false },
+      trustProxy: TRUSTED_PROXIES.length > 0 && [...TRUSTED_PROXIES],
+      requestIdHeader: false,
+      genReqId: requestIdOf,
+      // The gateway drains before the server closes; what still arrives then is answered.
+      return503OnClosing: false,
+      // Found before any route or hook: an encoding that means nothing, a parameter longer than any.
+      frameworkErrors: (_error: Error, request: FastifyRequest, reply: FastifyReply) => {
+        reply.header('X-Request-ID', request.id);
+        send(reply, refusal(badRequest('The path cannot be read.'))!);
+      },
+      clientErrorHandler: answerUnreadable,
+      // Nest middleware is not used, and looking for it costs every request.
+      skipMiddie: true,
+    });
+  }
+
+  override setNotFoundHandler(): FastifyInstance {
+    return this.instance;
+  }
+
+  override setErrorHandler(): FastifyInstance {
+    return this.instance;
+  }
+}
+
+/** Answers what is no HTTP request, or none in time; there is no request object yet. */
+function answerUnreadable(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const cause =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? new DomainError('invalid', 'request_timeout', 'The request did not arrive completely in time.') : badRequest('The request cannot be read.');
+  const { status, text } = refusal(cause)!;
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `X-Request-ID: ${requestIdOf({ headers: {} })}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(text!)}`,
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+}

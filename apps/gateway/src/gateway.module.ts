@@ -1,0 +1,16 @@
+import { Module } from '@nestjs/common';
+import { Authentication } from './authentication.ts';
+import { DocsPage } from './docs-page.ts';
+import { ErrorAnswers } from './error-answers.ts';
+import { Gateway } from './gateway.ts';
+import { Idempotency } from './idempotency.ts';
+import { OperationRoutes } from './operation-routes.ts';
+import { LocalRequestCounters, RateLimits, RequestCounters } from './rate-limits.ts';
+import { Traffic } from './traffic.ts';
+
+/** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
+@Module({
+  providers: [Gateway, OperationRoutes, Authentication, Idempotency, RateLimits, { provide: RequestCounters, useClass: LocalRequestCounters }, Traffic, ErrorAnswers, DocsPage],
+  exports: [Gateway],
+})
+export class GatewayModule {}

@@ -1,0 +1,335 @@
+import { connect } from 'node:net';
+import { givenGateway, KEY, type GivenGateway } from './given-gateway.ts';
+
+const ULID = '01J00000000000000000000000';
+
+/** Writes bytes as they are, and answers everything that comes back until the server ends the connection. */
+function raw(port: number, ...parts: readonly (string | number)[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    let answer = '';
+    socket.on('data', (chunk) => (answer += String(chunk)));
+    socket.on('end', () => resolve(answer));
+    socket.on('error', reject);
+    void (async () => {
+      for (const part of parts) {
+        if (typeof part === 'string') socket.write(part);
+        else await new Promise((done) => setTimeout(done, part));
+      }
+    })();
+  });
+}
+
+async function refusalOf(response: Response): Promise<Record<string, unknown>> {
+  expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(response.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+  const body = (await response.json()) as Record<string, unknown>;
+  expect(typeof body['message']).toBe('string');
+  expect(JSON.stringify(body)).not.toContain('.ts:');
+  return { status: response.status, code: body['code'], ...(body['errors'] !== undefined && { errors: body['errors'] }) };
+}
+
+describe('the gateway', () => {
+  let gateway: GivenGateway;
+  beforeAll(async () => {
+    gateway = await givenGateway();
+  });
+  afterAll(() => gateway.close());
+
+  describe('routes', () => {
+    it('answers with what the operation declares and nothing else', async () => {
+      const response = await gateway.post('/notes', { text: 'hello', unknown: 1, metadata: { colour: 'red' } });
+      expect(response.status).toBe(201);
+      expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(response.headers.get('gatehouse-position')).toBe('0000000000000007');
+      expect(await response.json()).toMatchObject({ object: 'note', text: 'hello', seen: { metadata: { colour: 'red' } } });
+    });
+
+    it('sends what is serialised already as it is', async () => {
+      const response = await gateway.request('GET', `/notes/note_${ULID}`);
+      expect(await response.text()).toBe(`{"object":"note","id":"note_${ULID}","text":"stored","seen":"environment_${ULID}"}`);
+    });
+
+    it('sends no content type with an empty body', async () => {
+      const response = await gateway.request('DELETE', `/notes/note_${ULID}`);
+      expect(response.status).toBe(204);
+      expect(response.headers.get('content-type')).toBeNull();
+      const accepted = await gateway.request('DELETE', '/notes', { body: '{"text":"old"}', headers: { 'Content-Type': 'application/json' } });
+      expect(accepted.status).toBe(202);
+      expect(accepted.headers.get('content-type')).toBeNull();
+      expect(await accepted.text()).toBe('');
+      expect(gateway.notes.deleted).toEqual([`note_${ULID}`, 'old']);
+    });
+
+    it('answers HEAD like GET, without the body', async () => {
+      const response = await gateway.request('HEAD', `/notes/note_${ULID}`);
+      expect(response.status).toBe(200);
+      expect(Number(response.headers.get('content-length'))).toBeGreaterThan(50);
+    });
+
+    it('lets a static segment win over a parameter', async () => {
+      expect(await (await gateway.request('GET', '/notes/label/pins')).json()).toMatchObject({ text: 'pins', seen: { context: { environment: `environment_${ULID}` } } });
+      expect(await (await gateway.request('GET', `/notes/note_${ULID}/pins`)).json()).toMatchObject({ text: 'pins', seen: {} });
+    });
+
+    it.each(['a b', 'a/b', '../up', '%41', 'a%2Fb', 'a.b', 'ü'.repeat(64), '/'.repeat(128)])('decodes a path parameter once: %p', async (label) => {
+      expect(await (await gateway.request('GET', `/notes/label/${encodeURIComponent(label)}`)).json()).toMatchObject({ text: label });
+    });
+
+    it('names the methods of a path that has others', async () => {
+      const response = await gateway.request('PUT', `/notes/note_${ULID}`);
+      expect(response.headers.get('allow')).toBe('DELETE, GET, HEAD');
+      expect(await refusalOf(response)).toEqual({ status: 405, code: 'method_not_allowed' });
+      expect(await refusalOf(await gateway.request('PATCH', '/notes', { body: '{', headers: { 'Content-Type': 'application/json' } }))).toEqual({ status: 405, code: 'method_not_allowed' });
+    });
+
+    it.each(['/', '/nothing', '/notes/', `/notes/note_${ULID}/nothing`, '//notes'])('knows no path %p', async (path) => {
+      expect(await refusalOf(await gateway.request('GET', path))).toEqual({ status: 404, code: 'route_not_found' });
+    });
+
+    it.each(['/notes/%zz', '/notes/label/%', '/%ff', `/notes/note_${ULID}/pins?colour=%zz`])('refuses the encoding of %p', async (path) => {
+      expect(await refusalOf(await gateway.request('GET', path))).toEqual({ status: 400, code: 'bad_request' });
+    });
+
+    it('refuses a path parameter that is longer than any', async () => {
+      expect(await refusalOf(await gateway.request('GET', `/notes/label/${'x'.repeat(2_000)}`))).toEqual({ status: 400, code: 'bad_request' });
+    });
+  });
+
+  describe('bodies', () => {
+    const json = { 'Content-Type': 'application/json' };
+
+    it.each(['GET', 'DELETE'])('treats an empty body with a JSON content type as absent on %s', async (method) => {
+      expect((await gateway.request(method, `/notes/note_${ULID}`, { headers: json })).ok).toBe(true);
+    });
+
+    it.each([undefined, '', '  \n'])('treats the body %p as absent', async (body) => {
+      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toMatchObject({ status: 422, code: 'invalid_request_parameters', errors: expect.any(Array) });
+    });
+
+    it.each(['application/json', 'application/json; charset=utf-8', 'APPLICATION/JSON', 'application/merge-patch+json'])('reads %s', async (type) => {
+      expect((await gateway.request('POST', '/notes', { body: '{"text":"x"}', headers: { 'Content-Type': type } })).status).toBe(201);
+    });
+
+    it('reads JSON that names no type', async () => {
+      const body = '{"text":"bare"}';
+      const answer = await raw(gateway.port, `POST /notes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      expect(answer).toMatch(/^HTTP\/1.1 201 /);
+    });
+
+    it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'nonsense'])('refuses a body of %s', async (type) => {
+      expect(await refusalOf(await gateway.request('POST', '/notes', { body: '{"text":"x"}', headers: { 'Content-Type': type } }))).toEqual({ status: 400, code: 'bad_request' });
+    });
+
+    it.each(['{', '{"text":}', 'text', '{"text":"x"} x', '\u0000'])('refuses the malformed body %p', async (body) => {
+      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toEqual({ status: 400, code: 'bad_request' });
+    });
+
+    it.each(['[]', '1', 'null', '"x"', '{"text":1}', '{"text":""}'])('refuses the value %p field by field', async (body) => {
+      const refused = await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }));
+      expect(refused).toMatchObject({ status: 422, code: 'invalid_request_parameters' });
+      expect((refused['errors'] as unknown[]).length).toBeGreaterThan(0);
+    });
+
+    it.each(['{"text":"x","metadata":{"__proto__":"polluted"}}', '{"text":"x","metadata":{"\\u005f_proto__":{"polluted":"1"}}}', '{"__proto__":{"text":"x"}}'])('refuses the key of %p', async (body) => {
+      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toEqual({ status: 400, code: 'bad_request' });
+    });
+
+    it('takes constructor and prototype as data, and `__proto__` as text', async () => {
+      const response = await gateway.post('/notes', { text: '__proto__', metadata: { constructor: 'a', prototype: 'b' } });
+      expect(await response.json()).toMatchObject({ text: '__proto__', seen: { metadata: { constructor: 'a', prototype: 'b' } } });
+      expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+    });
+
+    it('refuses a body over 1 MiB, however it arrives', async () => {
+      const body = JSON.stringify({ text: 'x'.repeat(1_048_576) });
+      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toEqual({ status: 413, code: 'payload_too_large' });
+      const chunks = new ReadableStream({
+        start: (stream) => {
+          for (let count = 0; count < 17; count++) stream.enqueue(Buffer.alloc(65_536, 0x20));
+          stream.close();
+        },
+      });
+      const streamed = await fetch(`${gateway.url}/notes`, { method: 'POST', headers: { ...json, Authorization: `Bearer ${KEY}` }, body: chunks, duplex: 'half' } as RequestInit);
+      expect(await refusalOf(streamed)).toEqual({ status: 413, code: 'payload_too_large' });
+    });
+
+    it('ignores a body where the operation takes none', async () => {
+      expect((await gateway.request('DELETE', `/notes/note_${ULID}`, { body: '{', headers: json })).status).toBe(204);
+    });
+  });
+
+  describe('errors', () => {
+    it('gives a refusal its declared status and a 404 the id', async () => {
+      expect(await refusalOf(await gateway.post('/notes', { text: 'taken' }))).toEqual({ status: 409, code: 'domain_already_exists' });
+      const missing = await gateway.request('GET', '/notes/nothing');
+      expect(missing.status).toBe(404);
+      expect(await missing.json()).toEqual({ message: "Note not found: 'nothing'.", code: 'entity_not_found', entity_id: 'nothing' });
+    });
+
+    it('says when to try again', async () => {
+      gateway.notes.failures = 1;
+      const response = await gateway.post('/notes', { text: 'away' });
+      expect(response.headers.get('retry-after')).toBe('7');
+      expect(await refusalOf(response)).toEqual({ status: 503, code: 'service_unavailable' });
+    });
+
+    it('tells of a bug only a request id, and tells the log the rest', async () => {
+      const response = await gateway.post('/notes', { text: 'bug' }, { 'X-Request-ID': 'the-bug' });
+      expect(response.status).toBe(500);
+      const text = await response.text();
+      expect(JSON.parse(text)).toEqual({ message: expect.stringContaining('the-bug'), code: 'internal_error' });
+      expect(text).not.toContain('secret detail');
+      const line = gateway.log.lines.find(({ level }) => level === 'error');
+      expect(line?.fields).toMatchObject({ requestId: 'the-bug', operation: 'CreateNote', error: expect.objectContaining({ message: 'secret detail' }) });
+    });
+  });
+
+  describe('request ids', () => {
+    it('accepts a harmless one and replaces others', async () => {
+      const idOf = async (given: string) => (await gateway.request('GET', '/notes/x', { headers: { 'X-Request-ID': given } })).headers.get('x-request-id');
+      expect(await idOf('Trace_1-a')).toBe('Trace_1-a');
+      for (const given of ['a b', 'x'.repeat(65), 'a;b', '<script>']) expect(await idOf(given)).toMatch(/^req_[0-9A-Z]{26}$/);
+    });
+
+    it('are on every answer', async () => {
+      for (const path of ['/nothing', '/notes/%zz', '/docs', '/openapi.json', '/health/live']) expect((await gateway.request('GET', path)).headers.get('x-request-id')).not.toBeNull();
+    });
+  });
+
+  describe('positions', () => {
+    it('lets a read wait for one, and refuses one beyond the end or none at all', async () => {
+      const read = (position: string) => gateway.request('GET', `/notes/note_${ULID}`, { headers: { 'Gatehouse-Position': position } });
+      expect((await read('5')).status).toBe(200);
+      expect(await refusalOf(await read('6'))).toMatchObject({ status: 422, code: 'position_not_reached' });
+      expect(await refusalOf(await read('nonsense'))).toMatchObject({ status: 422, code: 'position_not_reached', errors: [] });
+    });
+  });
+
+  describe('connections', () => {
+    it('answers what is no HTTP', async () => {
+      const answer = await raw(gateway.port, 'NONSENSE\r\n\r\n');
+      expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\nX-Request-ID: req_/);
+      expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'bad_request' });
+    });
+
+    it('does nothing for a client that leaves in the middle of its body', async () => {
+      const before = gateway.notes.carriedOut.length;
+      await new Promise<void>((resolve) => {
+        const socket = connect(gateway.port, '127.0.0.1');
+        socket.end(`POST /notes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: 16\r\n\r\n{"text":"x"`);
+        socket.resume().on('close', () => resolve());
+      });
+      expect(gateway.notes.carriedOut.length).toBe(before);
+      expect((await gateway.request('GET', `/notes/note_${ULID}`)).status).toBe(200);
+    });
+
+    it('answers a client that has closed its half of the connection', async () => {
+      const answer = await new Promise<string>((resolve) => {
+        const socket = connect({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true });
+        let text = '';
+        socket.on('data', (chunk) => (text += String(chunk)));
+        socket.on('end', () => resolve(text));
+        socket.end(`GET /notes/note_${ULID} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\n\r\n`);
+      });
+      expect(answer).toMatch(/^HTTP\/1.1 200 /);
+    });
+  });
+
+  it('counts requests by operation, and unknown paths under none', async () => {
+    await gateway.request('GET', '/nothing');
+    const metrics = await (await gateway.request('GET', '/metrics')).text();
+    expect(metrics).toMatch(/gatehouse_requests_total\{operation="GetNote",status="2xx"\} [1-9]/);
+    expect(metrics).toMatch(/gatehouse_requests_total\{operation="none",status="4xx"\} [1-9]/);
+    expect(metrics).not.toContain(ULID);
+  });
+
+  it('serves health beside the API when it has no port of its own', async () => {
+    expect((await gateway.request('GET', '/health/live')).status).toBe(200);
+    expect((await gateway.request('GET', '/health/ready')).status).toBe(200);
+  });
+});
+
+it('answers 408 to a request that does not arrive', async () => {
+  const gateway = await givenGateway({ REQUEST_TIMEOUT: '300ms' });
+  try {
+    const answer = await raw(gateway.port, `POST /notes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: 100\r\n\r\n{"text":`);
+    expect(answer).toMatch(/^HTTP\/1.1 408 /);
+    expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'request_timeout' });
+  } finally {
+    await gateway.close();
+  }
+});
+
+it('answers 503 to a request whose operation does not end', async () => {
+  const gateway = await givenGateway({ REQUEST_TIMEOUT: '300ms' });
+  let open = (): void => {};
+  gateway.notes.gate = new Promise((resolve) => (open = resolve));
+  try {
+    expect(await refusalOf(await gateway.post('/notes', { text: 'wait' }))).toEqual({ status: 503, code: 'service_unavailable' });
+  } finally {
+    open();
+    await gateway.close();
+  }
+});
+
+it('limits requests per key, and says when to come back', async () => {
+  const gateway = await givenGateway({ RATE_LIMITS: 'on', RATE_LIMIT_PER_SECOND: '3' });
+  try {
+    const responses = await Promise.all(Array.from({ length: 10 }, () => gateway.request('GET', `/notes/note_${ULID}`)));
+    const limited = responses.filter(({ status }) => status === 429);
+    expect(limited.length).toBeGreaterThan(0);
+    expect(limited[0]!.headers.get('retry-after')).toBe('1');
+    expect(limited[0]!.headers.get('ratelimit-limit')).toBe('3');
+    expect(await refusalOf(limited[0]!)).toEqual({ status: 429, code: 'rate_limit_exceeded' });
+  } finally {
+    await gateway.close();
+  }
+});
+
+it('writes one line per request, without bodies and keys', async () => {
+  const gateway = await givenGateway({ ACCESS_LOG: 'on', TRUSTED_PROXIES: '127.0.0.0/8' });
+  try {
+    await gateway.post('/notes', { text: 'confidential' }, { 'X-Forwarded-For': '203.0.113.9' });
+    const [line] = gateway.log.lines;
+    expect(line?.fields).toMatchObject({ method: 'POST', route: '/notes', status: 201, environment: `environment_${ULID}`, address: '203.0.113.9' });
+    expect(JSON.stringify(gateway.log.lines)).not.toMatch(/confidential|sk_/);
+  } finally {
+    await gateway.close();
+  }
+});
+
+it('believes no X-Forwarded-For of a stranger', async () => {
+  const gateway = await givenGateway({ ACCESS_LOG: 'on' });
+  try {
+    await gateway.request('GET', '/notes/x', { headers: { 'X-Forwarded-For': '203.0.113.9' } });
+    expect(gateway.log.lines[0]?.fields).toMatchObject({ address: '127.0.0.1' });
+  } finally {
+    await gateway.close();
+  }
+});
+
+it('finishes what is in flight when it stops, and takes nothing more', async () => {
+  const gateway = await givenGateway();
+  let open = (): void => {};
+  gateway.notes.gate = new Promise((resolve) => (open = resolve));
+  const inFlight = gateway.post('/notes', { text: 'wait' });
+  while (gateway.notes.carriedOut.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  const closed = gateway.close();
+  await expect(gateway.request('GET', '/health/live')).rejects.toThrow();
+  open();
+  const answer = await inFlight;
+  expect(answer.status).toBe(201);
+  expect(answer.headers.get('connection')).toBe('close');
+  await closed;
+});
+
+it('cuts off what does not finish in time', async () => {
+  const gateway = await givenGateway({ SHUTDOWN_TIMEOUT: '1s' });
+  gateway.notes.gate = new Promise(() => {});
+  const inFlight = gateway.post('/notes', { text: 'wait' });
+  const cut = expect(inFlight).rejects.toThrow();
+  while (gateway.notes.carriedOut.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await gateway.close();
+  await cut;
+});

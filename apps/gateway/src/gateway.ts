@@ -1,0 +1,103 @@
+import type { Server } from 'node:http';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { GatewaySettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { DomainError } from '#libs/platform/src/domain-error';
+import { OPERATIONS_PATHS, OperationsSurface } from '#libs/platform/src/operations/operations-surface';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { Authentication } from './authentication.ts';
+import { DocsPage } from './docs-page.ts';
+import { ErrorAnswers } from './error-answers.ts';
+import { Idempotency } from './idempotency.ts';
+import { OperationRoutes } from './operation-routes.ts';
+import { noSuchPath, refusal, send } from './outcome.ts';
+import { PathTable } from './path-table.ts';
+import { Traffic } from './traffic.ts';
+
+/** The public surface: puts the routes on the server when the application is put together, and empties it when the application stops. */
+@Injectable()
+export class Gateway implements OnModuleInit, OnModuleDestroy {
+  private draining: Promise<void> | null = null;
+
+  constructor(
+    private readonly host: HttpAdapterHost,
+    private readonly routes: OperationRoutes,
+    private readonly errors: ErrorAnswers,
+    private readonly docs: DocsPage,
+    private readonly surface: OperationsSurface,
+    private readonly traffic: Traffic,
+    private readonly authentication: Authentication,
+    private readonly idempotency: Idempotency,
+    private readonly readiness: Readiness,
+    private readonly settings: GatewaySettings,
+    private readonly platform: PlatformSettings,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    const server = this.host.httpAdapter.getInstance<FastifyInstance>();
+    const routed = operations().filter((operation) => operation.route !== null);
+    server.decorateRequest('caller', null);
+    server.removeAllContentTypeParsers();
+    server.addHook('onRequest', (request, reply, done) => {
+      reply.header('X-Request-ID', request.id);
+      if (this.readiness.isDraining) reply.header('Connection', 'close');
+      done();
+    });
+    server.setErrorHandler((error, request, reply) => send(reply, this.errors.of(error, request.id)));
+    this.answerUnknownPaths(server, routed);
+    await server.register(async (scope) => {
+      // As text: it is parsed where its operation is known, whatever type the client calls it.
+      scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+      for (const operation of routed) scope.route(this.routes.of(operation));
+    });
+    await server.register(async (scope) => this.docs.mount(scope));
+    if (this.settings.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
+    await this.authentication.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.drain();
+    await this.authentication.stop();
+  }
+
+  /** Takes no new connections, finishes the requests in flight, and then closes what is left. */
+  drain(): Promise<void> {
+    this.draining ??= this.empty(this.host.httpAdapter.getHttpServer() as Server);
+    return this.draining;
+  }
+
+  private async empty(server: Server): Promise<void> {
+    // From here on every answer asks its client to connect anew, elsewhere.
+    this.readiness.drain();
+    if (server.listening) {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeIdleConnections();
+      const timer = setTimeout(() => server.closeAllConnections(), this.platform.SHUTDOWN_TIMEOUT);
+      await closed;
+      clearTimeout(timer);
+    }
+    await this.idempotency.settled();
+  }
+
+  private answerUnknownPaths(server: FastifyInstance, routed: readonly RegisteredOperation[]): void {
+    const table = new PathTable(routed.map(({ route }) => route!));
+    const observe = this.traffic.of('none', 'none');
+    server.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
+      reply.header('X-Request-ID', request.id);
+      const allowed = table.methodsOf(request.url);
+      if (allowed.length === 0) send(reply, refusal(noSuchPath())!);
+      else send(reply.header('Allow', allowed.join(', ')), refusal(new DomainError('invalid', 'method_not_allowed', `${request.method} is not allowed here.`))!);
+      observe(request, reply);
+    });
+  }
+
+  private mountOperationsSurface(server: FastifyInstance): void {
+    for (const path of OPERATIONS_PATHS)
+      server.get(path, async (_request, reply) => {
+        const { status, contentType, body } = await this.surface.answer(path);
+        return reply.code(status).header('Content-Type', contentType).send(body);
+      });
+  }
+}

@@ -1,0 +1,274 @@
+import 'reflect-metadata';
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hash } from 'node:crypto';
+import { Global, Injectable, Module, type Provider, type Type } from '@nestjs/common';
+import { DiscoveryModule, NestFactory } from '@nestjs/core';
+import { CqrsModule } from '@nestjs/cqrs';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { FindEnvironmentKey, type UsableEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { Handles } from '#libs/contracts/src/handles';
+import { Const, Id, Json, MapOfText, OneOf, Optional, Ref, Text } from '#libs/contracts/src/fields';
+import { Command, created, empty, ok, Operation, Query, Serialised, type Answer } from '#libs/contracts/src/operation';
+import { EventStore } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { Positions } from '#libs/event-sourcing/src/positions';
+import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
+import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { Clock, SystemClock } from '#libs/platform/src/clock';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { GatewaySettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
+import { derivedId, newUlid } from '#libs/platform/src/ids';
+import { Log, type LogFields } from '#libs/platform/src/log';
+import { Metrics } from '#libs/platform/src/metrics';
+import { OperationsSurface } from '#libs/platform/src/operations/operations-surface';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { GatewayAdapter } from './gateway.adapter.ts';
+import { GatewayModule } from './gateway.module.ts';
+import { AnswerVault, OnlyReplica, Replicas } from './idempotency.ts';
+
+/** A slice of its own, so that the gateway's specs depend on no service. */
+class Note {
+  @Const('note') object!: 'note';
+  @Id('note', { doc: 'Identifies the note.' }) id!: string;
+  @Text({ doc: 'What it says.', max: 100 }) text!: string;
+  @Json({ doc: 'What the operation knew of its request.' }) seen!: unknown;
+}
+
+@Operation({ post: '/notes', owner: 'identity', summary: 'Create a note', answers: created(Note), refuses: ['domain_already_exists'], limit: { requests: 500, perSeconds: 60 } })
+class CreateNote extends Command<Note> {
+  @Picked() text!: string;
+  @Optional() @MapOfText({ doc: 'Your own data.' }) metadata?: Readonly<Record<string, string | null>>;
+}
+
+@Operation({ get: '/notes/{id}', owner: 'identity', summary: 'Get a note', answers: ok(Note) })
+class GetNote extends Query<Note> {
+  @Ref(() => Note, { doc: 'The note.' }) id!: string;
+}
+
+@Operation({ get: '/notes/label/{label}', owner: 'identity', summary: 'Get a note by its label', answers: ok(Note) })
+class GetNoteByLabel extends Query<Note> {
+  @Text({ doc: 'The label.', max: 128 }) label!: string;
+}
+
+@Operation({ get: '/notes/{id}/pins', owner: 'identity', summary: 'Get the pinned form', answers: ok(Note) })
+class GetPins extends Query<Note> {
+  @Ref(() => Note, { doc: 'The note.' }) id!: string;
+  @Optional() @OneOf(['red', 'blue'], { doc: 'Only of this colour.' }) colour?: 'red' | 'blue';
+}
+
+@Operation({ delete: '/notes/{id}', owner: 'identity', summary: 'Delete a note', answers: empty(204) })
+class DeleteNote extends Command<void> {
+  @Ref(() => Note, { doc: 'The note.' }) id!: string;
+}
+
+@Operation({ delete: '/notes', owner: 'identity', summary: 'Delete what says so', answers: empty(202), body: true })
+class DeleteNotes extends Command<void> {
+  @Text({ doc: 'What they say.', max: 100 }) text!: string;
+}
+
+@Operation({ post: '/notes/check', owner: 'identity', summary: 'Check a text', answers: ok(Note) })
+class CheckNote extends Query<Note> {
+  @Text({ doc: 'The text.', max: 100 }) text!: string;
+}
+
+function Picked(): PropertyDecorator {
+  return Text({ doc: 'What it says.', min: 1, max: 100 });
+}
+
+/** What the notes do when a text names it; the specs hold the ends. */
+@Injectable()
+export class Notes {
+  /** Command ids in the order of execution. */
+  readonly carriedOut: string[] = [];
+  readonly deleted: string[] = [];
+  /** Awaited by every command whose text is `wait`. */
+  gate: Promise<void> = Promise.resolve();
+  failures = 0;
+
+  @Handles(CreateNote)
+  async create({ text, metadata, context }: CreateNote): Promise<Note> {
+    this.carriedOut.push(context.commandId);
+    context.receipt.position = '0000000000000007';
+    switch (text) {
+      case 'wait':
+        await this.gate;
+        break;
+      case 'taken':
+        throw new DomainError('conflict', 'domain_already_exists', 'The domain is taken.');
+      case 'away':
+        if (this.failures-- > 0) throw unavailable('The engine is away.', 7);
+        break;
+      case 'bug':
+        throw new Error('secret detail');
+    }
+    return this.note(derivedId(context.commandId, 0), text, { metadata, context });
+  }
+
+  @Handles(GetNote)
+  async get({ id, context }: GetNote): Promise<Serialised<Note>> {
+    if (!id.startsWith('note_')) throw notFound('Note', id);
+    return new Serialised(`{"object":"note","id":"${id}","text":"stored","seen":"${context.environment}"}`);
+  }
+
+  @Handles(GetNoteByLabel)
+  async byLabel({ label, context }: GetNoteByLabel): Promise<Note> {
+    return this.note(newUlid(Date.now()), label, { context });
+  }
+
+  @Handles(GetPins)
+  async pins({ id, colour }: GetPins): Promise<Note> {
+    return this.note(id.slice(-26), 'pins', { colour });
+  }
+
+  @Handles(DeleteNote)
+  async delete({ id }: DeleteNote): Promise<void> {
+    this.deleted.push(id);
+  }
+
+  @Handles(DeleteNotes)
+  async deleteMany({ text }: DeleteNotes): Promise<void> {
+    this.deleted.push(text);
+  }
+
+  @Handles(CheckNote)
+  async check({ text, context }: CheckNote): Promise<Note> {
+    this.carriedOut.push(context.commandId);
+    return this.note(derivedId(context.commandId, 0), text, {});
+  }
+
+  private note(ulid: string, text: string, seen: unknown): Answer<GetNoteByLabel> {
+    return { object: 'note', id: `note_${ulid}`, text, seen };
+  }
+}
+
+export const KEY = 'sk_test_of_the_gateway_specs';
+
+/** Knows one key, until it is revoked. */
+@Injectable()
+export class Keys {
+  readonly usable = new Map([[hash('sha256', KEY, 'hex'), 'environment_01J00000000000000000000000']]);
+  asked = 0;
+
+  @Handles(FindEnvironmentKey)
+  async find({ hash: digest }: FindEnvironmentKey): Promise<UsableEnvironmentKey> {
+    this.asked++;
+    const environment = this.usable.get(digest);
+    if (environment === undefined) throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');
+    return { id: `environment_key_${environment.slice(-26)}`, environment_id: environment, name: 'specs', client_id: 'client_specs', expires_at: null };
+  }
+}
+
+/** Keeps lines for the specs to read. */
+export class KeptLog extends Log {
+  readonly lines: { readonly level: string; readonly sentence: string; readonly fields: LogFields }[] = [];
+  private readonly at =
+    (level: string) =>
+    (sentence: string, fields: LogFields = {}): void =>
+      void this.lines.push({ level, sentence, fields });
+  override readonly debug = this.at('debug');
+  override readonly info = this.at('info');
+  override readonly warn = this.at('warn');
+  override readonly error = this.at('error');
+}
+
+/** The log ends at position 5. */
+class FivePositions extends Positions {
+  async reached(position: string): Promise<void> {
+    if (!/^\d{1,16}$/.test(position) || Number(position) > 5) throw new DomainError('invalid', 'position_not_reached', 'The position lies beyond the end of the log.');
+  }
+}
+
+/** Hides nothing; the specs of the real one are its own. */
+class OpenVault extends AnswerVault {
+  seal(environment: string, name: string, text: string): string {
+    return JSON.stringify([environment, name, text]);
+  }
+  open(environment: string, name: string, sealed: string): string {
+    const [sealedEnvironment, sealedName, text] = JSON.parse(sealed) as [string, string, string];
+    if (sealedEnvironment !== environment || sealedName !== name) throw new Error('Sealed under another name.');
+    return text;
+  }
+}
+
+export interface GivenGateway {
+  readonly app: NestFastifyApplication;
+  readonly url: string;
+  readonly port: number;
+  readonly notes: Notes;
+  readonly keys: Keys;
+  readonly log: KeptLog;
+  readonly events: EventStore;
+  readonly shortLived: ShortLived;
+  /** A request with the key; `path` begins with a slash. */
+  request(method: string, path: string, options?: { readonly body?: string; readonly headers?: Readonly<Record<string, string>> }): Promise<Response>;
+  post(path: string, value: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** A running gateway over the notes, on embedded engines in a directory of its own. */
+export async function givenGateway(variables: Readonly<Record<string, string>> = {}, directory?: string): Promise<GivenGateway> {
+  const data = directory ?? (await mkdtemp(join(tmpdir(), 'gateway-')));
+  const storage = await LmdbStorage.open({ directory: data });
+  const clock = new SystemClock();
+  const log = new KeptLog();
+  const readiness = new Readiness();
+  const metrics = new Metrics();
+  const events = new LmdbEventStore(storage);
+  const shortLived = new LmdbShortLived(storage, clock);
+  const settings = readSettings(GatewaySettings, variables);
+  const values: Exclude<Provider, Type>[] = [
+    { provide: Clock, useValue: clock },
+    { provide: Log, useValue: log },
+    { provide: Readiness, useValue: readiness },
+    { provide: Metrics, useValue: metrics },
+    { provide: OperationsSurface, useValue: new OperationsSurface(readiness, metrics) },
+    { provide: EventStore, useValue: events },
+    { provide: ShortLived, useValue: shortLived },
+    { provide: Positions, useClass: FivePositions },
+    { provide: AnswerVault, useClass: OpenVault },
+    { provide: Replicas, useClass: OnlyReplica },
+    { provide: GatewaySettings, useValue: settings },
+    { provide: PlatformSettings, useValue: readSettings(PlatformSettings, variables) },
+    { provide: OperationTransport, useClass: DirectOperationTransport },
+    { provide: OwnersHere, useValue: new OwnersHere([]) },
+  ];
+
+  @Global()
+  @Module({ imports: [CqrsModule.forRoot(), DiscoveryModule], providers: [...values, Handlers, Notes, Keys], exports: values.map((value) => value.provide) })
+  class Runtime {}
+  @Module({ imports: [Runtime, GatewayModule] })
+  class App {}
+
+  const app = await NestFactory.create<NestFastifyApplication>(App, new GatewayAdapter(settings), { bodyParser: false, logger: ['error', 'fatal'] });
+  await app.listen(0, '127.0.0.1');
+  readiness.start();
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const request: GivenGateway['request'] = (method, path, { body, headers } = {}) =>
+    fetch(url + path, { method, headers: { Authorization: `Bearer ${KEY}`, ...headers }, body: body ?? null });
+  return {
+    app,
+    url,
+    port,
+    notes: app.get(Notes),
+    keys: app.get(Keys),
+    log,
+    events,
+    shortLived,
+    request,
+    post: (path, value, headers) => request('POST', path, { body: JSON.stringify(value), headers: { 'Content-Type': 'application/json', ...headers } }),
+    close: async () => {
+      await app.close();
+      await storage.close();
+      if (directory === undefined) await rm(data, { recursive: true });
+    },
+  };
+}

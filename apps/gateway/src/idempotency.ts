@@ -1,0 +1,184 @@
+import { hash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { Clock } from '#libs/platform/src/clock';
+import { GatewaySettings } from '#libs/platform/src/config/settings';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { newCommandId, newUlid } from '#libs/platform/src/ids';
+import { Log } from '#libs/platform/src/log';
+import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
+import type { Outcome } from './outcome.ts';
+
+const COLLECTION = 'idempotency';
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
+/** How often another process's answer is looked for. */
+const POLL = 50;
+
+/** Encrypts answers at rest: they hold personal data and, of some commands, secrets. */
+export abstract class AnswerVault {
+  /** `name` says which answer this is; a text sealed under one name does not open under another. */
+  abstract seal(environment: string, name: string, text: string): string | Promise<string>;
+  abstract open(environment: string, name: string, sealed: string): string | Promise<string>;
+}
+
+/** Which processes may still be carrying out what they have reserved. */
+export abstract class Replicas {
+  /** Names this process; never the same after a restart. */
+  readonly id = newUlid(Date.now());
+  abstract mayBeAlive(id: string): boolean;
+}
+
+/** This process is the only one on its data: whatever another one reserved, that one is gone. */
+export class OnlyReplica extends Replicas {
+  mayBeAlive(id: string): boolean {
+    return id === this.id;
+  }
+}
+
+interface Held {
+  readonly commandId: string;
+  /** Tells a repeat from another request under the same key. */
+  readonly body: string;
+  /** While it is carried out: by whom, and until when (milliseconds since the epoch). */
+  readonly by?: string;
+  readonly until?: number;
+  /** Sealed, once there is one. */
+  readonly answer?: string;
+}
+
+/** A command that comes with a key. */
+export interface KeyedRequest {
+  readonly environment: string;
+  readonly path: string;
+  readonly key: string;
+  readonly body: string;
+  readonly requestId: string;
+  /** Milliseconds since the epoch. */
+  readonly deadline: number;
+}
+
+/** Carries out a command under the id it is given, the same at every attempt. Refusals and failures are outcomes; it does not throw. */
+export type Execute = (commandId: string) => Promise<Outcome>;
+
+interface Reservation {
+  readonly held: Held;
+  readonly version: number;
+}
+
+/**
+ * A command with an `Idempotency-Key` is carried out once: its command id is reserved durably before, used again by every retry, and its answer
+ * kept for whoever asks again.
+ */
+@Injectable()
+export class Idempotency {
+  /** Requests of this process that are being carried out or whose answers are being stored: twins wait here. */
+  private readonly inFlight = new Map<string, Promise<Outcome>>();
+  private readonly storing = new Set<Promise<void>>();
+
+  constructor(
+    private readonly store: ShortLived,
+    private readonly vault: AnswerVault,
+    private readonly replicas: Replicas,
+    private readonly clock: Clock,
+    private readonly settings: GatewaySettings,
+    private readonly log: Log,
+  ) {}
+
+  /** @throws DomainError `service_unavailable` when a twin in another process is not done by the deadline */
+  async run(request: KeyedRequest, execute: Execute): Promise<Outcome> {
+    const name = hash('sha256', `${request.environment}\n${request.path}\n${request.key}`, 'base64url');
+    const twin = this.inFlight.get(name);
+    if (twin !== undefined) {
+      const outcome = await twin;
+      return isKept(outcome) ? replayed(outcome) : outcome;
+    }
+    const attempt = this.attempt(name, request, execute);
+    this.inFlight.set(name, attempt);
+    return attempt;
+  }
+
+  /** Resolves when every answer given so far is stored. */
+  async settled(): Promise<void> {
+    await Promise.all(this.storing);
+  }
+
+  private async attempt(name: string, request: KeyedRequest, execute: Execute): Promise<Outcome> {
+    let stored: Promise<void> = Promise.resolve();
+    try {
+      const body = hash('sha256', request.body, 'base64url');
+      const reserved = await this.reserve(name, request, body);
+      if ('status' in reserved) return reserved;
+      const outcome = await execute(reserved.held.commandId);
+      stored = this.keep(name, request, reserved, outcome);
+      this.storing.add(stored);
+      // What was done is found done by a retry, whether its answer was stored or not; a refusal is known only by its answer.
+      if (outcome.status >= 300) await stored;
+      return outcome;
+    } finally {
+      void stored.then(() => {
+        this.storing.delete(stored);
+        this.inFlight.delete(name);
+      });
+    }
+  }
+
+  /** Reserves the command, or finds its answer. */
+  private async reserve(name: string, request: KeyedRequest, body: string): Promise<Reservation | Outcome> {
+    const now = this.clock.now();
+    const ours = { by: this.replicas.id, until: request.deadline };
+    const fresh: Held = { commandId: newCommandId(now), body, ...ours };
+    const first = await this.store.putIfAbsent(COLLECTION, name, JSON.stringify(fresh), now + this.settings.IDEMPOTENCY_RETENTION);
+    if (first.stored) return { held: fresh, version: first.entry.version };
+
+    let entry: Entry | null = first.entry;
+    while (entry !== null) {
+      const held = JSON.parse(entry.value) as Held;
+      if (held.body !== body) this.log.warn('A request repeats an Idempotency-Key with another body.', { environment: request.environment, requestId: request.requestId });
+      if (held.answer !== undefined) return replayed(JSON.parse(await this.vault.open(request.environment, name, held.answer)) as Outcome);
+      if (this.isAbandoned(held)) {
+        const taken: Held = { ...held, ...ours };
+        if (await this.store.compareAndSet(COLLECTION, name, entry.version, JSON.stringify(taken), entry.expiresAt)) {
+          const version = (await this.store.get(COLLECTION, name))?.version ?? 0;
+          return { held: taken, version };
+        }
+      } else {
+        if (this.clock.now() + POLL > request.deadline) throw unavailable('The first request with this Idempotency-Key is still being carried out.');
+        await pause(POLL);
+      }
+      entry = await this.store.get(COLLECTION, name);
+    }
+    return this.reserve(name, request, body);
+  }
+
+  private isAbandoned({ by, until }: Held): boolean {
+    return until === undefined || by === undefined || until <= this.clock.now() || !this.replicas.mayBeAlive(by);
+  }
+
+  /** Stores the answer, or gives the reservation up where there is none to keep: the next attempt uses the same command id. */
+  private async keep(name: string, request: KeyedRequest, { held, version }: Reservation, outcome: Outcome): Promise<void> {
+    const { commandId, body } = held;
+    try {
+      const next: Held = isKept(outcome) ? { commandId, body, answer: await this.vault.seal(request.environment, name, JSON.stringify(outcome)) } : { commandId, body };
+      // False when another process took over after our deadline: then its answer counts.
+      await this.store.compareAndSet(COLLECTION, name, version, JSON.stringify(next), this.clock.now() + this.settings.IDEMPOTENCY_RETENTION);
+    } catch (error) {
+      this.log.warn('An answer could not be kept for its Idempotency-Key; a retry carries the command out again under the same id.', { error, requestId: request.requestId });
+    }
+  }
+}
+
+/** Answers that say nothing about the command itself are not kept. */
+function isKept({ status }: Outcome): boolean {
+  return status < 500 && status !== 401 && status !== 403 && status !== 408 && status !== 429;
+}
+
+function replayed(outcome: Outcome): Outcome {
+  return { ...outcome, headers: { ...outcome.headers, 'Idempotent-Replayed': 'true' } };
+}
+
+/** @throws DomainError `invalid_request_parameters` */
+export function requireIdempotencyKey(given: string | string[]): string {
+  if (typeof given === 'string' && VISIBLE_ASCII.test(given)) return given;
+  const message = 'Idempotency-Key must be 1 to 255 visible ASCII characters.';
+  throw new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code: 'invalid_format', field: 'Idempotency-Key', message }] });
+}

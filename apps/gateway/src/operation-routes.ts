@@ -1,0 +1,176 @@
+import { Injectable } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest, HTTPMethods, RouteOptions } from 'fastify';
+import { Serialised, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { validatorOf } from '#libs/contracts/src/validation';
+import { Positions } from '#libs/event-sourcing/src/positions';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { Clock } from '#libs/platform/src/clock';
+import { GatewaySettings } from '#libs/platform/src/config/settings';
+import { newCommandId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { Authentication, type Caller } from './authentication.ts';
+import { requireJson, valueOfBody } from './body.ts';
+import { ErrorAnswers } from './error-answers.ts';
+import { Idempotency, requireIdempotencyKey } from './idempotency.ts';
+import { badRequest, noSuchPath, send, type Outcome } from './outcome.ts';
+import { RateLimits } from './rate-limits.ts';
+import { Traffic } from './traffic.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null until the request is authenticated. */
+    caller: Caller | null;
+  }
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** Turns operations into routes. Everything about a route is derived from its operation; what can be prepared is prepared once. */
+@Injectable()
+export class OperationRoutes {
+  constructor(
+    private readonly authentication: Authentication,
+    private readonly rateLimits: RateLimits,
+    private readonly idempotency: Idempotency,
+    private readonly positions: Positions,
+    private readonly transport: OperationTransport,
+    private readonly traffic: Traffic,
+    private readonly errors: ErrorAnswers,
+    private readonly readiness: Readiness,
+    private readonly settings: GatewaySettings,
+    private readonly clock: Clock,
+  ) {}
+
+  of(registered: RegisteredOperation): RouteOptions {
+    const { name, options, kind } = registered;
+    const route = registered.route!;
+    const { method, path } = route;
+    const takesBody = method === 'delete' ? options.body === true : method !== 'get';
+    const isKeyed = method === 'post' && kind === 'command';
+    const validate = validatorOf(registered);
+    const serialise = serialiserOf(options.answers);
+    const observe = this.traffic.of(name, path);
+
+    const textOf = (answer: unknown): string | null => {
+      if (options.answers.shape === 'empty') return null;
+      return answer instanceof Serialised ? answer.json : serialise(answer);
+    };
+
+    /** Carries the operation out; whatever goes wrong becomes the answer. */
+    const carryOut = async (operation: Operation): Promise<Outcome> => {
+      const { context } = operation;
+      try {
+        if (kind === 'query' && context.readAfter !== undefined) await this.positions.reached(context.readAfter, context.deadline);
+        const text = textOf(await this.transport.call(operation));
+        return { status: options.answers.status, text, position: context.receipt.position };
+      } catch (error) {
+        return this.errors.of(error, context.requestId, name);
+      }
+    };
+
+    const handler = (request: FastifyRequest, reply: FastifyReply): void => {
+      requireReadableQuery(request.url);
+      const text = takesBody ? (request.body as string | undefined) : undefined;
+      if (text) requireJson(request.headers['content-type']);
+      const parameters = request.params as Record<string, string>;
+      requireParameters(route.parameters, parameters);
+      const operation = validate(parameters, request.query as Record<string, unknown>, valueOfBody(text));
+      const key = request.headers['idempotency-key'];
+      const context = this.contextOf(request);
+      operation.context = context;
+
+      const outcome =
+        !isKeyed || key === undefined
+          ? carryOut(operation)
+          : this.idempotency.run(
+              { environment: context.environment, path: pathOf(request.url), key: requireIdempotencyKey(key), body: text ?? '', requestId: request.id, deadline: context.deadline },
+              (commandId) => {
+                operation.context = { ...context, commandId };
+                return carryOut(operation);
+              },
+            );
+      outcome
+        .catch((error: unknown) => this.errors.of(error, request.id, name))
+        .then((answer) => {
+          if (this.readiness.isDraining) reply.header('Connection', 'close');
+          send(reply, answer);
+        });
+    };
+
+    return {
+      method: method.toUpperCase() as HTTPMethods,
+      url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      onRequest: (request, _reply, done) => this.admit(registered, request, done),
+      handler,
+      onResponse: (request, reply, done) => {
+        observe(request, reply);
+        done();
+      },
+    };
+  }
+
+  /** Lets a request in before its body is read: by key, then by rate. Known keys and counters in memory take no turn of the event loop. */
+  private admit(registered: RegisteredOperation, request: FastifyRequest, done: (error?: Error) => void): void {
+    const enter = (caller: Caller): void | Promise<void> => {
+      request.caller = caller;
+      return this.count(registered, caller);
+    };
+    try {
+      const caller = this.authentication.authenticate(request.headers.authorization, request.id);
+      const entered = caller instanceof Promise ? caller.then(enter) : enter(caller);
+      if (entered instanceof Promise) entered.then(() => done(), done);
+      else done();
+    } catch (error) {
+      done(error as Error);
+    }
+  }
+
+  private count({ name, options }: RegisteredOperation, { actor }: Caller): void | Promise<void> {
+    if (!this.settings.RATE_LIMITS) return;
+    const general = this.rateLimits.count(actor.id, { requests: this.settings.RATE_LIMIT_PER_SECOND, perSeconds: 1 });
+    if (options.limit === undefined) return general;
+    const own = this.rateLimits.count(`${name} ${actor.id}`, options.limit);
+    return general instanceof Promise || own instanceof Promise ? Promise.all([general, own]).then(() => undefined) : undefined;
+  }
+
+  private contextOf(request: FastifyRequest): RequestContext {
+    const { headers } = request;
+    const { environment, actor } = request.caller!;
+    const now = this.clock.now();
+    const readAfter = headers['gatehouse-position'];
+    const { traceparent } = headers;
+    return {
+      environment,
+      actor,
+      requestId: request.id,
+      commandId: newCommandId(now),
+      deadline: now + this.settings.REQUEST_TIMEOUT,
+      readAfter: typeof readAfter === 'string' ? readAfter : undefined,
+      traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
+      receipt: {},
+    };
+  }
+}
+
+function pathOf(url: string): string {
+  const end = url.indexOf('?');
+  return end === -1 ? url : url.slice(0, end);
+}
+
+/** The router takes `/organizations/` for an organization without an id. @throws DomainError `route_not_found` */
+function requireParameters(names: readonly string[], parameters: Readonly<Record<string, string>>): void {
+  for (const name of names) if (parameters[name] === '') throw noSuchPath();
+}
+
+/** The parser lets a bad escape through as text. @throws DomainError `bad_request` */
+function requireReadableQuery(url: string): void {
+  const start = url.indexOf('?');
+  if (start === -1 || !url.includes('%', start)) return;
+  try {
+    decodeURIComponent(url.slice(start));
+  } catch {
+    throw badRequest('The query is not valid percent-encoding.');
+  }
+}

@@ -1,0 +1,76 @@
+import type { FastifyReply } from 'fastify';
+import { ERRORS, type ErrorCode } from '#libs/contracts/src/errors';
+import { DomainError } from '#libs/platform/src/domain-error';
+
+/** An answer as it leaves. */
+export interface Outcome {
+  readonly status: number;
+  /** JSON; null for an empty body. */
+  readonly text: string | null;
+  /** The log position after the command, for readers that come next. */
+  readonly position?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+export function send(reply: FastifyReply, outcome: Outcome): void {
+  reply.code(outcome.status);
+  if (outcome.position !== undefined) reply.header('Gatehouse-Position', outcome.position);
+  if (outcome.headers !== undefined) reply.headers(outcome.headers);
+  // An empty body that claims to be JSON would fail to parse at the client.
+  if (outcome.text === null) reply.send();
+  else reply.header('Content-Type', JSON_TYPE).send(outcome.text);
+}
+
+/** The answer to a refusal, or null when it is none: then it is a bug. */
+export function refusal(error: unknown): Outcome | null {
+  if (!(error instanceof DomainError) || !Object.hasOwn(ERRORS, error.code)) return null;
+  const { status } = ERRORS[error.code as ErrorCode];
+  const { errors, entity_id, retryAfter } = error.details;
+  const body = {
+    message: error.message,
+    code: error.code,
+    // SDKs read `errors` of every 422.
+    errors: status === 422 ? (errors ?? []) : errors,
+    entity_id,
+  };
+  return { status, text: JSON.stringify(body), headers: refusalHeaders(error, status, retryAfter) };
+}
+
+function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Readonly<Record<string, string>> | undefined {
+  switch (status) {
+    case 401:
+      return { 'WWW-Authenticate': 'Bearer' };
+    case 429:
+      return { 'Retry-After': String(retryAfter), ...(error instanceof LimitReached && error.headers) };
+    case 503:
+      return { 'Retry-After': String(retryAfter) };
+    default:
+      return undefined;
+  }
+}
+
+/** What a caller learns of a bug: whom to tell, and nothing more. */
+export function internalError(requestId: string): Outcome {
+  return { status: ERRORS.internal_error.status, text: JSON.stringify({ message: `Something went wrong on our side. Please report the request id ${requestId}.`, code: 'internal_error' }) };
+}
+
+/** Too many requests in a window of fixed length. */
+export class LimitReached extends DomainError {
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(requests: number, retryAfter: number) {
+    super('limited', 'rate_limit_exceeded', 'Too many requests.', { retryAfter });
+    this.headers = { 'RateLimit-Limit': String(requests), 'RateLimit-Remaining': '0', 'RateLimit-Reset': String(retryAfter) };
+  }
+}
+
+/** The request cannot be read as HTTP with JSON. */
+export function badRequest(message: string): DomainError {
+  return new DomainError('invalid', 'bad_request', message);
+}
+
+export function noSuchPath(): DomainError {
+  return new DomainError('not-found', 'route_not_found', 'No such path.');
+}
