@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
 
 /** Found from dist/bench, where this file runs. */
 const SCRIPTS = new URL('../../bench/wrk/', import.meta.url);
@@ -27,6 +30,7 @@ export class LoadFailed extends Error {}
 export async function hasWrk(): Promise<boolean> {
   return run(['--version']).then(
     () => true,
+    // It is there when it only ends with another code than 0, as it does here.
     (error: NodeJS.ErrnoException) => error.code !== 'ENOENT',
   );
 }
@@ -46,14 +50,8 @@ export async function load({ url, script, connections, seconds, arguments: extra
   };
 }
 
-function run(args: readonly string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    execFile('wrk', args, (error, output) => {
-      // `wrk --version` ends with 1.
-      if (error && output === '') reject(error as Error);
-      else resolve(output);
-    });
-  });
+async function run(args: readonly string[]): Promise<string> {
+  return (await execute('wrk', args)).stdout;
 }
 
 function milliseconds(pattern: RegExp, output: string): number {
