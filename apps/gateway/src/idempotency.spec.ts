@@ -1,0 +1,148 @@
+import { hash } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { givenGateway, type GivenGateway } from './given-gateway.ts';
+
+const ULID = '01J00000000000000000000000';
+
+describe('a command with an Idempotency-Key', () => {
+  let gateway: GivenGateway;
+  let count = 0;
+  beforeAll(async () => {
+    gateway = await givenGateway();
+  });
+  afterAll(() => gateway.close());
+
+  const newKey = (): Readonly<Record<string, string>> => ({ 'Idempotency-Key': `key-${++count}` });
+  const times = (): number => gateway.notes.carriedOut.length;
+
+  it('is carried out once, and answers the same again', async () => {
+    const key = newKey();
+    const first = await gateway.post('/notes', { text: 'once' }, key);
+    const before = times();
+    const second = await gateway.post('/notes', { text: 'once' }, key);
+    expect([first.status, second.status]).toEqual([201, 201]);
+    expect(await second.text()).toBe(await first.text());
+    expect(first.headers.get('idempotent-replayed')).toBeNull();
+    expect(second.headers.get('idempotent-replayed')).toBe('true');
+    expect(second.headers.get('gatehouse-position')).toBe(first.headers.get('gatehouse-position'));
+    expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'));
+    expect(times()).toBe(before);
+  });
+
+  it('is carried out once for twins in flight', async () => {
+    const key = newKey();
+    let open = (): void => {};
+    gateway.notes.gate = new Promise((resolve) => (open = resolve));
+    const before = times();
+    const twins = Array.from({ length: 5 }, () => gateway.post('/notes', { text: 'wait' }, key));
+    while (times() === before) await new Promise((resolve) => setTimeout(resolve, 5));
+    open();
+    const answers = await Promise.all((await Promise.all(twins)).map((answer) => answer.text()));
+    expect(new Set(answers).size).toBe(1);
+    expect(times()).toBe(before + 1);
+  });
+
+  it('is refused the same again', async () => {
+    const key = newKey();
+    const first = await gateway.post('/notes', { text: 'taken' }, key);
+    const second = await gateway.post('/notes', { text: 'taken' }, key);
+    expect([first.status, second.status]).toEqual([409, 409]);
+    expect(second.headers.get('idempotent-replayed')).toBe('true');
+    expect(await second.text()).toBe(await first.text());
+  });
+
+  it.each(['away', 'bug'])('is tried again under the same command id after %p', async (text) => {
+    const key = newKey();
+    gateway.notes.failures = 1;
+    const before = times();
+    const first = await gateway.post('/notes', { text }, key);
+    expect(first.status).toBeGreaterThanOrEqual(500);
+    const second = await gateway.post('/notes', { text }, key);
+    expect(second.headers.get('idempotent-replayed')).toBeNull();
+    expect(times()).toBe(before + 2);
+    expect(new Set(gateway.notes.carriedOut.slice(before)).size).toBe(1);
+    if (text === 'away') expect(second.status).toBe(201);
+  });
+
+  it('is not stored when it was invalid', async () => {
+    const key = newKey();
+    expect((await gateway.post('/notes', {}, key)).status).toBe(422);
+    expect((await gateway.post('/notes', { text: 'valid now' }, key)).status).toBe(201);
+  });
+
+  it('replays by key alone, and tells the log of another body', async () => {
+    const key = newKey();
+    await gateway.post('/notes', { text: 'one' }, key);
+    expect(await (await gateway.post('/notes', { text: 'two' }, key)).json()).toMatchObject({ text: 'one' });
+    expect(gateway.log.lines.at(-1)).toMatchObject({ level: 'warn', sentence: expect.stringContaining('another body') });
+  });
+
+  it('knows the key only in its environment', async () => {
+    const key = newKey();
+    gateway.keys.usable.set(hash('sha256', 'sk_of_another_environment', 'hex'), 'environment_01J00000000000000000000001');
+    const first = (await (await gateway.post('/notes', { text: 'mine' }, key)).json()) as { id: string };
+    const other = (await (await gateway.post('/notes', { text: 'theirs' }, { ...key, Authorization: 'Bearer sk_of_another_environment' })).json()) as { id: string; text: string };
+    expect(other.id).not.toBe(first.id);
+    expect(other.text).toBe('theirs');
+  });
+
+  it('is ignored on POSTs that ask', async () => {
+    const key = newKey();
+    const before = times();
+    await gateway.post('/notes/check', { text: 'asked' }, key);
+    const second = await gateway.post('/notes/check', { text: 'asked' }, key);
+    expect(times()).toBe(before + 2);
+    expect(second.headers.get('idempotent-replayed')).toBeNull();
+  });
+
+  it.each(['x'.repeat(256), 'a b'])('refuses the key %p', async (key) => {
+    const response = await gateway.post('/notes', { text: 'x' }, { 'Idempotency-Key': key });
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ errors: [{ field: 'Idempotency-Key' }] });
+  });
+
+  it('keeps answers sealed', async () => {
+    const key = newKey();
+    await gateway.post('/notes', { text: 'legible' }, key);
+    const sealed = await gateway.shortLived.get('idempotency', nameOf('/notes', key['Idempotency-Key']!));
+    expect(sealed?.value).toContain('answer');
+  });
+});
+
+function nameOf(path: string, key: string): string {
+  return hash('sha256', `environment_${ULID}\n${path}\n${key}`, 'base64url');
+}
+
+describe('after a restart', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'idempotency-'));
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  it('finds the answer', async () => {
+    const key = { 'Idempotency-Key': 'over-a-restart' };
+    const before = await givenGateway({}, directory);
+    const first = await (await before.post('/notes', { text: 'kept' }, key)).text();
+    await before.close();
+    const after = await givenGateway({}, directory);
+    const second = await after.post('/notes', { text: 'kept' }, key);
+    expect(await second.text()).toBe(first);
+    expect(second.headers.get('idempotent-replayed')).toBe('true');
+    await after.close();
+  });
+
+  it('carries out at once, under the same command id, what the process before had only reserved', async () => {
+    const key = { 'Idempotency-Key': 'reserved' };
+    const gateway = await givenGateway({}, directory);
+    const commandId = '01J0000000000000000000ZZ0000';
+    const held = { commandId, body: 'other', by: 'a process before', until: Date.now() + 60_000 };
+    await gateway.shortLived.putIfAbsent('idempotency', nameOf('/notes', 'reserved'), JSON.stringify(held), Date.now() + 60_000);
+    expect((await gateway.post('/notes', { text: 'again' }, key)).status).toBe(201);
+    expect(gateway.notes.carriedOut).toEqual([commandId]);
+    expect((await gateway.post('/notes', { text: 'again' }, key)).headers.get('idempotent-replayed')).toBe('true');
+    await gateway.close();
+  });
+});
