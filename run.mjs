@@ -15,7 +15,7 @@ const jestFlags = ['--experimental-vm-modules', '--disable-warning=ExperimentalW
 const programs = {
   start: 'apps/suite/src/main.js',
   gatehouse: 'apps/suite/src/cli.js',
-  operations: 'apps/suite/src/operations.js',
+  operations: 'libs/contracts/src/print-operations.js',
   generated: 'apps/suite/src/generated.js',
   bench: 'bench/main.js',
   torture: 'test/torture.js',

@@ -63,5 +63,10 @@ const PROBLEMS: Readonly<Record<string, Problem>> = {
 
 /** The values of an enumeration for a message; a list of a hundred event names is left to the docs. */
 function shown(values: readonly unknown[]): string {
-  return values.length <= 10 ? values.filter((value) => value !== null).join(', ') : 'the documented values';
+  return values.length <= 10
+    ? values
+        .filter((value) => value !== null)
+        .map(String)
+        .join(', ')
+    : 'the documented values';
 }

@@ -140,5 +140,5 @@ export function isPublicEventName(name: string): name is PublicEventName {
 
 /** The class of an event's `data`, or null when no slice fires it yet. */
 export function eventDataOf(name: PublicEventName): Class | null {
-  return (PUBLIC_EVENTS[name] as PublicEvent).of?.() ?? null;
+  return PUBLIC_EVENTS[name].of?.() ?? null;
 }

@@ -52,7 +52,7 @@ export type DeclaredField = Declared<Field>;
 
 export function recordField(prototype: object, name: string, field: DeclaredField): void {
   const fields = (Reflect.getOwnMetadata(FIELDS, prototype) as Map<string, Field> | undefined) ?? new Map<string, Field>();
-  fields.set(name, { ...field, name, optional: false } as Field);
+  fields.set(name, { ...field, name, optional: false });
   Reflect.defineMetadata(FIELDS, fields, prototype);
 }
 
@@ -69,7 +69,12 @@ export function fieldsOf(type: Class): readonly Field[] {
   if (fields === undefined) {
     const found = new Map<string, Field>();
     const chain: object[] = [];
-    for (let prototype = type.prototype as object | null; prototype !== null && prototype !== Object.prototype; prototype = Object.getPrototypeOf(prototype) as object | null) chain.unshift(prototype);
+    for (
+      let prototype = type.prototype as object | null;
+      prototype !== null && prototype !== Object.prototype;
+      prototype = Object.getPrototypeOf(prototype) as object | null
+    )
+      chain.unshift(prototype);
     for (const prototype of chain) {
       const optional = Reflect.getOwnMetadata(OPTIONAL, prototype) as Set<string> | undefined;
       for (const field of (Reflect.getOwnMetadata(FIELDS, prototype) as Map<string, Field> | undefined)?.values() ?? [])

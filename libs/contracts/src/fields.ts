@@ -26,10 +26,14 @@ export const MapOfText = (options: Common) => record({ kind: 'map', ...options }
 /** Any JSON. */
 export const Json = (options: Common) => record({ kind: 'json', ...options });
 export const Nested = (of: () => Class, options: Common) => record({ kind: 'nested', of, ...options });
-export const ListOf = (items: (() => Class) | { text: Omit<TextOptions, keyof Common> } | { oneOf: readonly string[] }, options: Common & { maxItems?: number; minItems?: number }) =>
+export const ListOf = (
+  items: (() => Class) | { text: Omit<TextOptions, keyof Common> } | { oneOf: readonly string[] },
+  options: Common & { maxItems?: number; minItems?: number },
+) =>
   record({
     kind: 'list',
-    items: typeof items === 'function' ? { kind: 'nested', of: items } : 'text' in items ? { kind: 'text', ...items.text } : { kind: 'oneOf', values: items.oneOf },
+    items:
+      typeof items === 'function' ? { kind: 'nested', of: items } : 'text' in items ? { kind: 'text', ...items.text } : { kind: 'oneOf', values: items.oneOf },
     ...options,
   });
 
@@ -37,11 +41,13 @@ export const ListOf = (items: (() => Class) | { text: Omit<TextOptions, keyof Co
 export const Optional = (): PropertyDecorator => (prototype, key) => recordOptional(prototype, String(key));
 
 /** Copies a field of a resource into an operation, instead of repeating it. */
-export const Picked = (of: Class, name: string = ''): PropertyDecorator => (prototype, key) => {
-  const field = fieldsOf(of).find((candidate) => candidate.name === (name || String(key)));
-  if (field === undefined) throw new Error(`${of.name} has no field ${name || String(key)}.`);
-  record(field)(prototype, key);
-};
+export const Picked =
+  (of: Class, name: string = ''): PropertyDecorator =>
+  (prototype, key) => {
+    const field = fieldsOf(of).find((candidate) => candidate.name === (name || String(key)));
+    if (field === undefined) throw new Error(`${of.name} has no field ${name || String(key)}.`);
+    record(field)(prototype, key);
+  };
 
 /** A class with the fields of another except the named ones: what an event or a list shows of a resource. */
 export function without<T, Name extends keyof T & string>(of: Class<T>, ...names: readonly Name[]): Class<Omit<T, Name>> {
@@ -53,4 +59,3 @@ export function without<T, Name extends keyof T & string>(of: Class<T>, ...names
   }
   return type as Class<Omit<T, Name>>;
 }
-

@@ -19,8 +19,7 @@ const MAX_ITEMS = 1000;
 export const MAX_QUERY_ITEMS = 100;
 /** A ULID, as it follows a prefix. */
 const ULID_PATTERN = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
-const ULID_EXAMPLE = '01J0000000000000000000000A';
-const TIME_EXAMPLE = '2026-01-15T12:00:00.000Z';
+export const ULID_EXAMPLE = '01J0000000000000000000000A';
 
 /** The schema of a class as an object: its fields, and which of them must be there. */
 export function objectSchema(type: Class, purpose: Purpose, nest: Nest = inPlace): Schema {
@@ -47,8 +46,7 @@ export function fieldSchema(field: Field, purpose: Purpose, nest: Nest = inPlace
   const bare = bareSchema(field, purpose, nest);
   const schema = field.nullable === true ? orNull(bare, purpose) : bare;
   if (purpose === 'check' || purpose === 'serialise') return schema;
-  const example = field.example ?? derivedExample(field);
-  return { ...schema, description: field.doc, ...(example !== undefined && { examples: [example] }) };
+  return { ...schema, description: field.doc, ...(field.example !== undefined && { examples: [field.example] }) };
 }
 
 function bareSchema(field: Field, purpose: Purpose, nest: Nest): Schema {
@@ -141,21 +139,6 @@ function orNull(schema: Schema, purpose: Purpose): Schema {
 export function prefixOf(type: Class): string | null {
   const id = fieldsOf(type).find((field) => field.kind === 'id');
   return id?.kind === 'id' ? id.prefix : null;
-}
-
-function derivedExample(field: Field): unknown {
-  switch (field.kind) {
-    case 'id':
-      return `${field.prefix}_${ULID_EXAMPLE}`;
-    case 'ref': {
-      const prefix = prefixOf(field.of());
-      return prefix === null ? undefined : `${prefix}_${ULID_EXAMPLE}`;
-    }
-    case 'time':
-      return TIME_EXAMPLE;
-    default:
-      return undefined;
-  }
 }
 
 export interface Places {

@@ -85,7 +85,14 @@ interface Definition<T> {
 
 /** Exactly one of the verbs, with a path whose `{placeholders}` are fields of the class; or `internal` for calls between services and the command line. */
 export type OperationOptions<T = unknown> = Definition<T> &
-  ({ readonly get: string } | { readonly post: string } | { readonly put: string } | { readonly patch: string } | { readonly delete: string } | { readonly internal: true });
+  (
+    | { readonly get: string }
+    | { readonly post: string }
+    | { readonly put: string }
+    | { readonly patch: string }
+    | { readonly delete: string }
+    | { readonly internal: true }
+  );
 
 export interface RegisteredOperation {
   readonly name: string;

@@ -31,5 +31,9 @@ function problemOf(object: object, name: string, value: unknown): string | null 
     check = checkerOf({ type: 'object', properties: { [name]: fieldSchema(field, 'check') }, required: field.optional ? [] : [name] });
     checkers.set(field, check);
   }
-  return check({ [name]: value })?.map((error) => error.message).join(' ') ?? null;
+  return (
+    check({ [name]: value })
+      ?.map((error) => error.message)
+      .join(' ') ?? null
+  );
 }

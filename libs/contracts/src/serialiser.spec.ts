@@ -38,7 +38,22 @@ const tree: Tree = {
   tags: ['old'],
 };
 const serialise = serialiserOf(Tree);
-const ODD = ['', '"', '\\', 'ü', '😀', '\ud800', '\udc00x', '\u2028\u2029', '\0\u001f\u007f', '</script>', 'x'.repeat(50) + '\ud800', 'y'.repeat(50) + '\n', '"'.repeat(6000), '__proto__'];
+const ODD = [
+  '',
+  '"',
+  '\\',
+  'ü',
+  '😀',
+  '\ud800',
+  '\udc00x',
+  '\u2028\u2029',
+  '\0\u001f\u007f',
+  '</script>',
+  'x'.repeat(50) + '\ud800',
+  'y'.repeat(50) + '\n',
+  '"'.repeat(6000),
+  '__proto__',
+];
 
 describe('a serialiser', () => {
   it('writes the declared fields in the order of their declaration', () => {
@@ -49,13 +64,18 @@ describe('a serialiser', () => {
   });
 
   it('lets nothing out that is not declared, at any depth', () => {
-    const leaking = { ...tree, secret: 'canary', leaves: [{ name: 'a', colour: null, secret: 'canary' }], first: { name: 'b', colour: 'red', secret: { deep: 'canary' } } };
+    const leaking = {
+      ...tree,
+      secret: 'canary',
+      leaves: [{ name: 'a', colour: null, secret: 'canary' }],
+      first: { name: 'b', colour: 'red', secret: { deep: 'canary' } },
+    };
     expect(serialise(leaking)).not.toContain('canary');
     expect(JSON.parse(serialise(leaking))).toEqual({ ...tree, first: { name: 'b', colour: 'red' } });
   });
 
   it('leaves out what is absent and writes null where a field may be null', () => {
-    expect(JSON.parse(serialise({ ...tree, first: null, age: null, nick: undefined } as unknown as Tree))).toEqual({ ...tree, first: null, age: null });
+    expect(JSON.parse(serialise({ ...tree, first: null, age: null, nick: undefined }))).toEqual({ ...tree, first: null, age: null });
   });
 
   it('writes any JSON verbatim', () => {
@@ -66,7 +86,10 @@ describe('a serialiser', () => {
   it.each(ODD.map((text) => [text]))('writes what JSON.stringify would write of it again: %j', (odd) => {
     const notes = JSON.parse(JSON.stringify({ b: '1', 2: 'x', 1: 'y' })) as Record<string, string>;
     Object.defineProperty(notes, odd, { value: odd, enumerable: true });
-    for (const value of [{ ...tree, name: odd, latin: odd, notes, tags: [odd], anything: { [odd]: odd } }, { ...tree, size: odd, planted_at: odd } as unknown as Tree]) {
+    for (const value of [
+      { ...tree, name: odd, latin: odd, notes, tags: [odd], anything: { [odd]: odd } },
+      { ...tree, size: odd, planted_at: odd } as unknown as Tree,
+    ]) {
       const text = serialise(value);
       expect(text).toBe(JSON.stringify(JSON.parse(text)));
       expect((JSON.parse(text) as Tree).name).toBe(value.name);
@@ -107,12 +130,26 @@ describe('an answer', () => {
 describe('an event', () => {
   it('keeps its envelope and shows an organization without the deprecated flag', () => {
     const organization: Organization = {
-      object: 'organization', id: 'org_1', name: 'Acme', domains: [], metadata: {}, external_id: null, allow_profiles_outside_organization: false,
-      created_at: '2026-01-15T12:00:00.000Z', updated_at: '2026-01-15T12:00:00.000Z',
+      object: 'organization',
+      id: 'org_1',
+      name: 'Acme',
+      domains: [],
+      metadata: {},
+      external_id: null,
+      allow_profiles_outside_organization: false,
+      created_at: '2026-01-15T12:00:00.000Z',
+      updated_at: '2026-01-15T12:00:00.000Z',
     };
     const { allow_profiles_outside_organization: _, ...shown } = organization;
     expect(JSON.parse(serialiserOf(EventOrganization)(organization))).toEqual(shown);
-    const event: Event = { object: 'event', id: 'event_1', event: 'organization.created', data: shown, created_at: organization.created_at, context: { actor: { id: 'a', source: 'api', name: null } } };
+    const event: Event = {
+      object: 'event',
+      id: 'event_1',
+      event: 'organization.created',
+      data: shown,
+      created_at: organization.created_at,
+      context: { actor: { id: 'a', source: 'api', name: null } },
+    };
     expect(JSON.parse(serialiserOf(Event)(event))).toEqual(event);
   });
 });

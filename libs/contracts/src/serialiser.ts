@@ -35,7 +35,7 @@ function classSerialiser<T>(type: Class<T>): Serialiser<T> {
   let serialiser = compiled.get(type);
   if (serialiser === undefined) {
     // Compiled from our own classes only, never from input.
-    serialiser = build(objectSchema(type, 'serialise') as unknown as Parameters<typeof build>[0]) as Serialiser;
+    serialiser = build(objectSchema(type, 'serialise') as unknown as Parameters<typeof build>[0]);
     compiled.set(type, serialiser);
   }
   return serialiser;
@@ -50,4 +50,3 @@ export function listText(texts: readonly string[], before: string | null | undef
 function cursorText(cursor: string | null): string {
   return cursor === null ? 'null' : JSON.stringify(cursor);
 }
-

@@ -40,7 +40,10 @@ class ScrapCar extends Command<void> {
   @Optional() @Text({ doc: 'Why.' }) reason?: string;
 }
 
-function validate(type: Class<AnyOperation>, given: { parameters?: Record<string, string>; query?: Record<string, unknown>; body?: unknown }): Record<string, unknown> {
+function validate(
+  type: Class<AnyOperation>,
+  given: { parameters?: Record<string, string>; query?: Record<string, unknown>; body?: unknown },
+): Record<string, unknown> {
   return { ...(validatorOf(operationOf(type))(given.parameters ?? {}, given.query ?? {}, given.body) as unknown as Record<string, unknown>) };
 }
 
@@ -69,7 +72,11 @@ describe('a request body', () => {
   });
 
   it('loses what nested classes do not declare', () => {
-    expect(validate(BuildCar, { body: { ...car, wheels: [{ maker: 'A', other: true }], spare: { maker: 'B', other: 1 } } })).toEqual({ ...car, wheels: [{ maker: 'A' }], spare: { maker: 'B' } });
+    expect(validate(BuildCar, { body: { ...car, wheels: [{ maker: 'A', other: true }], spare: { maker: 'B', other: 1 } } })).toEqual({
+      ...car,
+      wheels: [{ maker: 'A' }],
+      spare: { maker: 'B' },
+    });
   });
 
   it('may leave out what is optional and null what is nullable', () => {
@@ -118,7 +125,9 @@ describe('a request body', () => {
   });
 
   it('leaves the limits of metadata to the decision, and no key reaches a prototype', () => {
-    const body: unknown = JSON.parse(`{"name":"Beetle","colour":"red","organization_id":"o","metadata":{"__proto__":{"polluted":"yes"},"constructor":"a","n":1},"__proto__":{"fast":true}}`);
+    const body: unknown = JSON.parse(
+      `{"name":"Beetle","colour":"red","organization_id":"o","metadata":{"__proto__":{"polluted":"yes"},"constructor":"a","n":1},"__proto__":{"fast":true}}`,
+    );
     const operation = validate(BuildCar, { body });
     expect(Object.keys(operation['metadata'] as object)).toEqual(['__proto__', 'constructor', 'n']);
     expect(operation['fast']).toBeUndefined();
@@ -131,7 +140,10 @@ describe('a request body', () => {
   });
 
   it('of a DELETE is read where the operation says so', () => {
-    expect(validate(ScrapCar, { parameters: { id: 'car_1' }, query: { reason: 'no' }, body: { reason: 'rust', id: 'other' } })).toEqual({ id: 'car_1', reason: 'rust' });
+    expect(validate(ScrapCar, { parameters: { id: 'car_1' }, query: { reason: 'no' }, body: { reason: 'rust', id: 'other' } })).toEqual({
+      id: 'car_1',
+      reason: 'rust',
+    });
   });
 
   it('names at most 100 wrong places', () => {
@@ -169,9 +181,12 @@ describe('a query', () => {
     for (const fast of ['1', 'TRUE', '']) expect(errors({ fast })).toEqual(['fast: invalid_type']);
   });
 
-  it.each([[{ names: 'a,b,c' }], [{ names: ['a', 'b,c'] }], [{ 'names[]': ['a', 'b', 'c'] }], [{ names: 'a', 'names[]': 'b,c' }]])('takes lists comma joined, as repeated keys and with brackets: %j', (query) => {
-    expect(list(query)).toEqual({ garage: 'g', limit: 10, names: ['a', 'b', 'c'] });
-  });
+  it.each([[{ names: 'a,b,c' }], [{ names: ['a', 'b,c'] }], [{ 'names[]': ['a', 'b', 'c'] }], [{ names: 'a', 'names[]': 'b,c' }]])(
+    'takes lists comma joined, as repeated keys and with brackets: %j',
+    (query) => {
+      expect(list(query)).toEqual({ garage: 'g', limit: 10, names: ['a', 'b', 'c'] });
+    },
+  );
 
   it('takes an empty list as not given', () => {
     expect(list({ names: '' })).toEqual({ garage: 'g', limit: 10 });

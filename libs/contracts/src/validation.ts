@@ -64,7 +64,8 @@ function checkSchema(operation: RegisteredOperation): Schema {
   const { path, query, body } = placesOf(operation);
   const properties: Record<string, Schema> = {};
   for (const field of path) properties[field.name] = isLookedUp(field) ? { type: 'string', maxLength: MAX_REFERENCE } : fieldSchema(field, 'check');
-  for (const field of query) properties[field.name] = fieldSchema(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'check');
+  for (const field of query)
+    properties[field.name] = fieldSchema(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'check');
   for (const field of body) properties[field.name] = fieldSchema(field, 'check');
   const required = [...query, ...body].filter((field) => !field.optional).map((field) => field.name);
   return { type: 'object', properties, required };
@@ -105,7 +106,7 @@ function queryReader(field: Field): (query: Readonly<Record<string, unknown>>) =
     const given = query[name];
     const more = query[bracketed];
     if (given === undefined && more === undefined) return undefined;
-    const values = [given, more].flat().flatMap((text) => (typeof text === 'string' ? text.split(',') : text ?? []));
+    const values = [given, more].flat().flatMap((text) => (typeof text === 'string' ? text.split(',') : (text ?? [])));
     return values.length === 1 && values[0] === '' ? undefined : values;
   };
 }

@@ -12,7 +12,9 @@ export class EventActor {
 export class EventContext {
   @Optional() @Text({ doc: 'The application through which it happened.' }) client_id?: string;
   @Optional() @Nested(() => EventActor, { doc: 'Who caused it.' }) actor?: EventActor;
-  @Optional() @Json({ doc: 'The changed attributes as they were before; null for one that was not there.' }) previous_attributes?: Readonly<Record<string, unknown>>;
+  @Optional() @Json({ doc: 'The changed attributes as they were before; null for one that was not there.' }) previous_attributes?: Readonly<
+    Record<string, unknown>
+  >;
 }
 
 /** Something that happened: an entry of the feed, and the body of a webhook. */

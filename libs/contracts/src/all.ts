@@ -1,0 +1,3 @@
+/** Every operation, by its side effect of registering: for the routes, the API document and the table. */
+import './environments/operations.ts';
+import './organizations/operations.ts';

@@ -1,0 +1,374 @@
+import { ERRORS, type ErrorCode } from './errors.ts';
+import { eventDataOf, WEBHOOK_EVENT_NAMES } from './events.ts';
+import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
+import { Event } from './feed/event.ts';
+import type { Field } from './field.ts';
+import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, objectSchema, placesOf, schemaOfFields, type Nest, type Purpose, type Schema } from './json-schema.ts';
+import { operations, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** As much of OpenAPI 3.1 as readers of the document rely on. */
+export interface OpenApiDocument {
+  readonly openapi: '3.1.0';
+  readonly info: Json;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
+  readonly webhooks: Json;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Json>>;
+    readonly [kind: string]: unknown;
+  };
+  readonly [key: string]: unknown;
+}
+
+export interface OpenApiOperation {
+  readonly operationId: string;
+  readonly parameters: readonly Json[];
+  readonly responses: Readonly<Record<string, Json>>;
+  readonly [key: string]: unknown;
+}
+
+/** The document of every operation whose file was imported (`all.ts`). The same contracts give the same text. */
+export function openApiDocument(version: string): OpenApiDocument {
+  const components = new Components();
+  const published = operations()
+    .filter((operation) => operation.route !== null)
+    .sort((one, other) => compare(routeKey(one), routeKey(other)));
+  const paths: Record<string, Record<string, OpenApiOperation>> = {};
+  for (const operation of published) (paths[operation.route!.path] ??= {})[operation.route!.method] = operationObject(operation, components);
+  const tags = [...new Set(published.map(tagOf))].sort(compare);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Gatehouse',
+      version,
+      summary: 'Organizations, users and authorization for multi-tenant applications.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This server.' }],
+    security: [{ apiKey: [] }],
+    tags: tags.map((name) => ({ name })),
+    paths,
+    webhooks: webhooks(components),
+    components: {
+      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'The secret key of an environment.' } },
+      schemas: components.schemas(),
+      responses: COMMON_RESPONSES,
+      parameters: HEADER_PARAMETERS,
+      headers: HEADERS,
+    },
+  };
+}
+
+/** One schema per class, under the class's name. */
+class Components {
+  private readonly types = new Map<string, { readonly type: Class; readonly schema: Schema }>();
+
+  readonly nest: Nest = (type: Class, purpose: Purpose) => {
+    const known = this.types.get(type.name);
+    if (known === undefined) {
+      // Reserved before it is derived: a class may contain itself.
+      this.types.set(type.name, { type, schema: {} });
+      this.types.set(type.name, { type, schema: objectSchema(type, purpose, this.nest) });
+    } else if (known.type !== type) {
+      throw new Error(`Two contract classes are called ${type.name}.`);
+    }
+    return reference('schemas', type.name);
+  };
+
+  schemas(): Readonly<Record<string, Schema>> {
+    const named = [...this.types].map(([name, { schema }]): [string, Schema] => [name, schema]);
+    return Object.fromEntries([...named, ...Object.entries(ERROR_SCHEMAS)].sort(([one], [other]) => compare(one, other)));
+  }
+}
+
+function operationObject(operation: RegisteredOperation, components: Components): OpenApiOperation {
+  const { options, route, kind, name } = operation;
+  const { path, query, body } = placesOf(operation);
+  const isIdempotent = kind === 'command' && route!.method === 'post';
+  return {
+    operationId: name[0]!.toLowerCase() + name.slice(1),
+    summary: options.summary,
+    ...description(operation),
+    tags: [tagOf(operation)],
+    'x-owner': options.owner,
+    ...(options.emits !== undefined && { 'x-emits': options.emits }),
+    parameters: [
+      ...path.map(pathParameter),
+      ...query.map(queryParameter),
+      ...(isIdempotent ? [reference('parameters', 'IdempotencyKey')] : []),
+      ...(kind === 'query' ? [reference('parameters', 'GatehousePosition')] : []),
+      reference('parameters', 'RequestId'),
+    ],
+    ...(body.length > 0 && {
+      requestBody: {
+        required: body.some((field) => !field.optional),
+        content: { 'application/json': { schema: schemaOfFields(body, 'request', components.nest), example: exampleOfFields(body) } },
+      },
+    }),
+    responses: { [options.answers.status]: answer(operation, components), ...refusals(operation) },
+  };
+}
+
+function description({ options }: RegisteredOperation): { description?: string } {
+  const { description: text, emits = [], limit } = options;
+  const sentences = [
+    ...(text === undefined ? [] : [text]),
+    ...(emits.length === 0 ? [] : [`Emits ${emits.map((name) => `\`${name}\``).join(', ')}.`]),
+    ...(limit === undefined ? [] : [`At most ${limit.requests} requests per ${limit.perSeconds} seconds.`]),
+  ];
+  return sentences.length === 0 ? {} : { description: sentences.join('\n\n') };
+}
+
+/** The first word of the path: `organization_domains` is "Organization domains". */
+function tagOf({ route }: RegisteredOperation): string {
+  const words = route!.path.split('/')[1]!.replaceAll('_', ' ');
+  return words[0]!.toUpperCase() + words.slice(1);
+}
+
+function pathParameter(field: Field): Json {
+  // What names something in a path is never null, and is looked up as it comes.
+  const looked = field.kind === 'text' ? { type: 'string', maxLength: MAX_REFERENCE } : withoutProse(fieldSchema({ ...field, nullable: false }, 'request'));
+  return { name: field.name, in: 'path', required: true, description: field.doc, schema: looked, example: exampleOfField({ ...field, nullable: false }) };
+}
+
+function queryParameter(field: Field): Json {
+  const schema = withoutProse(fieldSchema(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'request'));
+  const style = field.kind === 'list' && { style: 'form', explode: false };
+  return {
+    name: field.name,
+    in: 'query',
+    required: !field.optional,
+    description: field.doc,
+    schema,
+    ...style,
+    ...(field.example !== undefined && { example: field.example }),
+  };
+}
+
+function withoutProse({ description: _description, examples: _examples, ...schema }: Schema): Schema {
+  return schema;
+}
+
+function answer({ options: { answers }, kind, route }: RegisteredOperation, components: Components): Json {
+  const headers = {
+    'X-Request-ID': reference('headers', 'RequestId'),
+    ...(kind === 'command' && { 'Gatehouse-Position': reference('headers', 'GatehousePosition') }),
+    ...(kind === 'command' && route!.method === 'post' && { 'Idempotent-Replayed': reference('headers', 'IdempotentReplayed') }),
+  };
+  if (answers.of === null) return { description: 'Done; the answer has no body.', headers };
+  const content = { 'application/json': { schema: answerSchema(answers, answers.of, components.nest), example: answerExample(answers, answers.of) } };
+  return { description: answers.shape === 'one' ? `The ${wordsOf(answers.of)}.` : 'A page.', headers, content };
+}
+
+/** `OrganizationDomain` is "organization domain". */
+function wordsOf(type: Class): string {
+  return type.name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
+}
+
+function answerSchema({ shape }: AnswerShape, type: Class, nest: Nest): Schema {
+  const one = nest(type, 'answer');
+  switch (shape) {
+    case 'array':
+      return { type: 'array', items: one };
+    case 'list':
+      return pageSchema(one, { before: cursorSchema('Give it as `before` for the page before this one; null where nothing precedes it.'), ...NEXT_CURSOR });
+    case 'feed':
+      return pageSchema(one, NEXT_CURSOR);
+    case 'one':
+    case 'empty':
+      return one;
+  }
+}
+
+const cursorSchema = (text: string): Schema => ({ type: ['string', 'null'], description: text });
+const NEXT_CURSOR = { after: cursorSchema('Give it as `after` for the page that follows this one; null where nothing follows.') };
+
+function pageSchema(items: Schema, cursors: Readonly<Record<string, Schema>>): Schema {
+  return {
+    type: 'object',
+    properties: {
+      object: { type: 'string', const: 'list' },
+      data: { type: 'array', items },
+      list_metadata: { type: 'object', properties: cursors, required: Object.keys(cursors) },
+    },
+    required: ['object', 'data', 'list_metadata'],
+  };
+}
+
+function answerExample({ shape }: AnswerShape, type: Class): unknown {
+  const one = exampleOf(type);
+  if (shape === 'array') return [one];
+  if (shape === 'list') return { object: 'list', data: [one], list_metadata: { before: null, after: null } };
+  if (shape === 'feed') return { object: 'list', data: [one], list_metadata: { after: one['id'] ?? null } };
+  return one;
+}
+
+/** What every operation may refuse. */
+const COMMON: readonly ErrorCode[] = [
+  'bad_request',
+  'unauthorized',
+  'request_timeout',
+  'payload_too_large',
+  'invalid_request_parameters',
+  'position_not_reached',
+  'rate_limit_exceeded',
+  'internal_error',
+  'service_unavailable',
+  'storage_full',
+];
+
+function refusals(operation: RegisteredOperation): Readonly<Record<string, Json>> {
+  const { path, query, body } = placesOf(operation);
+  const namesSomething = path.length > 0 || [...query, ...body].some((field) => field.kind === 'ref');
+  const codes = [...COMMON, ...(namesSomething ? (['entity_not_found'] as const) : []), ...(operation.options.refuses ?? [])];
+  return Object.fromEntries(
+    groupedByStatus(codes).map(([status, group]) => {
+      const common = Object.entries(COMMON_CODES).find(([, theirs]) => theirs.length === group.length && theirs.every((code) => group.includes(code)));
+      return [status, common === undefined ? errorResponse(group) : reference('responses', common[0])];
+    }),
+  );
+}
+
+function groupedByStatus(codes: readonly ErrorCode[]): readonly (readonly [string, readonly ErrorCode[]])[] {
+  const groups = new Map<string, Set<ErrorCode>>();
+  for (const code of codes) {
+    const status = String(ERRORS[code].status);
+    groups.set(status, (groups.get(status) ?? new Set()).add(code));
+  }
+  return [...groups].map(([status, group]) => [status, [...group]] as const).sort(([one], [other]) => compare(one, other));
+}
+
+function errorResponse(codes: readonly ErrorCode[]): Json {
+  const { status } = ERRORS[codes[0]!];
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERRORS[code].doc}`).join('\n\n'),
+    headers: {
+      'X-Request-ID': reference('headers', 'RequestId'),
+      ...((status === 429 || status === 503) && { 'Retry-After': reference('headers', 'RetryAfter') }),
+      ...(status === 405 && { Allow: reference('headers', 'Allow') }),
+    },
+    content: {
+      'application/json': {
+        schema: { ...reference('schemas', 'Error'), properties: { code: { enum: codes } }, ...(status === 422 && { required: ['errors'] }) },
+        examples: Object.fromEntries(codes.map((code) => [code, { value: errorExample(code) }])),
+      },
+    },
+  };
+}
+
+function errorExample(code: ErrorCode): Json {
+  const errors = code === 'invalid_request_parameters' ? [{ code: 'required', field: 'name', message: 'name is required.' }] : [];
+  return { message: ERRORS[code].doc, code, ...(ERRORS[code].status === 422 && { errors }) };
+}
+
+const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
+  Error: {
+    type: 'object',
+    properties: {
+      message: { type: 'string', description: 'For people; may change.' },
+      code: { type: 'string', description: 'For programs; never changes.' },
+      errors: { type: 'array', items: reference('schemas', 'FieldError'), description: 'Each field that was refused.' },
+      entity_id: { type: 'string', description: 'The id that was not found.' },
+    },
+    required: ['message', 'code'],
+  },
+  FieldError: {
+    type: 'object',
+    properties: {
+      code: { type: 'string', description: 'What is wrong: `required`, `invalid_type`, `too_long` …' },
+      field: { type: 'string', description: 'Path of the field, such as `domain_data.0.domain`; empty for the body itself.' },
+      message: { type: 'string', description: 'For people; may change.' },
+    },
+    required: ['code', 'field', 'message'],
+  },
+};
+
+const COMMON_CODES: Readonly<Record<string, readonly ErrorCode[]>> = {
+  BadRequest: ['bad_request'],
+  Unauthorized: ['unauthorized'],
+  NotFound: ['entity_not_found'],
+  RouteNotFound: ['route_not_found'],
+  MethodNotAllowed: ['method_not_allowed'],
+  RequestTimeout: ['request_timeout'],
+  PayloadTooLarge: ['payload_too_large'],
+  Invalid: ['invalid_request_parameters', 'position_not_reached'],
+  RateLimited: ['rate_limit_exceeded'],
+  InternalError: ['internal_error'],
+  Unavailable: ['service_unavailable', 'storage_full'],
+};
+
+const COMMON_RESPONSES = Object.fromEntries(Object.entries(COMMON_CODES).map(([name, codes]) => [name, errorResponse(codes)]));
+
+const HEADERS = {
+  RequestId: { description: 'Identifies the request in logs.', schema: { type: 'string' } },
+  GatehousePosition: {
+    description: 'Where the log stood after the command. A read that sends it sees the command, wherever it is answered.',
+    schema: { type: 'string' },
+  },
+  IdempotentReplayed: {
+    description: '`true` where this is the stored answer to an earlier request with the same key.',
+    schema: { type: 'string', const: 'true' },
+  },
+  RetryAfter: { description: 'Seconds after which trying again makes sense.', schema: { type: 'string', pattern: '^[0-9]+$' } },
+  Allow: { description: 'The methods that the path has.', schema: { type: 'string' } },
+} as const;
+
+const HEADER_PARAMETERS = {
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description: 'Makes the request safe to repeat: for 24 hours the same key on the same path answers as the first time.',
+    schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7E]+$' },
+  },
+  GatehousePosition: {
+    name: 'Gatehouse-Position',
+    in: 'header',
+    required: false,
+    description: 'A position from an earlier answer: this one waits until it sees what that one wrote.',
+    schema: { type: 'string' },
+  },
+  RequestId: {
+    name: 'X-Request-ID',
+    in: 'header',
+    required: false,
+    description: 'Your own id for the request; replaced where it has another form.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+  },
+} as const;
+
+/** What webhook endpoints receive; events whose slice is not built have no data class yet. */
+function webhooks(components: Components): Json {
+  const event = components.nest(Event, 'answer');
+  return Object.fromEntries(
+    [...WEBHOOK_EVENT_NAMES].sort(compare).flatMap((name) => {
+      const type = eventDataOf(name);
+      if (type === null) return [];
+      const schema = { ...event, properties: { event: { const: name }, data: components.nest(type, 'answer') } };
+      const example = { ...exampleOf(Event), event: name, data: exampleOf(type) };
+      const post = {
+        summary: `\`${name}\` happened`,
+        tags: ['Webhooks'],
+        security: [],
+        requestBody: { required: true, content: { 'application/json': { schema, example } } },
+        responses: { '2XX': { description: 'Received. Anything else is tried again later.' } },
+      };
+      return [[name, { post }]];
+    }),
+  );
+}
+
+function reference(kind: 'schemas' | 'responses' | 'parameters' | 'headers', name: string): Schema {
+  return { $ref: `#/components/${kind}/${name}` };
+}
+
+function routeKey({ route }: RegisteredOperation): string {
+  return `${route!.path} ${route!.method}`;
+}
+
+/** By code units: the same order on every machine. */
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}

@@ -1,0 +1,52 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { Schema } from '#libs/contracts/src/json-schema';
+import type { OpenApiDocument } from '#libs/contracts/src/openapi';
+import { TEXT_FORMATS } from '#libs/contracts/src/text-formats';
+
+/**
+ * Compiles schemas of an OpenAPI document. `open` takes what clients have to take, fields that they do not know included; `closed` refuses
+ * every field that is not declared.
+ */
+export class DocumentSchemas {
+  private readonly ajv: Ajv2020;
+  private readonly compiled = new Map<string, ValidateFunction>();
+
+  constructor(
+    document: OpenApiDocument,
+    private readonly fields: 'open' | 'closed',
+  ) {
+    this.ajv = new Ajv2020({ allErrors: true, strictTypes: false, strictRequired: false, allowUnionTypes: true });
+    for (const [name, validate] of Object.entries(TEXT_FORMATS)) this.ajv.addFormat(name, { type: 'string', validate });
+    this.ajv.addSchema({ $id: 'gatehouse:document', $defs: this.prepared(document.components.schemas) as Schema });
+  }
+
+  /** What is wrong with a value, one sentence each. */
+  problemsOf(schema: unknown, value: unknown): readonly string[] {
+    const validate = this.compile(schema);
+    if (validate(value)) return [];
+    return validate.errors!.map((error) => `${error.instancePath || 'it'} ${error.message ?? 'is wrong'} ${JSON.stringify(error.params)}`);
+  }
+
+  compile(schema: unknown): ValidateFunction {
+    const key = JSON.stringify(schema);
+    let validate = this.compiled.get(key);
+    if (validate === undefined) {
+      validate = this.ajv.compile(this.prepared(schema) as Schema);
+      this.compiled.set(key, validate);
+    }
+    return validate;
+  }
+
+  private prepared(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map((inner) => this.prepared(inner));
+    if (typeof schema !== 'object' || schema === null) return schema;
+    const inner = Object.entries(schema).map(([key, value]) => [key, key === '$ref' ? absolute(String(value)) : this.prepared(value)]);
+    // Beside a `$ref`, `properties` only narrows what the referred class declares.
+    const isClass = 'type' in schema && schema.type === 'object' && 'properties' in schema && !('additionalProperties' in schema);
+    return { ...Object.fromEntries(inner), ...(isClass && this.fields === 'closed' && { additionalProperties: false }) };
+  }
+}
+
+function absolute(reference: string): string {
+  return reference.replace('#/components/schemas/', 'gatehouse:document#/$defs/');
+}

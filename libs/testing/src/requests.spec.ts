@@ -1,0 +1,55 @@
+import { parse } from 'node:querystring';
+import fc from 'fast-check';
+import '#libs/contracts/src/all';
+import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { validatorOf } from '#libs/contracts/src/validation';
+import { DomainError } from '#libs/platform/src/domain-error';
+import { brokenRequest, validRequest, type GeneratedRequest } from './requests.ts';
+
+/** Reads a request as the gateway does, and asks the operation's validator. */
+function errorsOf(operation: RegisteredOperation, { path, body }: GeneratedRequest): readonly { readonly field: string; readonly code: string }[] {
+  const [pathname, search = ''] = path.split('?') as [string, string?];
+  const names = operation.route!.parameters;
+  const values = new RegExp(`^${operation.route!.path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`).exec(pathname)!.slice(1);
+  const parameters = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(values[index]!)]));
+  try {
+    validatorOf(operation)(parameters, parse(search), body === undefined ? undefined : JSON.parse(JSON.stringify(body)));
+    return [];
+  } catch (error) {
+    if (error instanceof DomainError) return error.details.errors!;
+    throw error;
+  }
+}
+
+const published = operations().filter((operation) => operation.route !== null);
+
+describe.each(published.map((operation): [string, RegisteredOperation] => [operation.name, operation]))('requests to %s', (_, operation) => {
+  it('are taken when they are made to be valid', () => {
+    fc.assert(
+      fc.property(validRequest(operation), (request) => expect(errorsOf(operation, request)).toEqual([])),
+      { numRuns: 50 },
+    );
+  });
+
+  const broken = brokenRequest(operation);
+  if (broken !== null)
+    it('are refused for the one place in which they are broken', () => {
+      fc.assert(
+        fc.property(broken, ({ request, broken: { field, code } }) => {
+          const errors = errorsOf(operation, request);
+          expect(errors).toContainEqual(expect.objectContaining({ field, code }));
+          expect(new Set(errors.map((error) => error.field))).toEqual(new Set([field]));
+        }),
+        { numRuns: 50 },
+      );
+    });
+});
+
+it('ids of existing objects are used where they are known', () => {
+  const operation = published.find(({ name }) => name === 'GetOrganization')!;
+  const paths = fc.sample(
+    validRequest(operation, () => ['org_known']).map((request) => request.path),
+    50,
+  );
+  expect(paths).toContain('/organizations/org_known');
+});

@@ -1,0 +1,310 @@
+import fc from 'fast-check';
+import { fieldsOf, type Field, type ListItems } from '#libs/contracts/src/field';
+import { MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf } from '#libs/contracts/src/json-schema';
+import type { Class, Method, RegisteredOperation } from '#libs/contracts/src/operation';
+
+/** A request as it is sent. */
+export interface GeneratedRequest {
+  readonly method: Method;
+  /** Percent-encoded, with the query. */
+  readonly path: string;
+  /** Undefined: none is sent. */
+  readonly body: unknown;
+}
+
+/** The one place in which a request is wrong. */
+export interface Breakage {
+  readonly place: 'path' | 'query' | 'body';
+  /** As the answer names it: `domain_data.0.domain`. */
+  readonly field: string;
+  /** The code that the answer gives. */
+  readonly code: string;
+}
+
+export interface BrokenRequest {
+  readonly request: GeneratedRequest;
+  readonly broken: Breakage;
+}
+
+/** Ids of existing objects of a class, where there are any; other ids are made up. */
+export type KnownIds = (type: Class) => readonly string[];
+
+type Values = Readonly<Record<string, unknown>>;
+
+interface Parts {
+  readonly path: Values;
+  readonly query: Values;
+  readonly body: unknown;
+}
+
+/** Requests that validation takes; what they mean may still be refused. */
+export function validRequest(operation: RegisteredOperation, known: KnownIds = () => []): fc.Arbitrary<GeneratedRequest> {
+  return partsOf(operation, known).map((parts) => assembled(operation, parts));
+}
+
+/** Requests that are valid except in one place. Null for an operation that nothing can be wrong with. */
+export function brokenRequest(operation: RegisteredOperation, known: KnownIds = () => []): fc.Arbitrary<BrokenRequest> | null {
+  const wrongs = wrongsOf(operation);
+  if (wrongs.length === 0) return null;
+  return fc.tuple(partsOf(operation, known), fc.constantFrom(...wrongs)).map(([parts, { place, field, code, spoil }]) => ({
+    request: assembled(operation, { ...parts, [place]: spoil(parts[place]) }),
+    broken: { place, field, code },
+  }));
+}
+
+function partsOf(operation: RegisteredOperation, known: KnownIds): fc.Arbitrary<Parts> {
+  const { path, query, body } = placesOf(operation);
+  return fc.record({
+    path: fc.record(Object.fromEntries(path.map((field) => [field.name, pathValue(field, known)]))),
+    // A comma in a value of a list would make two of it.
+    query: objectOf(query, known).filter(
+      (values) => !Object.values(values).some((value) => Array.isArray(value) && value.some((item) => item === '' || String(item).includes(','))),
+    ),
+    body: body.length === 0 ? fc.constant(undefined) : objectOf(body, known),
+  });
+}
+
+function assembled({ route }: RegisteredOperation, { path, query, body }: Parts): GeneratedRequest {
+  if (route === null) throw new Error('An internal operation has no request.');
+  const search = Object.entries(query).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent([value].flat().join(','))}`);
+  const filled = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])));
+  return { method: route.method, path: search.length === 0 ? filled : `${filled}?${search.join('&')}`, body };
+}
+
+// ── values ──
+
+const CHARACTERS = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) },
+  { weight: 1, arbitrary: fc.constantFrom('ü', '😀', '\u2028', '\n', '\u0001', 'İ', 'ß') },
+);
+const ASCII = fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code));
+/** Longer texts add time and find nothing. */
+const LONG = 40;
+const ULID = fc.stringMatching(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+const FORMATS = {
+  'date-time': fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((date) => date.toISOString()),
+  uri: fc.constantFrom('https://acme.test/', 'http://127.0.0.1:1/hook?a=b'),
+  hostname: fc.domain(),
+  email: fc.constantFrom('ada@acme.test', 'ADA+x@acme.test'),
+} as const;
+
+function objectOf(fields: readonly Field[], known: KnownIds): fc.Arbitrary<Values> {
+  const requiredKeys = fields.filter((field) => !field.optional).map((field) => field.name);
+  const model = Object.fromEntries(fields.map((field) => [field.name, fieldValue(field, known)]));
+  return fc.record(model, { requiredKeys, noNullPrototype: true });
+}
+
+function fieldValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
+  const value = bareValue(field, known);
+  return field.nullable === true ? fc.option(value, { nil: null, freq: 4 }) : value;
+}
+
+function bareValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
+  switch (field.kind) {
+    case 'const':
+      return fc.constant(field.value);
+    case 'id':
+      return ULID.map((ulid) => `${field.prefix}_${ulid}`);
+    case 'ref':
+      return idOf(field.of(), known);
+    case 'text':
+      return textValue(field);
+    case 'time':
+      return FORMATS['date-time'];
+    case 'oneOf':
+      return fc.constantFrom(...field.values);
+    case 'flag':
+      return fc.boolean();
+    case 'integer':
+      return fc.integer({ min: field.minimum ?? -1000, max: field.maximum ?? 1000 });
+    case 'map':
+      return fc.dictionary(fc.constantFrom('plan', 'constructor', 'prototype', 'toString', '', 'ü'), fc.option(textValue({ max: 10 })), {
+        maxKeys: 4,
+        noNullPrototype: true,
+      });
+    case 'json':
+      return fc.jsonValue({ maxDepth: 2 });
+    case 'nested':
+      return objectOf(fieldsOf(field.of()), known);
+    case 'list':
+      return fc.array(itemValue(field.items, known), {
+        minLength: field.minItems ?? 0,
+        maxLength: Math.max(field.minItems ?? 0, Math.min(field.maxItems ?? 3, 3)),
+      });
+  }
+}
+
+function itemValue(items: ListItems, known: KnownIds): fc.Arbitrary<unknown> {
+  if (items.kind === 'nested') return objectOf(fieldsOf(items.of()), known);
+  return items.kind === 'oneOf' ? fc.constantFrom(...items.values) : textValue(items);
+}
+
+function textValue({ min = 0, max = LONG, pattern, format, ascii }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): fc.Arbitrary<string> {
+  if (format !== undefined) return FORMATS[format];
+  if (pattern !== undefined) return fc.stringMatching(pattern).filter((text) => text.length >= min && text.length <= max);
+  return fc.array(ascii ? ASCII : CHARACTERS, { minLength: min, maxLength: Math.max(min, Math.min(max, LONG)) }).map((characters) => characters.join(''));
+}
+
+function idOf(type: Class, known: KnownIds): fc.Arbitrary<string> {
+  const prefix = prefixOf(type);
+  const unknown = fc.oneof(
+    ULID.map((ulid) => (prefix === null ? ulid : `${prefix}_${ulid}`)),
+    textValue({ min: 1, max: 20 }),
+  );
+  const ids = known(type);
+  return ids.length === 0 ? unknown : fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...ids) }, { weight: 1, arbitrary: unknown });
+}
+
+/** What names something in a path; never the two texts that a URL takes for a direction. */
+function pathValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
+  if (field.kind !== 'text') return bareValue(field, known).filter(isSegment);
+  return textValue({ min: 1, max: Math.min(field.max ?? LONG, MAX_REFERENCE) }).filter(isSegment);
+}
+
+function isSegment(value: unknown): boolean {
+  return value !== '' && value !== '.' && value !== '..';
+}
+
+// ── one wrong place ──
+
+interface Wrong extends Breakage {
+  /** The place's values with the wrong one in them. */
+  readonly spoil: (values: unknown) => unknown;
+}
+
+type WrongValue = Pick<Wrong, 'field' | 'code' | 'spoil'>;
+
+function wrongsOf(operation: RegisteredOperation): readonly Wrong[] {
+  const { path, query, body } = placesOf(operation);
+  return [
+    ...path
+      .filter((field) => ['id', 'ref', 'text'].includes(field.kind))
+      .map(({ name }) => ({ place: 'path' as const, ...set(name, 'too_long', 'x'.repeat(MAX_REFERENCE + 1)) })),
+    ...query
+      .flatMap((field) => wrongsOfField(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'query'))
+      .map((wrong) => ({ place: 'query' as const, ...wrong })),
+    ...body.flatMap((field) => wrongsOfField(field, 'body')).map((wrong) => ({ place: 'body' as const, ...wrong })),
+    ...(body.some((field) => !field.optional) ? [undefined, null, [], 'text', 1] : []).map((value) => ({
+      place: 'body' as const,
+      field: '',
+      code: 'invalid_type',
+      spoil: () => value,
+    })),
+  ];
+}
+
+function wrongsOfField(field: Field, place: 'query' | 'body'): readonly WrongValue[] {
+  const { name } = field;
+  const missing: WrongValue[] = field.optional
+    ? []
+    : [{ field: name, code: 'required', spoil: (values) => Object.fromEntries(Object.entries(values as Values).filter(([key]) => key !== name)) }];
+  const isNull: WrongValue[] =
+    field.nullable === true || field.kind === 'json' || place === 'query'
+      ? []
+      : [set(name, field.kind === 'const' || field.kind === 'oneOf' ? 'not_allowed' : 'invalid_type', null)];
+  return [...missing, ...isNull, ...wrongValues(field, place)];
+}
+
+function wrongValues(field: Field, place: 'query' | 'body'): readonly WrongValue[] {
+  const { name } = field;
+  const wrongType = (value: unknown): WrongValue[] => (place === 'body' ? [set(name, 'invalid_type', value)] : []);
+  switch (field.kind) {
+    case 'const':
+    case 'oneOf':
+      return [set(name, 'not_allowed', 'no such value')];
+    case 'id':
+    case 'ref':
+      return [...wrongType(1), set(name, 'too_long', 'x'.repeat(MAX_REFERENCE + 1))];
+    case 'text':
+      return [...wrongType(true), ...wrongTexts(field).map(([code, text]) => set(name, code, text))];
+    case 'time':
+      return [...wrongType(0), set(name, 'invalid_format', '2026-02-30T00:00:00.000Z')];
+    case 'flag':
+      return [set(name, 'invalid_type', 'yes')];
+    case 'integer':
+      return [
+        set(name, 'invalid_type', '1.5'),
+        ...(field.minimum === undefined ? [] : [set(name, 'out_of_range', field.minimum - 1)]),
+        ...(field.maximum === undefined ? [] : [set(name, 'out_of_range', field.maximum + 1)]),
+      ];
+    case 'map':
+      return [set(name, 'invalid_type', 'text'), set(name, 'invalid_type', [])];
+    case 'json':
+      return [];
+    case 'nested': {
+      const inner = fieldsOf(field.of()).flatMap((each) => wrongsOfField(each, place));
+      return [
+        set(name, 'invalid_type', 'text'),
+        ...inner.map((wrong) =>
+          within(
+            name,
+            wrong,
+            (value) =>
+              value ??
+              fc.sample(
+                objectOf(fieldsOf(field.of()), () => []),
+                1,
+              )[0],
+          ),
+        ),
+      ];
+    }
+    case 'list':
+      return [...wrongType({}), ...wrongLists(field, place)];
+  }
+}
+
+function wrongLists(field: Extract<Field, { kind: 'list' }>, place: 'query' | 'body'): readonly WrongValue[] {
+  const { name, items, maxItems, minItems } = field;
+  const one = (): unknown =>
+    fc.sample(
+      itemValue(items, () => []),
+      1,
+    )[0];
+  const first: readonly WrongValue[] =
+    items.kind === 'nested'
+      ? fieldsOf(items.of()).flatMap((each) => wrongsOfField(each, place))
+      : items.kind === 'oneOf'
+        ? [{ field: '', code: 'not_allowed', spoil: () => 'no such value' }]
+        : wrongTexts(items).map(([code, text]) => ({ field: '', code, spoil: () => text }));
+  return [
+    ...(maxItems === undefined
+      ? []
+      : [
+          set(
+            name,
+            'too_many',
+            Array.from({ length: maxItems + 1 }, () => (items.kind === 'nested' ? one() : 'x')),
+          ),
+        ]),
+    ...(minItems === undefined || minItems === 0 || place === 'query' ? [] : [set(name, 'too_few', [])]),
+    // An empty text is no value of a list in a query.
+    ...first
+      .filter(({ code }) => place === 'body' || code !== 'too_short')
+      .map(({ field: inner, code, spoil }) => ({
+        field: inner === '' ? `${name}.0` : `${name}.0.${inner}`,
+        code,
+        spoil: (values: unknown) => ({ ...(values as Values), [name]: [spoil(one())] }),
+      })),
+  ];
+}
+
+/** Texts that break exactly one limit. */
+function wrongTexts({ min, max, pattern, format, ascii }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): readonly (readonly [string, string])[] {
+  if (format !== undefined) return [['invalid_format', 'no such thing']];
+  const valid = fc.sample(textValue({ min: Math.max(min ?? 1, 1), max, pattern, ascii }), { numRuns: 1, seed: 1 })[0]!;
+  return [
+    ...(max === undefined || pattern !== undefined ? [] : [['too_long', 'x'.repeat(max + 1)] as const]),
+    ...(min === undefined || min === 0 || pattern !== undefined ? [] : [['too_short', 'x'.repeat(min - 1)] as const]),
+    ...(pattern === undefined ? [['invalid_characters', `${valid.slice(0, -1)}\0`] as const] : []),
+    ...(ascii === true && pattern === undefined ? [['invalid_characters', `${valid.slice(0, -1)}ü`] as const] : []),
+  ];
+}
+
+function set(name: string, code: string, value: unknown): WrongValue {
+  return { field: name, code, spoil: (values) => ({ ...(values as Values), [name]: value }) };
+}
+
+function within(name: string, { field, code, spoil }: WrongValue, present: (value: unknown) => unknown): WrongValue {
+  return { field: `${name}.${field}`, code, spoil: (values) => ({ ...(values as Values), [name]: spoil(present((values as Values)[name])) }) };
+}
