@@ -6,7 +6,8 @@ import type { FastifyInstance } from 'fastify';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 
 /** Everything comes from this server; swagger-ui sets styles and draws its icons from `data:`. */
-const POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+const POLICY =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -50,7 +51,13 @@ export class DocsPage {
 function serve(scope: FastifyInstance, path: string, type: string, content: string | Buffer): void {
   const tag = `"${hash('sha256', content, 'base64url').slice(0, 22)}"`;
   scope.get(path, (request, reply) => {
-    reply.headers({ ETag: tag, 'Cache-Control': 'no-cache', 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' });
+    reply.headers({
+      ETag: tag,
+      'Cache-Control': 'no-cache',
+      'Content-Security-Policy': POLICY,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+    });
     if (request.headers['if-none-match'] === tag) reply.code(304).send();
     else reply.header('Content-Type', type).send(content);
   });

@@ -53,7 +53,9 @@ function answerUnreadable(error: Error & { readonly code?: string }, socket: Soc
     return;
   }
   const cause =
-    error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? new DomainError('invalid', 'request_timeout', 'The request did not arrive completely in time.') : badRequest('The request cannot be read.');
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? new DomainError('invalid', 'request_timeout', 'The request did not arrive completely in time.')
+      : badRequest('The request cannot be read.');
   const { status, text } = refusal(cause)!;
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -10,7 +10,17 @@ import { Traffic } from './traffic.ts';
 
 /** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
 @Module({
-  providers: [Gateway, OperationRoutes, Authentication, Idempotency, RateLimits, { provide: RequestCounters, useClass: LocalRequestCounters }, Traffic, ErrorAnswers, DocsPage],
+  providers: [
+    Gateway,
+    OperationRoutes,
+    Authentication,
+    Idempotency,
+    RateLimits,
+    { provide: RequestCounters, useClass: LocalRequestCounters },
+    Traffic,
+    ErrorAnswers,
+    DocsPage,
+  ],
   exports: [Gateway],
 })
 export class GatewayModule {}

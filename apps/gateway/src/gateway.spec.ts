@@ -68,7 +68,10 @@ describe('the gateway', () => {
     });
 
     it('lets a static segment win over a parameter', async () => {
-      expect(await (await gateway.request('GET', '/notes/label/pins')).json()).toMatchObject({ text: 'pins', seen: { context: { environment: `environment_${ULID}` } } });
+      expect(await (await gateway.request('GET', '/notes/label/pins')).json()).toMatchObject({
+        text: 'pins',
+        seen: { context: { environment: `environment_${ULID}` } },
+      });
       expect(await (await gateway.request('GET', `/notes/note_${ULID}/pins`)).json()).toMatchObject({ text: 'pins', seen: {} });
     });
 
@@ -80,7 +83,10 @@ describe('the gateway', () => {
       const response = await gateway.request('PUT', `/notes/note_${ULID}`);
       expect(response.headers.get('allow')).toBe('DELETE, GET, HEAD');
       expect(await refusalOf(response)).toEqual({ status: 405, code: 'method_not_allowed' });
-      expect(await refusalOf(await gateway.request('PATCH', '/notes', { body: '{', headers: { 'Content-Type': 'application/json' } }))).toEqual({ status: 405, code: 'method_not_allowed' });
+      expect(await refusalOf(await gateway.request('PATCH', '/notes', { body: '{', headers: { 'Content-Type': 'application/json' } }))).toEqual({
+        status: 405,
+        code: 'method_not_allowed',
+      });
     });
 
     it.each(['/', '/nothing', '/notes/', `/notes/note_${ULID}/nothing`, '//notes'])('knows no path %p', async (path) => {
@@ -104,7 +110,11 @@ describe('the gateway', () => {
     });
 
     it.each([undefined, '', '  \n'])('treats the body %p as absent', async (body) => {
-      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toMatchObject({ status: 422, code: 'invalid_request_parameters', errors: expect.any(Array) });
+      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toMatchObject({
+        status: 422,
+        code: 'invalid_request_parameters',
+        errors: expect.any(Array),
+      });
     });
 
     it.each(['application/json', 'application/json; charset=utf-8', 'APPLICATION/JSON', 'application/merge-patch+json'])('reads %s', async (type) => {
@@ -113,12 +123,18 @@ describe('the gateway', () => {
 
     it('reads JSON that names no type', async () => {
       const body = '{"text":"bare"}';
-      const answer = await raw(gateway.port, `POST /notes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      const answer = await raw(
+        gateway.port,
+        `POST /notes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
       expect(answer).toMatch(/^HTTP\/1.1 201 /);
     });
 
     it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'nonsense'])('refuses a body of %s', async (type) => {
-      expect(await refusalOf(await gateway.request('POST', '/notes', { body: '{"text":"x"}', headers: { 'Content-Type': type } }))).toEqual({ status: 400, code: 'bad_request' });
+      expect(await refusalOf(await gateway.request('POST', '/notes', { body: '{"text":"x"}', headers: { 'Content-Type': type } }))).toEqual({
+        status: 400,
+        code: 'bad_request',
+      });
     });
 
     it.each(['{', '{"text":}', 'text', '{"text":"x"} x', '\u0000'])('refuses the malformed body %p', async (body) => {
@@ -131,9 +147,12 @@ describe('the gateway', () => {
       expect((refused['errors'] as unknown[]).length).toBeGreaterThan(0);
     });
 
-    it.each(['{"text":"x","metadata":{"__proto__":"polluted"}}', '{"text":"x","metadata":{"\\u005f_proto__":{"polluted":"1"}}}', '{"__proto__":{"text":"x"}}'])('refuses the key of %p', async (body) => {
-      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toEqual({ status: 400, code: 'bad_request' });
-    });
+    it.each(['{"text":"x","metadata":{"__proto__":"polluted"}}', '{"text":"x","metadata":{"\\u005f_proto__":{"polluted":"1"}}}', '{"__proto__":{"text":"x"}}'])(
+      'refuses the key of %p',
+      async (body) => {
+        expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toEqual({ status: 400, code: 'bad_request' });
+      },
+    );
 
     it('takes constructor and prototype as data, and `__proto__` as text', async () => {
       const response = await gateway.post('/notes', { text: '__proto__', metadata: { constructor: 'a', prototype: 'b' } });
@@ -150,7 +169,12 @@ describe('the gateway', () => {
           stream.close();
         },
       });
-      const streamed = await fetch(`${gateway.url}/notes`, { method: 'POST', headers: { ...json, Authorization: `Bearer ${KEY}` }, body: chunks, duplex: 'half' } as RequestInit);
+      const streamed = await fetch(`${gateway.url}/notes`, {
+        method: 'POST',
+        headers: { ...json, Authorization: `Bearer ${KEY}` },
+        body: chunks,
+        duplex: 'half',
+      });
       expect(await refusalOf(streamed)).toEqual({ status: 413, code: 'payload_too_large' });
     });
 
@@ -193,7 +217,8 @@ describe('the gateway', () => {
     });
 
     it('are on every answer', async () => {
-      for (const path of ['/nothing', '/notes/%zz', '/docs', '/openapi.json', '/health/live']) expect((await gateway.request('GET', path)).headers.get('x-request-id')).not.toBeNull();
+      for (const path of ['/nothing', '/notes/%zz', '/docs', '/openapi.json', '/health/live'])
+        expect((await gateway.request('GET', path)).headers.get('x-request-id')).not.toBeNull();
     });
   });
 

@@ -88,7 +88,8 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
       reply.header('X-Request-ID', request.id);
       const allowed = table.methodsOf(request.url);
       if (allowed.length === 0) send(reply, refusal(noSuchPath())!);
-      else send(reply.header('Allow', allowed.join(', ')), refusal(new DomainError('invalid', 'method_not_allowed', `${request.method} is not allowed here.`))!);
+      else
+        send(reply.header('Allow', allowed.join(', ')), refusal(new DomainError('invalid', 'method_not_allowed', `${request.method} is not allowed here.`))!);
       observe(request, reply);
     });
   }

@@ -42,7 +42,14 @@ class Note {
   @Json({ doc: 'What the operation knew of its request.' }) seen!: unknown;
 }
 
-@Operation({ post: '/notes', owner: 'identity', summary: 'Create a note', answers: created(Note), refuses: ['domain_already_exists'], limit: { requests: 500, perSeconds: 60 } })
+@Operation({
+  post: '/notes',
+  owner: 'identity',
+  summary: 'Create a note',
+  answers: created(Note),
+  refuses: ['domain_already_exists'],
+  limit: { requests: 500, perSeconds: 60 },
+})
 class CreateNote extends Command<Note> {
   @Picked() text!: string;
   @Optional() @MapOfText({ doc: 'Your own data.' }) metadata?: Readonly<Record<string, string | null>>;
@@ -182,7 +189,8 @@ export class KeptLog extends Log {
 /** The log ends at position 5. */
 class FivePositions extends Positions {
   async reached(position: string): Promise<void> {
-    if (!/^\d{1,16}$/.test(position) || Number(position) > 5) throw new DomainError('invalid', 'position_not_reached', 'The position lies beyond the end of the log.');
+    if (!/^\d{1,16}$/.test(position) || Number(position) > 5)
+      throw new DomainError('invalid', 'position_not_reached', 'The position lies beyond the end of the log.');
   }
 }
 

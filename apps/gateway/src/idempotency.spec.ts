@@ -83,7 +83,10 @@ describe('a command with an Idempotency-Key', () => {
     const key = newKey();
     gateway.keys.usable.set(hash('sha256', 'sk_of_another_environment', 'hex'), 'environment_01J00000000000000000000001');
     const first = (await (await gateway.post('/notes', { text: 'mine' }, key)).json()) as { id: string };
-    const other = (await (await gateway.post('/notes', { text: 'theirs' }, { ...key, Authorization: 'Bearer sk_of_another_environment' })).json()) as { id: string; text: string };
+    const other = (await (await gateway.post('/notes', { text: 'theirs' }, { ...key, Authorization: 'Bearer sk_of_another_environment' })).json()) as {
+      id: string;
+      text: string;
+    };
     expect(other.id).not.toBe(first.id);
     expect(other.text).toBe('theirs');
   });

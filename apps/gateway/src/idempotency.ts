@@ -133,7 +133,8 @@ export class Idempotency {
     let entry: Entry | null = first.entry;
     while (entry !== null) {
       const held = JSON.parse(entry.value) as Held;
-      if (held.body !== body) this.log.warn('A request repeats an Idempotency-Key with another body.', { environment: request.environment, requestId: request.requestId });
+      if (held.body !== body)
+        this.log.warn('A request repeats an Idempotency-Key with another body.', { environment: request.environment, requestId: request.requestId });
       if (held.answer !== undefined) return replayed(JSON.parse(await this.vault.open(request.environment, name, held.answer)) as Outcome);
       if (this.isAbandoned(held)) {
         const taken: Held = { ...held, ...ours };
@@ -158,11 +159,16 @@ export class Idempotency {
   private async keep(name: string, request: KeyedRequest, { held, version }: Reservation, outcome: Outcome): Promise<void> {
     const { commandId, body } = held;
     try {
-      const next: Held = isKept(outcome) ? { commandId, body, answer: await this.vault.seal(request.environment, name, JSON.stringify(outcome)) } : { commandId, body };
+      const next: Held = isKept(outcome)
+        ? { commandId, body, answer: await this.vault.seal(request.environment, name, JSON.stringify(outcome)) }
+        : { commandId, body };
       // False when another process took over after our deadline: then its answer counts.
       await this.store.compareAndSet(COLLECTION, name, version, JSON.stringify(next), this.clock.now() + this.settings.IDEMPOTENCY_RETENTION);
     } catch (error) {
-      this.log.warn('An answer could not be kept for its Idempotency-Key; a retry carries the command out again under the same id.', { error, requestId: request.requestId });
+      this.log.warn('An answer could not be kept for its Idempotency-Key; a retry carries the command out again under the same id.', {
+        error,
+        requestId: request.requestId,
+      });
     }
   }
 }

@@ -85,13 +85,20 @@ export class OperationRoutes {
         !isKeyed || key === undefined
           ? carryOut(operation)
           : this.idempotency.run(
-              { environment: context.environment, path: pathOf(request.url), key: requireIdempotencyKey(key), body: text ?? '', requestId: request.id, deadline: context.deadline },
+              {
+                environment: context.environment,
+                path: pathOf(request.url),
+                key: requireIdempotencyKey(key),
+                body: text ?? '',
+                requestId: request.id,
+                deadline: context.deadline,
+              },
               (commandId) => {
                 operation.context = { ...context, commandId };
                 return carryOut(operation);
               },
             );
-      outcome
+      void outcome
         .catch((error: unknown) => this.errors.of(error, request.id, name))
         .then((answer) => {
           if (this.readiness.isDraining) reply.header('Connection', 'close');
@@ -100,7 +107,7 @@ export class OperationRoutes {
     };
 
     return {
-      method: method.toUpperCase() as HTTPMethods,
+      method: method.toUpperCase(),
       url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
       onRequest: (request, _reply, done) => this.admit(registered, request, done),
       handler,

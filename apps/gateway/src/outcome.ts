@@ -53,7 +53,10 @@ function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Rea
 
 /** What a caller learns of a bug: whom to tell, and nothing more. */
 export function internalError(requestId: string): Outcome {
-  return { status: ERRORS.internal_error.status, text: JSON.stringify({ message: `Something went wrong on our side. Please report the request id ${requestId}.`, code: 'internal_error' }) };
+  return {
+    status: ERRORS.internal_error.status,
+    text: JSON.stringify({ message: `Something went wrong on our side. Please report the request id ${requestId}.`, code: 'internal_error' }),
+  };
 }
 
 /** Too many requests in a window of fixed length. */

@@ -19,7 +19,11 @@ export class Traffic {
     private readonly log: Log,
   ) {
     this.requests = metrics.counter({ name: 'requests_total', help: 'Requests answered, by operation and class of status.', labels: ['operation', 'status'] });
-    this.durations = metrics.histogram({ name: 'request_duration_seconds', help: 'From the arrival of a request to the end of its answer, by operation.', labels: ['operation'] });
+    this.durations = metrics.histogram({
+      name: 'request_duration_seconds',
+      help: 'From the arrival of a request to the end of its answer, by operation.',
+      labels: ['operation'],
+    });
   }
 
   /** `route` is the template, so that neither label nor line holds an id. */

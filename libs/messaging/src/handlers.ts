@@ -49,7 +49,10 @@ export class Handlers implements OnModuleInit {
       if (typeof instance !== 'object' || instance === null) continue;
       for (const [name, method] of handledBy(instance)) {
         const other = handlers.get(name);
-        if (other !== undefined) throw new Error(`${name} has two handlers: ${other.instance.constructor.name}.${String(other.method)} and ${instance.constructor.name}.${String(method)}.`);
+        if (other !== undefined)
+          throw new Error(
+            `${name} has two handlers: ${other.instance.constructor.name}.${String(other.method)} and ${instance.constructor.name}.${String(method)}.`,
+          );
         handlers.set(name, { instance, method });
       }
     }
