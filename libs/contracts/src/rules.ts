@@ -1,4 +1,4 @@
-import { registerDecorator } from 'class-validator';
+import { registerDecorator } from 'class-validator/cjs/register-decorator.js';
 import { checkerOf, type Checker } from './checker.ts';
 import { fieldsOf, type Field } from './field.ts';
 import { fieldSchema } from './json-schema.ts';

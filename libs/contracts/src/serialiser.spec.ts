@@ -23,6 +23,8 @@ class Tree {
   @ListOf(() => Leaf, { doc: 'Its leaves.' }) leaves!: readonly Leaf[];
   @ListOf({ text: {} }, { doc: 'Its tags.' }) tags!: readonly string[];
   @Optional() @Nested(() => Leaf, { doc: 'The first.', nullable: true }) first?: Leaf | null;
+  @Optional() @MapOfText({ doc: 'Marks.', nullable: true }) marks?: Readonly<Record<string, string>> | null;
+  @Optional() @ListOf(() => Leaf, { doc: 'Fallen.', nullable: true }) fallen?: readonly Leaf[] | null;
   @Optional() @Json({ doc: 'Anything.' }) anything?: unknown;
 }
 
@@ -75,7 +77,7 @@ describe('a serialiser', () => {
   });
 
   it('leaves out what is absent and writes null where a field may be null', () => {
-    expect(JSON.parse(serialise({ ...tree, first: null, age: null, nick: undefined }))).toEqual({ ...tree, first: null, age: null });
+    expect(JSON.parse(serialise({ ...tree, first: null, age: null, marks: null, fallen: null, nick: undefined }))).toEqual({ ...tree, first: null, age: null, marks: null, fallen: null });
   });
 
   it('writes any JSON verbatim', () => {
