@@ -1,4 +1,4 @@
-import type { Index } from '#libs/read-models/src/read-models';
+import type { Index, TableDefinition } from '#libs/read-models/src/read-models';
 import type { Decider, Fact } from './decider.ts';
 import type { RecordedEvent } from './event-store.ts';
 
@@ -18,8 +18,28 @@ export interface View<Row> {
 }
 
 /** The view whose rows are the states of an aggregate: `transact` writes them at once, the projector finds them done. */
-export interface PrimaryView<State, Event extends Fact> extends View<State> {
+export interface PrimaryView<State, Event extends Fact, Row extends State = NonNullable<State>> extends View<Row> {
   readonly decider: Decider<State, Event>;
   /** The row's id for a stream key. */
   readonly idOf: (key: string) => string;
+  /** The row of a state: null while it is to have none, although its stream goes on. */
+  readonly rowOf: (state: State) => Row | null;
+}
+
+/** A primary view whose rows are found under the keys of their streams. */
+export function primaryView<State, Event extends Fact, Row extends State>(
+  options: Pick<PrimaryView<State, Event, Row>, 'name' | 'version' | 'decider' | 'indexes' | 'rowOf' | 'sortKey' | 'serialise'> & { readonly handles: readonly Event['type'][] },
+): PrimaryView<State, Event, Row> {
+  const { decider, rowOf } = options;
+  return {
+    ...options,
+    idOf: (key) => key,
+    idsOf: ({ stream, meta }) => [stream.slice(decider.category.length + meta.environment.length + 2)],
+    evolve: (row, { type, data, meta }) => rowOf(decider.evolve(row ?? decider.initial, { type, data, at: new Date(meta.at).toISOString() } as Event & { readonly at: string })),
+  };
+}
+
+/** Where the rows of a view are stored: a new version is another table. */
+export function tableOf<Row>({ name, version, indexes, sortKey }: View<Row>): TableDefinition<Row> {
+  return { name: `${name}-v${version}`, indexes, sortKey, rebuildable: true };
 }

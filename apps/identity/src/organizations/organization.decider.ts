@@ -262,7 +262,8 @@ export function expireVerification(id: string): Decide {
   };
 }
 
-function living(state: OrganizationState, id: string): Organization {
+/** @throws DomainError `entity_not_found` where it never was or is no more */
+export function living(state: OrganizationState, id: string): Organization {
   if (state?.object !== 'organization') throw notFound('Organization', id);
   return state;
 }
@@ -277,7 +278,7 @@ function domainOf(state: OrganizationState, id: string): OrganizationDomain | un
   return state?.domains.find((domain) => domain.id === id);
 }
 
-function livingDomain(state: OrganizationState, id: string): OrganizationDomain | undefined {
+export function livingDomain(state: OrganizationState, id: string): OrganizationDomain | undefined {
   return state?.object === 'organization' ? domainOf(state, id) : undefined;
 }
 
@@ -367,6 +368,6 @@ function domainTaken(message: string): DomainError {
   return new DomainError('conflict', 'domain_already_exists', message, { errors: [{ code: 'domain_already_exists', field: 'domain', message }] });
 }
 
-function domainAlreadyVerified(domain: string): DomainError {
+export function domainAlreadyVerified(domain: string): DomainError {
   return new DomainError('conflict', 'domain_already_verified', `${domain} is already verified.`);
 }

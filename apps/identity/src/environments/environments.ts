@@ -1,0 +1,180 @@
+import { hash, randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import type { Environment, EnvironmentKey, EnvironmentKeyWithValue } from '#libs/contracts/src/environments/environment';
+import {
+  CreateEnvironment,
+  CreateEnvironmentKey,
+  EnsureEnvironmentKey,
+  FindEnvironmentKey,
+  ListEnvironmentKeys,
+  ListEnvironments,
+  RevokeEnvironmentKey,
+  RotateEnvironmentKey,
+  type UsableEnvironmentKey,
+} from '#libs/contracts/src/environments/operations';
+import { Handles } from '#libs/contracts/src/handles';
+import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import {
+  createEnvironment,
+  createKey,
+  ensureKey,
+  environmentDecider,
+  revokeKey,
+  rotateKey,
+  setClientId,
+  type EnvironmentEvent,
+  type EnvironmentState,
+} from './environment.decider.ts';
+import { environmentsView, type StoredEnvironment } from './environments.view.ts';
+
+/** Environments lie outside of every environment: their streams and rows are the system's. */
+@Injectable()
+export class Environments {
+  private readonly rows: Table<StoredEnvironment>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly clock: Clock,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(environmentsView));
+  }
+
+  @Handles(CreateEnvironment)
+  async create({ context, name }: CreateEnvironment): Promise<Environment> {
+    return this.transact(context, newEnvironmentId(context), createEnvironment({ name, client_id: newClientId(context) }));
+  }
+
+  @Handles(ListEnvironments)
+  async list(): Promise<readonly Environment[]> {
+    return this.all();
+  }
+
+  @Handles(CreateEnvironmentKey)
+  async createKey({ context, environment_name, name }: CreateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
+    const { id } = await this.named(environment_name);
+    const value = newKeyValue();
+    return this.withValue(value, await this.transact(context, id, createKey(id, { name, ...storable(value) })));
+  }
+
+  @Handles(ListEnvironmentKeys)
+  async listKeys({ environment_name }: ListEnvironmentKeys): Promise<readonly EnvironmentKey[]> {
+    const environments = environment_name === undefined ? await this.all() : [await this.named(environment_name)];
+    return environments.flatMap(({ keys }) => keys);
+  }
+
+  @Handles(RotateEnvironmentKey)
+  async rotateKey({ context, id, overlap_seconds }: RotateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
+    const environment = await this.ownerOf(id);
+    const value = newKeyValue();
+    return this.withValue(value, await this.transact(context, environment.id, rotateKey(id, storable(value), overlap_seconds)));
+  }
+
+  @Handles(RevokeEnvironmentKey)
+  async revokeKey({ context, id }: RevokeEnvironmentKey): Promise<void> {
+    const environment = await this.ownerOf(id);
+    await this.transact(context, environment.id, revokeKey(id));
+  }
+
+  @Handles(FindEnvironmentKey)
+  async findKey({ hash }: FindEnvironmentKey): Promise<UsableEnvironmentKey> {
+    const environment = await this.found('key_hash', hash);
+    const key = environment?.keys.find((candidate) => candidate.hash === hash);
+    const isUsable = key !== undefined && key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > this.clock.now());
+    if (environment === null || !isUsable) throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');
+    return { ...key, client_id: environment.client_id };
+  }
+
+  /** Replicas that start at once ask this at once: the name's claim lets one of them create the environment, and the value is the key's identity. */
+  @Handles(EnsureEnvironmentKey)
+  async ensureKey({ context, name, value, client_id }: EnsureEnvironmentKey): Promise<Environment> {
+    const environment = (await this.found('name', name)) ?? (await this.createdBySomeone(context, name, client_id));
+    const { id } = environment;
+    if (client_id !== undefined) await this.transact(context, id, setClientId(id, client_id));
+    const holder = await this.found('key_hash', storable(value).hash);
+    return holder ?? this.transact(context, id, ensureKey(id, { name: 'given at start', ...storable(value) }));
+  }
+
+  /** The ids of all environments: what goes through every environment begins here. */
+  async ids(): Promise<readonly string[]> {
+    return (await this.all()).map(({ id }) => id);
+  }
+
+  private async createdBySomeone(context: RequestContext, name: string, client_id = newClientId(context)): Promise<StoredEnvironment> {
+    try {
+      return await this.transact(context, newEnvironmentId(context), createEnvironment({ name, client_id }));
+    } catch (error) {
+      if (!(error instanceof DomainError && error.code === 'environment_name_already_used')) throw error;
+    }
+    while (this.clock.now() < context.deadline) {
+      const winner = await this.found('name', name);
+      if (winner !== null) return winner;
+      await pause(20);
+    }
+    throw unavailable(`The environment '${name}' was created elsewhere and cannot be seen yet.`);
+  }
+
+  private async transact(context: RequestContext, id: string, decision: Decision<EnvironmentState, EnvironmentEvent>): Promise<StoredEnvironment> {
+    const { state } = await this.repository.transact(environmentDecider, { ...context, environment: SYSTEM_ENVIRONMENT }, id, decision);
+    if (state === null) throw notFound('Environment', id);
+    return state;
+  }
+
+  private async withValue(value: string, { keys }: StoredEnvironment): Promise<EnvironmentKeyWithValue> {
+    const key = keys.find((candidate) => candidate.hash === storable(value).hash);
+    // A repeated command meets the key that it made, whose value nobody knows any more.
+    if (key === undefined) throw unavailable('The key was created, but its value is lost: revoke it and create another.');
+    return { ...key, value };
+  }
+
+  private async named(name: string): Promise<StoredEnvironment> {
+    const environment = await this.found('name', name);
+    if (environment === null) throw notFound('Environment', name);
+    return environment;
+  }
+
+  private async ownerOf(keyId: string): Promise<StoredEnvironment> {
+    const environment = await this.found('key_id', keyId);
+    if (environment === null) throw notFound('Environment key', keyId);
+    return environment;
+  }
+
+  private async found(index: string, value: string): Promise<StoredEnvironment | null> {
+    const { rows } = await this.rows.page(SYSTEM_ENVIRONMENT, { where: { index, values: [value] }, order: 'asc', limit: 1 });
+    return rows[0] === undefined ? null : (JSON.parse(rows[0].text) as StoredEnvironment);
+  }
+
+  private async all(): Promise<readonly StoredEnvironment[]> {
+    const all: StoredEnvironment[] = [];
+    for (let after: string | undefined, more = true; more; after = all.at(-1)?.id) {
+      const page = await this.rows.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: 100, after });
+      all.push(...page.rows.map(({ text }) => JSON.parse(text) as StoredEnvironment));
+      more = page.hasAfter;
+    }
+    return all;
+  }
+}
+
+function newEnvironmentId({ commandId }: RequestContext): string {
+  return `environment_${derivedId(commandId, 0)}`;
+}
+
+function newClientId({ commandId }: RequestContext): string {
+  return `client_${derivedId(commandId, 0)}`;
+}
+
+function newKeyValue(): string {
+  return `sk_${randomBytes(32).toString('base64url')}`;
+}
+
+function storable(value: string): { readonly hash: string; readonly obfuscated_value: string } {
+  return { hash: hash('sha256', value, 'hex'), obfuscated_value: `sk_…${value.slice(-4)}` };
+}
