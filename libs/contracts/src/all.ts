@@ -1,3 +1,5 @@
 /** Every operation, by its side effect of registering: for the routes, the API document and the table. */
 import './environments/operations.ts';
+import './feed/operations.ts';
 import './organizations/operations.ts';
+import './webhook-endpoints/operations.ts';

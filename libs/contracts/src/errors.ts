@@ -33,6 +33,10 @@ export const ERRORS = declare({
   organization_domain_limit_reached: { kind: 'invalid', status: 422, doc: 'The organization has as many domains as it may have.' },
   environment_name_already_used: { kind: 'conflict', status: 409, doc: 'Another environment has this name.' },
   environment_key_revoked: { kind: 'conflict', status: 409, doc: 'The key was revoked: create another one.' },
+  duplicate_endpoint: { kind: 'conflict', status: 409, doc: 'Another webhook endpoint of this environment has this URL.' },
+  invalid_url: { kind: 'invalid', status: 422, doc: 'The URL cannot be one of a webhook endpoint: not https, private, or with credentials.' },
+  webhook_endpoint_limit_reached: { kind: 'invalid', status: 422, doc: 'The environment has as many webhook endpoints as it may have.' },
+  webhook_endpoint_disabled: { kind: 'conflict', status: 409, doc: 'The webhook endpoint is disabled: nothing is sent to it.' },
 });
 
 export type ErrorCode = keyof typeof ERRORS;
