@@ -85,3 +85,8 @@ export function fieldsOf(type: Class): readonly Field[] {
   }
   return fields;
 }
+
+/** Whether a request may leave the field out; a default is set for it then. */
+export function mayBeAbsent(field: Field): boolean {
+  return field.optional || ('default' in field && field.default !== undefined);
+}

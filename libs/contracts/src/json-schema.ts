@@ -1,4 +1,4 @@
-import { fieldsOf, type Field, type ListItems } from './field.ts';
+import { fieldsOf, mayBeAbsent, type Field, type ListItems } from './field.ts';
 import type { Class, RegisteredOperation } from './operation.ts';
 
 export type Schema = { readonly [keyword: string]: unknown };
@@ -27,7 +27,7 @@ export function objectSchema(type: Class, purpose: Purpose, nest: Nest = inPlace
 }
 
 export function schemaOfFields(fields: readonly Field[], purpose: Purpose, nest: Nest = inPlace): Schema {
-  const required = fields.filter((field) => !field.optional).map((field) => field.name);
+  const required = fields.filter((field) => !(purpose === 'answer' ? field.optional : mayBeAbsent(field))).map((field) => field.name);
   return {
     type: 'object',
     properties: Object.fromEntries(fields.map((field) => [field.name, fieldSchema(field, purpose, nest)])),

@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode } from './errors.ts';
 import { eventDataOf, WEBHOOK_EVENT_NAMES } from './events.ts';
 import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
 import { Event } from './feed/event.ts';
-import type { Field } from './field.ts';
+import { mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, objectSchema, placesOf, schemaOfFields, type Nest, type Purpose, type Schema } from './json-schema.ts';
 import { operations, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
 
@@ -103,7 +103,7 @@ function operationObject(operation: RegisteredOperation, components: Components)
     ],
     ...(body.length > 0 && {
       requestBody: {
-        required: body.some((field) => !field.optional),
+        required: body.some((field) => !mayBeAbsent(field)),
         content: { 'application/json': { schema: schemaOfFields(body, 'request', components.nest), example: exampleOfFields(body) } },
       },
     }),
@@ -139,7 +139,7 @@ function queryParameter(field: Field): Json {
   return {
     name: field.name,
     in: 'query',
-    required: !field.optional,
+    required: !mayBeAbsent(field),
     description: field.doc,
     schema,
     ...style,

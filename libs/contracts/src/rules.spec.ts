@@ -56,6 +56,8 @@ const TABLE: readonly {
     good: [0, -1, 1.0, Number.MAX_SAFE_INTEGER],
     bad: [1.5, '1', Number.NaN, Infinity, 2 ** 53, true, null, MISSING],
   },
+  { of: 'Integer with a default', decorators: [Integer({ doc, default: 3 })], good: [0, MISSING], bad: ['1', null] },
+  { of: 'Flag with a default', decorators: [Flag({ doc, default: false })], good: [true, MISSING], bad: ['true', null] },
   { of: 'Integer within bounds', decorators: [Integer({ doc, minimum: 1, maximum: 3 })], good: [1, 3], bad: [0, 4] },
   {
     of: 'Time',

@@ -1,6 +1,6 @@
 import { registerDecorator } from 'class-validator/cjs/register-decorator.js';
 import { checkerOf, type Checker } from './checker.ts';
-import { fieldsOf, type Field } from './field.ts';
+import { fieldsOf, mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema } from './json-schema.ts';
 import type { Class } from './operation.ts';
 
@@ -28,7 +28,7 @@ function problemOf(object: object, name: string, value: unknown): string | null 
   if (field === undefined) return null;
   let check = checkers.get(field);
   if (check === undefined) {
-    check = checkerOf({ type: 'object', properties: { [name]: fieldSchema(field, 'check') }, required: field.optional ? [] : [name] });
+    check = checkerOf({ type: 'object', properties: { [name]: fieldSchema(field, 'check') }, required: mayBeAbsent(field) ? [] : [name] });
     checkers.set(field, check);
   }
   return (

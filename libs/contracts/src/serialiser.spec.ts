@@ -77,7 +77,13 @@ describe('a serialiser', () => {
   });
 
   it('leaves out what is absent and writes null where a field may be null', () => {
-    expect(JSON.parse(serialise({ ...tree, first: null, age: null, marks: null, fallen: null, nick: undefined }))).toEqual({ ...tree, first: null, age: null, marks: null, fallen: null });
+    expect(JSON.parse(serialise({ ...tree, first: null, age: null, marks: null, fallen: null, nick: undefined }))).toEqual({
+      ...tree,
+      first: null,
+      age: null,
+      marks: null,
+      fallen: null,
+    });
   });
 
   it('writes any JSON verbatim', () => {

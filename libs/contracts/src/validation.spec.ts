@@ -38,6 +38,7 @@ class ListCars extends PageQuery<Organization> {
 class ScrapCar extends Command<void> {
   @Ref(() => Organization, { doc: 'The car.' }) id!: string;
   @Optional() @Text({ doc: 'Why.' }) reason?: string;
+  @Integer({ doc: 'How much is left.', default: 0 }) rest!: number;
 }
 
 function validate(
@@ -136,13 +137,14 @@ describe('a request body', () => {
 
   it.each([[undefined], [null], ['text'], [[]], [1]])('must be an object where a field is required, and is empty elsewhere: %p', (body) => {
     expect(errorsOf(BuildCar, { body })).toEqual([': invalid_type']);
-    expect(validate(ScrapCar, { parameters: { id: 'car_1' }, body })).toEqual({ id: 'car_1' });
+    expect(validate(ScrapCar, { parameters: { id: 'car_1' }, body })).toEqual({ id: 'car_1', rest: 0 });
   });
 
   it('of a DELETE is read where the operation says so', () => {
     expect(validate(ScrapCar, { parameters: { id: 'car_1' }, query: { reason: 'no' }, body: { reason: 'rust', id: 'other' } })).toEqual({
       id: 'car_1',
       reason: 'rust',
+      rest: 0,
     });
   });
 

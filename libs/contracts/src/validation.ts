@@ -1,6 +1,6 @@
 import { DomainError, type FieldError } from '#libs/platform/src/domain-error';
 import { checkerOf } from './checker.ts';
-import type { Field } from './field.ts';
+import { mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, type Schema } from './json-schema.ts';
 import type { Operation, RegisteredOperation } from './operation.ts';
 
@@ -35,7 +35,7 @@ function compile(operation: RegisteredOperation): RequestValidator {
   const pathReaders = path.map(scalarReader);
   const queryReaders = queried.map((field) => ({ name: field.name, read: queryReader(field) }));
   const bodyNames = inBody.map((field) => field.name);
-  const needsBody = inBody.some((field) => !field.optional);
+  const needsBody = inBody.some((field) => !mayBeAbsent(field));
 
   return (parameters, query, body) => {
     // One schema for all places: names are unique in a class, so the instance itself is what is checked.
@@ -67,7 +67,7 @@ function checkSchema(operation: RegisteredOperation): Schema {
   for (const field of query)
     properties[field.name] = fieldSchema(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'check');
   for (const field of body) properties[field.name] = fieldSchema(field, 'check');
-  const required = [...query, ...body].filter((field) => !field.optional).map((field) => field.name);
+  const required = [...query, ...body].filter((field) => !mayBeAbsent(field)).map((field) => field.name);
   return { type: 'object', properties, required };
 }
 

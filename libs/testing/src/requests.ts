@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { fieldsOf, type Field, type ListItems } from '#libs/contracts/src/field';
+import { fieldsOf, mayBeAbsent, type Field, type ListItems } from '#libs/contracts/src/field';
 import { MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf } from '#libs/contracts/src/json-schema';
 import type { Class, Method, RegisteredOperation } from '#libs/contracts/src/operation';
 
@@ -89,7 +89,7 @@ const FORMATS = {
 } as const;
 
 function objectOf(fields: readonly Field[], known: KnownIds): fc.Arbitrary<Values> {
-  const requiredKeys = fields.filter((field) => !field.optional).map((field) => field.name);
+  const requiredKeys = fields.filter((field) => !mayBeAbsent(field)).map((field) => field.name);
   const model = Object.fromEntries(fields.map((field) => [field.name, fieldValue(field, known)]));
   return fc.record(model, { requiredKeys, noNullPrototype: true });
 }
@@ -184,7 +184,7 @@ function wrongsOf(operation: RegisteredOperation): readonly Wrong[] {
       .flatMap((field) => wrongsOfField(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'query'))
       .map((wrong) => ({ place: 'query' as const, ...wrong })),
     ...body.flatMap((field) => wrongsOfField(field, 'body')).map((wrong) => ({ place: 'body' as const, ...wrong })),
-    ...(body.some((field) => !field.optional) ? [undefined, null, [], 'text', 1] : []).map((value) => ({
+    ...(body.some((field) => !mayBeAbsent(field)) ? [undefined, null, [], 'text', 1] : []).map((value) => ({
       place: 'body' as const,
       field: '',
       code: 'invalid_type',
@@ -195,7 +195,7 @@ function wrongsOf(operation: RegisteredOperation): readonly Wrong[] {
 
 function wrongsOfField(field: Field, place: 'query' | 'body'): readonly WrongValue[] {
   const { name } = field;
-  const missing: WrongValue[] = field.optional
+  const missing: WrongValue[] = mayBeAbsent(field)
     ? []
     : [{ field: name, code: 'required', spoil: (values) => Object.fromEntries(Object.entries(values as Values).filter(([key]) => key !== name)) }];
   const isNull: WrongValue[] =
