@@ -3,7 +3,7 @@ import type { Log } from '#libs/platform/src/log';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import type { ShortLived } from './short-lived.ts';
 
-const TTL = 5_000;
+const TTL = 3_000;
 const RENEWAL = TTL / 3;
 /** Between two tries to get the lease, and before work that failed begins again. */
 const RETRY = 1_000;

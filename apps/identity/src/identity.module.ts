@@ -1,0 +1,49 @@
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { Reactions } from '#libs/event-sourcing/src/reaction';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { Clock } from '#libs/platform/src/clock';
+import { newUlid } from '#libs/platform/src/ids';
+import { Log } from '#libs/platform/src/log';
+import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
+import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { Environments } from './environments/environments.ts';
+import { environmentsView } from './environments/environments.view.ts';
+import { deleteDomainsWhenOrganizationDeleted } from './organizations/delete-domains.reaction.ts';
+import { DnsDomainVerifier } from './organizations/dns.domain-verifier.ts';
+import { DomainLookUps } from './organizations/domain-look-ups.ts';
+import { DomainVerification } from './organizations/domain-verification.ts';
+import { DomainVerifier } from './organizations/domain-verifier.ts';
+import { OrganizationDomains } from './organizations/organization-domains.ts';
+import { Organizations } from './organizations/organizations.ts';
+import { organizationsView } from './organizations/organizations.view.ts';
+
+/** What the projector keeps filled for this service. */
+export const identityViews = [environmentsView, organizationsView];
+
+/** Needs from the runtime: the ports and settings that its classes name. */
+@Module({
+  providers: [Environments, Organizations, OrganizationDomains, DomainVerification, DomainLookUps, { provide: DomainVerifier, useClass: DnsDomainVerifier }],
+})
+export class IdentityModule implements OnModuleInit {
+  constructor(
+    private readonly lookUps: DomainLookUps,
+    private readonly reactions: Reactions,
+    private readonly repository: Repository,
+    private readonly lifecycle: Lifecycle,
+    private readonly leases: ShortLived,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {}
+
+  onModuleInit(): void {
+    this.reactions.add(deleteDomainsWhenOrganizationDeleted(this.repository, this.clock));
+    this.work('identity.young-domains', (signal) => this.lookUps.watchYoung(signal));
+    this.work('identity.old-domains', (signal) => this.lookUps.watchOld(signal));
+  }
+
+  private work(name: string, work: Work): void {
+    const { leases, log } = this;
+    this.lifecycle.add(new LeasedWork(name, work, { leases, log, holder: newUlid(this.clock.now()) }));
+  }
+}
