@@ -32,6 +32,8 @@ export interface Write {
   readonly revision: number;
   /** The row's JSON text, or null to delete: a tombstone stays, so that a late write cannot revive the row and its id stays a valid cursor. */
   readonly text: string | null;
+  /** The row that `text` says, where the writer has it at hand: saves parsing it again for its index keys. */
+  readonly row?: unknown;
 }
 
 export interface PageRequest {

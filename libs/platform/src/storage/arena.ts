@@ -22,6 +22,13 @@ export class Arena {
     return this.slab.subarray(start, end);
   }
 
+  /** Text whose characters stand for bytes. */
+  latin1(text: string): Buffer {
+    const bytes = this.bytes(text.length);
+    bytes.write(text, 'latin1');
+    return bytes;
+  }
+
   bytes(length: number): Buffer {
     if (length > SLAB / 4) return Buffer.allocUnsafeSlow(length);
     const start = this.room(length);

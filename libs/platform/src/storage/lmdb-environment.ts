@@ -53,7 +53,7 @@ export class LmdbEnvironment {
     });
   }
 
-  db<Key extends number | Buffer>(name: string, keyEncoder: KeyEncoder<Key>): Database<Buffer, Key> {
+  db<Key extends number | string | Buffer>(name: string, keyEncoder: KeyEncoder<Key>): Database<Buffer, Key> {
     return this.root.openDB<Buffer, Key>({ name, encoding: 'binary', keyEncoder } as never);
   }
 

@@ -34,3 +34,21 @@ export const bufferKeys: KeyEncoder<Buffer> = {
 /** Lie before and after every key that begins with a byte between them. */
 export const LOWEST_KEY = Buffer.of(0);
 export const HIGHEST_KEY = Buffer.alloc(32, 0xff);
+
+/** Keys as text whose characters stand for bytes (`byteText`): cheap to build, compare and cut. */
+export const byteTextKeys: KeyEncoder<string> = {
+  // The binding clears a tree by an empty buffer as key.
+  writeKey: (key, target, start) => (typeof key === 'string' ? start + (target as Buffer).write(key, start, 'latin1') : start),
+  readKey: (source, start, end) => (source as Buffer).toString('latin1', start, end),
+};
+
+const BEYOND_ASCII = /[^\0-\x7f]/;
+
+/** The UTF-8 bytes of a text, one per character; an ASCII text is its own. */
+export function byteText(text: string): string {
+  return BEYOND_ASCII.test(text) ? Buffer.from(text).toString('latin1') : text;
+}
+
+export function textOfBytes(bytes: string): string {
+  return BEYOND_ASCII.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes;
+}

@@ -47,6 +47,7 @@ export class LmdbStorage {
   readonly views: LmdbEnvironment;
   private full = false;
   private failure: string | null = null;
+  private readonly closing: (() => Promise<void>)[] = [];
   private readonly freeSpaceTimer: NodeJS.Timeout;
 
   private constructor(
@@ -112,6 +113,11 @@ export class LmdbStorage {
     this.options.onFatal?.(`The data in ${this.directory} cannot be relied on any more (${reason}): the server stops. Everything that was acknowledged is on disk.`);
   }
 
+  /** Called by `close` before anything is closed: for what waits to be written. */
+  beforeClose(callback: () => Promise<void>): void {
+    this.closing.push(callback);
+  }
+
   /** Copies log and views as of one moment each into `path`, which must not exist; the log is copied last, so that no view is ahead of it. */
   async backup(path: string): Promise<void> {
     for (const name of ['views', 'log']) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
@@ -125,6 +131,7 @@ export class LmdbStorage {
   /** Waits for everything written, and leaves the mark of a clean end. */
   async close(): Promise<void> {
     clearInterval(this.freeSpaceTimer);
+    if (!this.failure) for (const callback of this.closing) await callback();
     if (!this.failure) await this.views.sync();
     await this.views.close();
     await this.log.close();

@@ -1,0 +1,309 @@
+import { type PageRequest, type ReadModels, type Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
+
+interface Person {
+  readonly id: string;
+  readonly name: string;
+  readonly tags: readonly string[];
+}
+
+const byId: TableDefinition<Person> = {
+  name: 'people',
+  rebuildable: true,
+  indexes: [
+    { name: 'tag', keys: (row) => row.tags },
+    { name: 'name', keys: (row) => [row.name] },
+  ],
+};
+const byName: TableDefinition<Person> = { ...byId, name: 'people-by-name', sortKey: (row) => row.name };
+const kept: TableDefinition<Person> = { ...byId, name: 'people-kept', rebuildable: false };
+
+interface Opened {
+  readonly readModels: ReadModels;
+  /** Rows read from `table` since the last call. */
+  rowsRead(table: Table<Person>): number;
+  close(): Promise<void>;
+}
+
+/** Opens the read models of one place; opening again after `close` finds what was written. */
+export type OpenReadModels = () => Promise<Opened>;
+
+let clock = 0;
+const nextPosition = (): string => String(++clock).padStart(16, '0');
+
+function write(environment: string, row: Person, position = nextPosition()): Write {
+  return { environment, id: row.id, position, revision: 1, text: JSON.stringify(row) };
+}
+
+function removal(environment: string, id: string, position = nextPosition()): Write {
+  return { environment, id, position, revision: 2, text: null };
+}
+
+const person = (id: string, name = `name of ${id}`, ...tags: string[]): Person => ({ id, name, tags });
+const numbered = (number: number): string => `person_${String(number).padStart(4, '0')}`;
+
+export function readModelsContract(name: string, given: () => Promise<OpenReadModels>): void {
+  describe(`read models in ${name}`, () => {
+    let open: OpenReadModels;
+    let opened: Opened;
+    let table: Table<Person>;
+    const ids = async (request: PageRequest, environment = 'one', from = table): Promise<string[]> => (await from.page(environment, request)).rows.map(({ id }) => id);
+    const reopen = async (definition: TableDefinition<Person> = byId): Promise<void> => {
+      await opened.close();
+      opened = await open();
+      table = opened.readModels.table(definition);
+    };
+
+    beforeEach(async () => {
+      open = await given();
+      opened = await open();
+      table = opened.readModels.table(byId);
+    });
+    afterEach(() => opened.close());
+
+    it('gives back exactly the text that was written', async () => {
+      const text = '{"id":"a",  "name":"Zoë 日本 \\u0000 😀","tags":[]}';
+      await table.write([{ environment: 'one', id: 'a', position: '5', revision: 7, text }]);
+      expect(await table.get('one', 'a')).toEqual({ id: 'a', text, position: '5', revision: 7 });
+      await reopen();
+      expect(await table.get('one', 'a')).toEqual({ id: 'a', text, position: '5', revision: 7 });
+      expect(await table.get('one', 'b')).toBeNull();
+    });
+
+    it('gives several rows in the order asked for', async () => {
+      await table.write([write('one', person('a')), write('one', person('b'))]);
+      expect((await table.getMany('one', ['b', 'x', 'a'])).map((row) => row?.id)).toEqual(['b', undefined, 'a']);
+    });
+
+    it('keeps environments apart', async () => {
+      await table.write([write('one', person('a', 'Ann', 'x')), write('two', person('b', 'Bob', 'x'))]);
+      expect(await table.get('two', 'a')).toBeNull();
+      expect(await ids({ order: 'asc', limit: 10 }, 'two')).toEqual(['b']);
+      expect(await ids({ order: 'asc', limit: 10, where: { index: 'tag', values: ['x'] } })).toEqual(['a']);
+      await expect(table.page('two', { order: 'asc', limit: 10, after: 'a' })).rejects.toThrow(UnknownCursor);
+    });
+
+    it('ignores a write that is not later than the stored one', async () => {
+      await table.write([write('one', person('a', 'new'), '0000000000000009')]);
+      await table.write([write('one', person('a', 'old'), '0000000000000008'), write('one', person('a', 'same'), '0000000000000009')]);
+      await reopen();
+      await table.write([write('one', person('a', 'old'), '0000000000000008')]);
+      expect((await table.get('one', 'a'))!.text).toContain('new');
+    });
+
+    it('keeps a deleted row deleted when a late write comes, and its id a valid cursor', async () => {
+      await table.write(['a', 'b', 'c'].map((id) => write('one', person(id, 'x', 'tag'))));
+      const late = nextPosition();
+      await table.write([removal('one', 'b')]);
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        await table.write([write('one', person('b', 'late', 'tag'), late)]);
+        expect(await table.get('one', 'b')).toBeNull();
+        expect(await ids({ order: 'asc', limit: 10 })).toEqual(['a', 'c']);
+        expect(await ids({ order: 'asc', limit: 10, after: 'b' })).toEqual(['c']);
+        expect(await ids({ order: 'asc', limit: 10, before: 'b', where: { index: 'tag', values: ['tag'] } })).toEqual(['a']);
+      }
+    });
+
+    it('stores a row again that was deleted, when the write is later', async () => {
+      await table.write([write('one', person('a', 'first', 'old'))]);
+      await table.write([removal('one', 'a')]);
+      await reopen();
+      await table.write([write('one', person('a', 'second', 'new'))]);
+      await reopen();
+      expect(await ids({ order: 'asc', limit: 10, where: { index: 'tag', values: ['new'] } })).toEqual(['a']);
+      expect(await ids({ order: 'asc', limit: 10, where: { index: 'tag', values: ['old'] } })).toEqual([]);
+    });
+
+    it('finds rows by their index keys as they are now', async () => {
+      await table.write([write('one', person('a', 'Ann', 'x', 'y', 'x')), write('one', person('b', 'Bob', 'y'))]);
+      await reopen();
+      await table.write([write('one', person('a', 'Ann', 'z'))]);
+      const under = (...values: string[]): Promise<string[]> => ids({ order: 'asc', limit: 10, where: { index: 'tag', values } });
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        expect([await under('x'), await under('y'), await under('z'), await under('y', 'z', 'y', 'none'), await under()]).toEqual([[], ['b'], ['a'], ['a', 'b'], []]);
+      }
+    });
+
+    it('takes any text as an index value', async () => {
+      const values = ['', '\0', 'a\0b', '\x01', '\x03', '\x03\x04', 'ß', '日本', '😀', 'x'.repeat(5_000), `${'x'.repeat(4_999)}y`];
+      await table.write(values.map((value, index) => write('one', person(numbered(index), 'x', value))));
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        for (const [index, value] of values.entries()) expect(await ids({ order: 'asc', limit: 10, where: { index: 'tag', values: [value] } })).toEqual([numbered(index)]);
+      }
+    });
+
+    it('orders by the sort key where one is declared, then by id', async () => {
+      const sorted = opened.readModels.table(byName);
+      await sorted.write([write('one', person('c', 'Ann', 'x')), write('one', person('b', 'Bob', 'x')), write('one', person('a', 'Bob')), write('one', person('d', 'Änne', 'x'))]);
+      for (const again of [false, true]) {
+        if (again) await reopen(byName);
+        const current = opened.readModels.table(byName);
+        expect(await ids({ order: 'asc', limit: 10 }, 'one', current)).toEqual(['c', 'a', 'b', 'd']);
+        expect(await ids({ order: 'desc', limit: 2, after: 'd' }, 'one', current)).toEqual(['b', 'a']);
+        expect(await ids({ order: 'asc', limit: 10, from: 'Bob', to: 'Bob' }, 'one', current)).toEqual(['a', 'b']);
+        expect(await ids({ order: 'asc', limit: 10, after: 'c', where: { index: 'tag', values: ['x'] } }, 'one', current)).toEqual(['b', 'd']);
+      }
+    });
+
+    it('says whether rows lie before and behind a page', async () => {
+      await table.write([1, 2, 3].map((number) => write('one', person(numbered(number)))));
+      const sides = async (request: PageRequest): Promise<unknown> => {
+        const { rows, hasBefore, hasAfter } = await table.page('one', request);
+        return [rows.length, hasBefore, hasAfter];
+      };
+      expect(await sides({ order: 'asc', limit: 2 })).toEqual([2, false, true]);
+      expect(await sides({ order: 'asc', limit: 3 })).toEqual([3, false, false]);
+      expect(await sides({ order: 'asc', limit: 1, after: numbered(1) })).toEqual([1, true, true]);
+      expect(await sides({ order: 'desc', limit: 1, after: numbered(2) })).toEqual([1, true, false]);
+      expect(await sides({ order: 'desc', limit: 1, before: numbered(1) })).toEqual([1, true, true]);
+      expect(await sides({ order: 'asc', limit: 9, after: numbered(3) })).toEqual([0, true, false]);
+    });
+
+    it('refuses a cursor that it never held', async () => {
+      await table.write([write('one', person('a')), write('one', person('b'))]);
+      await table.purge('one', ['b']);
+      for (const cursor of ['never', 'b', '']) {
+        await expect(table.page('one', { order: 'asc', limit: 1, after: cursor })).rejects.toMatchObject({ parameter: 'after' });
+        await expect(table.page('one', { order: 'asc', limit: 1, before: cursor })).rejects.toMatchObject({ parameter: 'before' });
+      }
+    });
+
+    it('leaves nothing of purged rows', async () => {
+      await table.write([write('one', person('a', 'x', 'tag')), write('one', person('b', 'x', 'tag')), write('one', person('c'))]);
+      await table.write([removal('one', 'c')]);
+      await reopen();
+      await table.purge('one', ['a', 'c', 'never']);
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        expect(await ids({ order: 'asc', limit: 9, where: { index: 'tag', values: ['tag'] } })).toEqual(['b']);
+      }
+      const dumped = [];
+      for await (const row of table.dump()) dumped.push(row.id);
+      expect(dumped).toEqual(['b']);
+      await table.write([write('one', person('a', 'again'), '0000000000000000')]);
+      expect(await table.get('one', 'a')).not.toBeNull();
+    });
+
+    it('keeps a checkpoint with the rows, and forgets both', async () => {
+      expect(await table.checkpoint()).toBe('');
+      await table.write([write('one', person('a'))], '0000000000000042');
+      await table.write([], '0000000000000043');
+      expect(await table.checkpoint()).toBe('0000000000000043');
+      await reopen();
+      expect(await table.checkpoint()).toBe('0000000000000043');
+      await table.clear();
+      expect([await table.checkpoint(), await table.get('one', 'a'), await ids({ order: 'asc', limit: 1 })]).toEqual(['', null, []]);
+      await table.write([write('one', person('a', 'again'), '0000000000000001')]);
+      await reopen();
+      expect([await table.checkpoint(), await ids({ order: 'asc', limit: 1 })]).toEqual(['', ['a']]);
+    });
+
+    it('keeps the rows of tables that no rebuild gives back', async () => {
+      const delivered = opened.readModels.table(kept);
+      await delivered.write([write('one', person('a', 'x', 'tag'))]);
+      await reopen(kept);
+      expect(await ids({ order: 'asc', limit: 1, where: { index: 'tag', values: ['tag'] } })).toEqual(['a']);
+    });
+
+    it('drops other versions of a table', async () => {
+      const old = opened.readModels.table({ ...byId, name: 'people@1' });
+      await old.write([write('one', person('a'))], '0000000000000007');
+      const current = opened.readModels.table({ ...byId, name: 'people@2' });
+      await current.write([write('one', person('b'))]);
+      await reopen();
+      opened.readModels.table({ ...byId, name: 'people@2' });
+      await opened.readModels.dropOthers('people@', ['people@2']);
+      await reopen();
+      const [again, other] = [1, 2].map((version) => opened.readModels.table({ ...byId, name: `people@${version}` }));
+      expect([await again!.checkpoint(), await again!.get('one', 'a'), (await other!.get('one', 'b'))?.id]).toEqual(['', null, 'b']);
+    });
+
+    it('dumps every row and tombstone in one order, whatever the order of the writes', async () => {
+      const dump = async (): Promise<unknown[]> => {
+        const rows = [];
+        for await (const { environment, id, text } of table.dump()) rows.push([environment, id, text !== null]);
+        return rows;
+      };
+      await table.write([write('two', person('b')), write('one', person('c')), write('one', person('a')), removal('one', 'b')]);
+      const expected = [['one', 'a', true], ['one', 'b', false], ['one', 'c', true], ['two', 'b', true]];
+      expect(await dump()).toEqual(expected);
+      await reopen();
+      expect(await dump()).toEqual(expected);
+    });
+
+    it('reads hardly more rows than it answers', async () => {
+      const rows = Array.from({ length: 3_000 }, (_, number) => write('one', person(numbered(number), 'x', number % 3 === 0 ? 'third' : 'rest', number === 1_500 ? 'one' : 'many')));
+      await table.write(rows);
+      for (const id of ['person_0000', 'person_1000']) await table.write([removal('one', id)]);
+      await reopen();
+      const requests: PageRequest[] = [
+        { order: 'desc', limit: 100 },
+        { order: 'asc', limit: 100, after: 'person_0999' },
+        { order: 'desc', limit: 10, before: 'person_0500', where: { index: 'tag', values: ['third'] } },
+        { order: 'desc', limit: 100, where: { index: 'tag', values: ['third', 'one', 'none', 'many'] } },
+      ];
+      for (const request of requests) {
+        opened.rowsRead(table);
+        expect(await ids(request)).toHaveLength(request.limit);
+        expect(opened.rowsRead(table)).toBeLessThanOrEqual(2 * request.limit + 100);
+      }
+    });
+
+    it('answers like a list that is sorted and filtered, whatever is written', async () => {
+      for (const definition of [byId, byName]) {
+        table = opened.readModels.table(definition);
+        const alive = new Map<string, Person>();
+        const held = new Set<string>();
+        const random = seeded(20_261_121);
+        for (let step = 0; step < 600; step++) {
+          const id = numbered(random(120));
+          if (random(5) === 0 && held.has(id)) {
+            await table.write([removal('one', id)]);
+            alive.delete(id);
+          } else {
+            // The sort key of a row never changes.
+            const row = person(id, `name ${Number(id.slice(-4)) % 7}`, ...Array.from({ length: random(4) }, () => `tag${random(6)}`));
+            await table.write([write('one', row)]);
+            alive.set(id, row);
+          }
+          held.add(id);
+          if (step % 100 === 99) await reopen(definition);
+          else if (step % 7 === 0) await new Promise((resolve) => setTimeout(resolve, random(40)));
+          const values = random(2) === 0 ? undefined : Array.from({ length: 1 + random(3) }, () => `tag${random(6)}`);
+          const order = random(2) === 0 ? ('asc' as const) : ('desc' as const);
+          const cursor = [...held][random(held.size)]!;
+          const limit = 1 + random(30);
+          const place = [{}, { after: cursor }, { before: cursor }][random(3)]!;
+          const request: PageRequest = { order, limit, ...place, ...(values && { where: { index: 'tag', values } }) };
+          const { rows, hasBefore, hasAfter } = await table.page('one', request);
+          expect({ ids: rows.map((row) => row.id), hasBefore, hasAfter }).toEqual(expectedPage(definition, [...alive.values()], request));
+        }
+      }
+    });
+  });
+}
+
+/** What a page must be, worked out on a plain list. */
+function expectedPage(definition: TableDefinition<Person>, rows: readonly Person[], { where, order, limit, after, before }: PageRequest): unknown {
+  const place = (id: string): string => (definition.sortKey ? `name ${Number(id.slice(-4)) % 7} ${id}` : id);
+  const matching = rows
+    .filter(({ tags }) => !where || tags.some((tag) => where.values.includes(tag)))
+    .map(({ id }) => id)
+    .sort((one, other) => (place(one) < place(other) === (order === 'asc') ? -1 : 1));
+  const precedes = (one: string, other: string): boolean => place(one) < place(other) === (order === 'asc') && one !== other;
+  const start = after !== undefined ? matching.filter((id) => !precedes(after, id)).length : before !== undefined ? Math.max(0, matching.filter((id) => precedes(id, before)).length - limit) : 0;
+  const end = before !== undefined ? matching.filter((id) => precedes(id, before)).length : start + limit;
+  const page = matching.slice(start, end);
+  return { ids: page, hasBefore: start > 0, hasAfter: end < matching.length };
+}
+
+/** A small generator, so that a failure can be repeated. */
+function seeded(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) & 0x7fff_ffff;
+    return Math.floor((state / 0x8000_0000) * below);
+  };
+}
