@@ -22,8 +22,9 @@ export class Lifecycle {
     this.parts.push(part);
   }
 
-  async start(): Promise<void> {
-    for (const stage of STAGES)
+  /** `only`: a program that answers nobody fills the views and leaves it at that. */
+  async start(only: readonly Part['stage'][] = STAGES): Promise<void> {
+    for (const stage of STAGES.filter((each) => only.includes(each)))
       await Promise.all(
         this.parts
           .filter((part) => part.stage === stage)

@@ -1,0 +1,132 @@
+import { parseArgs } from 'node:util';
+import {
+  CreateEnvironment,
+  CreateEnvironmentKey,
+  ListEnvironmentKeys,
+  ListEnvironments,
+  RevokeEnvironmentKey,
+  RotateEnvironmentKey,
+} from '#libs/contracts/src/environments/operations';
+import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
+import { validatorOf } from '#libs/contracts/src/validation';
+import { milliseconds } from '#libs/platform/src/config/kinds';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import type { Suite } from '../suite.ts';
+import type { AdminRequest, CommandInput } from './admin-socket.ts';
+
+interface Option {
+  readonly doc: string;
+  /** How the help shows its value. */
+  readonly value: string;
+  readonly isRequired?: true;
+}
+
+interface CommandDefinition {
+  readonly doc: string;
+  /** Names of what follows the command's words; all are required. */
+  readonly arguments?: readonly string[];
+  readonly options?: Readonly<Record<string, Option>>;
+}
+
+/** A command that works on the open data, in the server or in its stead. */
+interface DataCommand extends CommandDefinition {
+  readonly run: (suite: Suite, input: CommandInput, tell: (line: string) => void) => Promise<void>;
+}
+
+/** The words were understood, and something in what followed was not. */
+export class WrongUsage extends Error {}
+
+const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAME' };
+
+/** Every command that the server can carry out, by its words. */
+export const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
+  'environments create': {
+    doc: 'Create an environment.',
+    arguments: ['NAME'],
+    run: async (suite, { arguments: [name] }, tell) => {
+      const environment = await suite.call(systemOperation(CreateEnvironment, { name }));
+      tell(`${environment.id}  ${environment.name}  ${environment.client_id}`);
+    },
+  },
+  'environments list': {
+    doc: 'List the environments.',
+    run: async (suite, _input, tell) => {
+      for (const { id, name, client_id } of await suite.call(systemOperation(ListEnvironments, {}))) tell(`${id}  ${name}  ${client_id}`);
+    },
+  },
+  'keys create': {
+    doc: 'Create a secret key and show it, this once.',
+    options: { environment: { ...environmentOption, isRequired: true }, name: { doc: 'Tells the key from others.', value: 'NAME' } },
+    run: async (suite, { options }, tell) => {
+      const key = await suite.call(systemOperation(CreateEnvironmentKey, { environment_name: options['environment'], name: options['name'] ?? 'command line' }));
+      tell(`${key.id}  ${key.value}`);
+    },
+  },
+  'keys list': {
+    doc: 'List the keys of one or of all environments.',
+    options: { environment: environmentOption },
+    run: async (suite, { options }, tell) => {
+      const keys = await suite.call(systemOperation(ListEnvironmentKeys, { environment_name: options['environment'] }));
+      for (const { id, environment_id, name, obfuscated_value, revoked_at, expires_at } of keys) {
+        const state = revoked_at !== null ? `revoked ${revoked_at}` : expires_at !== null ? `until ${expires_at}` : 'active';
+        tell(`${id}  ${environment_id}  ${obfuscated_value}  ${state}  ${name}`);
+      }
+    },
+  },
+  'keys rotate': {
+    doc: 'Replace a key; the old one goes on working for a while.',
+    arguments: ['ID'],
+    options: { overlap: { doc: 'How long the old key goes on working (default 24h).', value: 'TIME' } },
+    run: async (suite, { arguments: [id], options }, tell) => {
+      const overlap = milliseconds(options['overlap'] ?? '24h');
+      if (overlap === undefined) throw new WrongUsage('--overlap must be a time such as 30m or 24h.');
+      const key = await suite.call(systemOperation(RotateEnvironmentKey, { id, overlap_seconds: Math.round(overlap / 1000) }));
+      tell(`${key.id}  ${key.value}`);
+    },
+  },
+  'keys revoke': {
+    doc: 'Make a key useless at once.',
+    arguments: ['ID'],
+    run: async (suite, { arguments: [id] }) => suite.call(systemOperation(RevokeEnvironmentKey, { id })),
+  },
+};
+
+/** What the command line asks belongs to no environment; no HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
+function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>): O {
+  const operation = validatorOf<O>(operationOf(type))({}, {}, fields);
+  operation.context = { ...systemContext(SYSTEM_ENVIRONMENT, Date.now()), actor: { id: 'command_line', source: 'system', name: 'command line' } };
+  return operation;
+}
+
+/** @throws WrongUsage */
+export function parseCommand(commands: Readonly<Record<string, CommandDefinition>>, args: readonly string[]): AdminRequest {
+  const command = Object.keys(commands)
+    .filter((words) => words.split(' ').every((word, index) => args[index] === word))
+    .sort((one, other) => other.length - one.length)[0];
+  if (command === undefined) throw new WrongUsage(args.length === 0 ? 'Which command?' : `There is no command '${args.slice(0, 2).join(' ')}'.`);
+  const definition = commands[command]!;
+  const { positionals, values } = optionsOf(definition, args.slice(command.split(' ').length));
+  const expected = definition.arguments ?? [];
+  if (positionals.length !== expected.length) throw new WrongUsage(`'${command}' takes ${expected.length === 0 ? 'nothing more' : expected.join(' ')}.`);
+  for (const [name, { isRequired }] of Object.entries(definition.options ?? {})) if (isRequired && values[name] === undefined) throw new WrongUsage(`'${command}' needs --${name}.`);
+  return { command, input: { arguments: positionals, options: values } };
+}
+
+function optionsOf({ options = {} }: CommandDefinition, args: readonly string[]) {
+  try {
+    const known = Object.fromEntries(Object.keys(options).map((name) => [name, { type: 'string' as const }]));
+    const { positionals, values } = parseArgs({ args: [...args], options: known, allowPositionals: true });
+    return { positionals, values: { ...values } as Record<string, string> };
+  } catch (error) {
+    throw new WrongUsage((error as Error).message.split('. ')[0]!);
+  }
+}
+
+export function helpText(commands: Readonly<Record<string, CommandDefinition>>): string {
+  const lines = Object.entries(commands).map(([words, { arguments: names = [], options = {}, doc }]) => {
+    const usage = [words, ...names, ...Object.entries(options).map(([name, { value, isRequired }]) => (isRequired ? `--${name} ${value}` : `[--${name} ${value}]`))].join(' ');
+    return `  ${usage.padEnd(52)} ${doc}`;
+  });
+  return ['Usage: npm run gatehouse -- COMMAND', '', ...lines, '', 'Speaks to the server that runs on DATA_DIR; opens DATA_DIR itself when none runs.'].join('\n');
+}

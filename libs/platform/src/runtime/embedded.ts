@@ -1,0 +1,58 @@
+import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { ShortLived } from '#libs/read-models/src/short-lived';
+import type { Clock } from '../clock.ts';
+import type { PlatformSettings } from '../config/settings.ts';
+import { StartRefused } from '../start-refused.ts';
+import type { LmdbStorage } from '../storage/lmdb-storage.ts';
+
+/** The adapters behind the ports, opened. */
+export interface Engines {
+  readonly events: EventStore;
+  readonly shortLived: ShortLived;
+  readonly storage: LmdbStorage;
+  /** After everything that uses them has stopped. */
+  close(): Promise<void>;
+}
+
+interface Needs {
+  readonly settings: PlatformSettings;
+  readonly clock: Clock;
+  /** The disk failed, or what lies on it is damaged: the process has to stop, with this sentence. */
+  readonly onFatal: (sentence: string) => void;
+}
+
+/**
+ * Opens the engines of one process that holds everything: LMDB in `DATA_DIR`. Drivers are imported here and only here, when they are needed.
+ * @throws StartRefused when the directory is held, unwritable, damaged or of a newer release
+ */
+export async function openEmbeddedEngines({ settings, clock, onFatal }: Needs): Promise<Engines> {
+  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbShortLived }] = await Promise.all([
+    import('../storage/lmdb-storage.ts'),
+    import('#libs/event-sourcing/src/lmdb.event-store'),
+    import('#libs/read-models/src/lmdb.short-lived'),
+  ]);
+  const directory = settings.DATA_DIR;
+  const storage = await LmdbStorage.open({ directory, minFree: settings.DATA_MIN_FREE, onFatal }).catch((error: unknown) => Promise.reject(directoryRefused(directory, error)));
+  return {
+    storage,
+    events: new LmdbEventStore(storage),
+    shortLived: new LmdbShortLived(storage, clock),
+    close: () => storage.close(),
+  };
+}
+
+const OBSTACLES: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  ENOTDIR: 'part of the path is a file',
+  EEXIST: 'it is a file',
+};
+
+function directoryRefused(directory: string, error: unknown): unknown {
+  const obstacle = OBSTACLES[(error as NodeJS.ErrnoException).code ?? ''];
+  if (error instanceof StartRefused || obstacle === undefined) return error;
+  return new StartRefused(`DATA_DIR ${directory} cannot be used: ${obstacle}. Set DATA_DIR to a directory that this user may write to.`);
+}

@@ -1,0 +1,196 @@
+import 'reflect-metadata';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Suite } from '#apps/suite/src/suite';
+import { CreateEnvironment, CreateEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { openApiDocument } from '#libs/contracts/src/openapi';
+import type { Class, Operation } from '#libs/contracts/src/operation';
+import { EventStore, START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Clock } from '#libs/platform/src/clock';
+import type { Variables } from '#libs/platform/src/config/setting';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import { answerMatches } from './answers.ts';
+
+export interface GivenSuiteOptions {
+  /** Settings beside those of development mode. */
+  readonly variables?: Variables;
+  readonly clock?: Clock;
+  /** Where the log lines go; absent: nowhere. */
+  readonly onLogLine?: (line: string) => void;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  readonly body: any;
+}
+
+type Headers = Readonly<Record<string, string>>;
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+const document = openApiDocument('0.1.0');
+const EVENTUALLY_MS = 10_000;
+
+/** Requests with one API key. Every answer is held to the API document. */
+export class Caller {
+  constructor(
+    private readonly baseUrl: () => string,
+    readonly key: string,
+  ) {}
+
+  get(path: string, headers: Headers = {}): Asked {
+    return new Asked(this.send('GET', path, undefined, headers));
+  }
+
+  post(path: string, body?: unknown, headers: Headers = {}): Asked {
+    return new Asked(this.send('POST', path, body, headers));
+  }
+
+  put(path: string, body?: unknown, headers: Headers = {}): Asked {
+    return new Asked(this.send('PUT', path, body, headers));
+  }
+
+  patch(path: string, body?: unknown, headers: Headers = {}): Asked {
+    return new Asked(this.send('PATCH', path, body, headers));
+  }
+
+  delete(path: string, body?: unknown, headers: Headers = {}): Asked {
+    return new Asked(this.send('DELETE', path, body, headers));
+  }
+
+  /** Asks again and again until the answer is 200 and has these fields. */
+  async eventually(path: string, partial: object, timeoutMs = EVENTUALLY_MS): Promise<Answer['body']> {
+    for (const deadline = Date.now() + timeoutMs; ; await pause(20)) {
+      const answer = await this.send('GET', path, undefined, {});
+      try {
+        expect(answer.status).toBe(200);
+        expect(answer.body).toMatchObject(partial);
+        return answer.body;
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+      }
+    }
+  }
+
+  private async send(method: Method, path: string, body: unknown, headers: Headers): Promise<Answer> {
+    const response = await fetch(this.baseUrl() + path, {
+      method,
+      headers: { Authorization: `Bearer ${this.key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    const text = await response.text();
+    const answer = { status: response.status, headers: Object.fromEntries(response.headers), text };
+    answerMatches(document, method, path, answer.status, answer.headers, text);
+    return { ...answer, body: text === '' ? undefined : JSON.parse(text) };
+  }
+}
+
+/** A request on its way: await it for the whole answer, or say what is expected of it. */
+class Asked implements PromiseLike<Answer> {
+  constructor(private readonly answer: Promise<Answer>) {}
+
+  then<Done, Failed>(onAnswer?: ((answer: Answer) => Done | PromiseLike<Done>) | null, onFailure?: ((reason: unknown) => Failed | PromiseLike<Failed>) | null): Promise<Done | Failed> {
+    return this.answer.then(onAnswer as never, onFailure);
+  }
+
+  /** The parsed body, once its status and the given fields are as expected. */
+  async expect(status: number, partial?: object): Promise<Answer['body']> {
+    const answer = await this.answer;
+    expect({ status: answer.status, body: answer.body }).toMatchObject({ status, ...(partial !== undefined && { body: partial }) });
+    return answer.body;
+  }
+}
+
+/** The whole product in this process, on embedded engines in a directory of its own. */
+export class GivenSuite extends Caller {
+  private constructor(
+    private suite: Suite,
+    private readonly start: () => Promise<Suite>,
+    readonly directory: string,
+  ) {
+    super(() => this.suite.url, suite.firstKey!.value);
+  }
+
+  static async open(options: GivenSuiteOptions): Promise<GivenSuite> {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-suite-'));
+    const log = new PinoLog({ level: options.onLogLine ? 'debug' : 'silent', readable: false, destination: { write: (line: string) => options.onLogLine?.(line) } });
+    const start = () =>
+      Suite.start({
+        variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', ...options.variables },
+        log,
+        clock: options.clock,
+        onFatal: (sentence) => {
+          throw new Error(sentence);
+        },
+      });
+    return new GivenSuite(await start(), start, directory);
+  }
+
+  get url(): string {
+    return this.suite.url;
+  }
+
+  get running(): Suite {
+    return this.suite;
+  }
+
+  /** Stops and starts again on the same data; the port changes. */
+  async restart(): Promise<void> {
+    await this.suite.close();
+    this.suite = await this.start();
+  }
+
+  /** Another environment of the same suite: what is done with its key must not be seen with ours. */
+  async otherEnvironment(name = 'other'): Promise<Caller> {
+    await this.call(CreateEnvironment, { name });
+    const { value } = await this.call(CreateEnvironmentKey, { environment_name: name, name: 'test' });
+    return new Caller(() => this.suite.url, value);
+  }
+
+  /** What the log holds, oldest first; only of these types when some are given. */
+  async records(...types: readonly string[]): Promise<readonly RecordedEvent[]> {
+    const store = this.suite.get(EventStore);
+    const head = await store.head();
+    const records: RecordedEvent[] = [];
+    const reading = new AbortController();
+    if (head !== START)
+      for await (const batch of store.subscribe(START, reading.signal)) {
+        records.push(...batch.filter((record) => types.length === 0 || types.includes(record.type)));
+        if (batch.at(-1)!.position >= head) break;
+      }
+    reading.abort();
+    return records;
+  }
+
+  /** An operation that no HTTP request reaches, as the command line asks it. */
+  call<Answered>(type: Class<Operation<Answered>>, fields: object): Promise<Answered> {
+    const operation = Object.assign(new type(), fields);
+    operation.context = systemContext(SYSTEM_ENVIRONMENT, Date.now());
+    return this.suite.call(operation);
+  }
+
+  async close(): Promise<void> {
+    await this.suite.close();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+const given = new Set<GivenSuite>();
+
+/** Opens the suite; it is closed after the last test of the file. */
+export async function givenSuite(options: GivenSuiteOptions = {}): Promise<GivenSuite> {
+  const suite = await GivenSuite.open(options);
+  given.add(suite);
+  return suite;
+}
+
+// Where this file is imported, so that it stands outside of any test or hook.
+afterAll(async () => {
+  for (const suite of given) await suite.close();
+});
