@@ -339,6 +339,15 @@ const HEADER_PARAMETERS = {
   },
 } as const;
 
+const webhookHeader = (name: string, text: string) => ({ name, in: 'header', required: true, description: text, schema: { type: 'string' } });
+const WEBHOOK_HEADERS = [
+  webhookHeader('webhook-id', 'The id of the event: the same at each attempt.'),
+  webhookHeader('webhook-timestamp', 'When this attempt was signed, in seconds since the epoch.'),
+  webhookHeader('webhook-signature', 'As Standard Webhooks say: `v1,` and a base64 HMAC-SHA256; several, one space apart, while a secret is replaced.'),
+  webhookHeader('Gatehouse-Signature', '`t=<milliseconds since the epoch>, v1=<hex HMAC-SHA256 of "<t>.<body>">`, keyed with the whole secret.'),
+  webhookHeader('WorkOS-Signature', 'The same value as `Gatehouse-Signature`.'),
+];
+
 /** What webhook endpoints receive; events whose slice is not built have no data class yet. */
 function webhooks(components: Components): Json {
   const event = components.nest(Event, 'answer');
@@ -352,6 +361,7 @@ function webhooks(components: Components): Json {
         summary: `\`${name}\` happened`,
         tags: ['Webhooks'],
         security: [],
+        parameters: WEBHOOK_HEADERS,
         requestBody: { required: true, content: { 'application/json': { schema, example } } },
         responses: { '2XX': { description: 'Received. Anything else is tried again later.' } },
       };

@@ -4,7 +4,7 @@ import '#libs/contracts/src/all';
 import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { validatorOf } from '#libs/contracts/src/validation';
 import { DomainError } from '#libs/platform/src/domain-error';
-import { brokenRequest, validRequest, type GeneratedRequest } from './requests.ts';
+import { brokenRequest, referencesOf, requestNaming, validRequest, type GeneratedRequest } from './requests.ts';
 
 /** Reads a request as the gateway does, and asks the operation's validator. */
 function errorsOf(operation: RegisteredOperation, { path, body }: GeneratedRequest): readonly { readonly field: string; readonly code: string }[] {
@@ -52,4 +52,23 @@ it('ids of existing objects are used where they are known', () => {
     50,
   );
   expect(paths).toContain('/organizations/org_known');
+});
+
+describe('references', () => {
+  const places = published.flatMap((operation) => referencesOf(operation).map((reference) => ({ operation, reference })));
+
+  it('are found in paths, queries and bodies', () => {
+    expect(new Set(places.map(({ reference }) => reference.place))).toEqual(new Set(['path', 'query', 'body']));
+    expect(places.map(({ operation, reference }) => `${operation.name} ${reference.place} ${reference.field} ${reference.of.name}`)).toContain(
+      'GetOrganization path id Organization',
+    );
+  });
+
+  it('take the id of an object that belongs to somebody else', () => {
+    for (const { operation, reference } of places)
+      for (const request of fc.sample(requestNaming(operation, reference, 'org_foreign'), 5)) {
+        expect(errorsOf(operation, request)).toEqual([]);
+        expect(`${request.path} ${JSON.stringify(request.body)}`).toContain('org_foreign');
+      }
+  });
 });

@@ -52,6 +52,29 @@ export function brokenRequest(operation: RegisteredOperation, known: KnownIds = 
   }));
 }
 
+/** A field by which an operation names an object of another environment, if it is let. */
+export interface Reference {
+  readonly place: 'path' | 'query' | 'body';
+  readonly field: string;
+  readonly of: Class;
+}
+
+export function referencesOf(operation: RegisteredOperation): readonly Reference[] {
+  return Object.entries(placesOf(operation)).flatMap(([place, fields]: [string, readonly Field[]]) =>
+    fields.flatMap((field) => (field.kind === 'ref' ? [{ place: place as Reference['place'], field: field.name, of: field.of() }] : [])),
+  );
+}
+
+/** Valid requests in which one reference holds the given id. */
+export function requestNaming(
+  operation: RegisteredOperation,
+  { place, field }: Reference,
+  id: string,
+  known: KnownIds = () => [],
+): fc.Arbitrary<GeneratedRequest> {
+  return partsOf(operation, known).map((parts) => assembled(operation, { ...parts, [place]: { ...(parts[place] as Values), [field]: id } }));
+}
+
 function partsOf(operation: RegisteredOperation, known: KnownIds): fc.Arbitrary<Parts> {
   const { path, query, body } = placesOf(operation);
   return fc.record({
