@@ -119,7 +119,14 @@ function run(command, args, options = {}) {
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
   const parents = ancestors();
-  setInterval(() => ancestors() === parents || process.kill(process.pid, 'SIGTERM'), 500).unref();
+  const watch = setInterval(() => ancestors() === parents || process.kill(process.pid, 'SIGTERM'), 500).unref();
+  // A program that is ending already, as on Ctrl-C, must not hear it again: asked twice, it would not finish what is in flight.
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, () => {
+      clearInterval(watch);
+      if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
+    });
+  }
 }
 
 function ancestors() {
