@@ -1,4 +1,4 @@
-import type { Index, TableDefinition } from '#libs/read-models/src/read-models';
+import type { Index, Table, TableDefinition } from '#libs/read-models/src/read-models';
 import type { Decider, Fact } from './decider.ts';
 import type { RecordedEvent } from './event-store.ts';
 
@@ -13,6 +13,10 @@ export interface View<Row> {
   idsOf(event: RecordedEvent): readonly string[];
   /** The row after the event; null deletes it. Events of one row come in order, each once. */
   evolve(row: Row | null, event: RecordedEvent, id: string): Row | null;
+  /**
+   * Instead of `evolve`, for rows that depend on the rows before them: the fold of the next events of the log, given the table as those before them left it.
+   */
+  evolveAfter?(table: Table<Row>, events: readonly RecordedEvent[]): Promise<View<Row>['evolve']>;
   /** The row's stored text; an allow-list serialiser where rows are sent as they are stored. Default: JSON. */
   serialise?(row: Row): string;
 }
