@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { Database } from 'lmdb';
 import { Arena } from '#libs/platform/src/storage/arena';
 import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberKeys, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
-import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import type { LogStorage } from '#libs/platform/src/storage/log-storage';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 
 /** Records, and bytes, that are read before other work gets its turn. */
@@ -35,6 +35,13 @@ export interface LogProblem {
   readonly position: Position;
   readonly stream: string | null;
   readonly detail: string;
+}
+
+interface VerifyOptions {
+  readonly from?: Position;
+  /** Records that are read at a time. */
+  readonly chunk?: number;
+  readonly onChunk?: (from: Position) => void;
 }
 
 interface Head {
@@ -76,7 +83,7 @@ export class LmdbEventStore extends EventStore {
   private last: number;
   private durable: number;
 
-  constructor(private readonly storage: LmdbStorage) {
+  constructor(private readonly storage: LogStorage) {
     super();
     this.log = storage.log.db('log', numberKeys);
     this.streams = storage.log.db('streams', bufferKeys);
@@ -135,13 +142,17 @@ export class LmdbEventStore extends EventStore {
     }
   }
 
-  /** Walks the whole log and its index; yields what is wrong, in order of position. */
-  async *verify(): AsyncIterable<LogProblem> {
+  /**
+   * Walks the whole log and its index; yields what is wrong, in order of position. `onChunk` is told where each chunk begins: reading it may be the last
+   * that this process does.
+   */
+  async *verify({ from = START, chunk = CHUNK, onChunk = () => {} }: VerifyOptions = {}): AsyncIterable<LogProblem> {
     const last = this.lastStored();
-    let expected = 1;
-    let records = 0;
+    let expected = Number(from) || 1;
+    let records = expected - 1;
     while (expected <= last) {
-      for (const { key: position, value } of this.log.getRange({ start: expected, end: last + 1, limit: CHUNK })) {
+      onChunk(textOf(expected));
+      for (const { key: position, value } of this.log.getRange({ start: expected, end: last + 1, limit: chunk })) {
         if (position !== expected) yield { position: textOf(expected), stream: await this.streamAt(expected), detail: `is missing, as are those up to ${textOf(position)}` };
         const problem = this.problemOf(position, value);
         if (problem) yield { position: textOf(position), stream: await this.streamAt(position), detail: problem };

@@ -20,6 +20,8 @@ interface Options {
   readonly path: string;
   /** Commits stay in the system's page cache: they outlive this process, but not a loss of power. */
   readonly noSync?: boolean;
+  /** For looking, beside the process that writes. */
+  readonly readOnly?: boolean;
   /** A commit or flush failed: nothing that this environment was given since then is known to be stored. */
   readonly onFailure: (reason: string) => void;
   /** Awaited after each flush before anybody learns of it; lets the contract tests hold `flushed` back. */
@@ -40,8 +42,8 @@ export class LmdbEnvironment {
   private failure: Error | null = null;
 
   constructor(private readonly options: Options) {
-    const { path, noSync = false } = options;
-    const settings: RootDatabaseOptionsWithPath = { path, noSync, encoding: 'binary', keyEncoding: 'binary', maxDbs: 256, maxReaders: 64, eventTurnBatching: true, noMemInit: false };
+    const { path, noSync = false, readOnly = false } = options;
+    const settings: RootDatabaseOptionsWithPath = { path, noSync, readOnly, encoding: 'binary', keyEncoding: 'binary', maxDbs: 256, maxReaders: 64, eventTurnBatching: true, noMemInit: false };
     this.root = open<Buffer, Buffer>(settings);
     this.watchFailures();
     this.root.on('beforecommit', () => {
