@@ -5,9 +5,9 @@ import { EventStore, START, type Position } from '#libs/event-sourcing/src/event
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
-import { newCommandId } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { SYSTEM_ENVIRONMENT, type Actor } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
 
 /** Whom a request comes from. */
 export interface Caller {
@@ -26,7 +26,6 @@ const HEARTBEAT = 5_000;
 /** Without word from the log for so long, a key may have been revoked without our hearing of it. */
 const MAX_SILENCE = 30_000;
 const MAX_TOKEN = 512;
-const LOOKUP_TIMEOUT = 5_000;
 
 /**
  * Finds who holds an API key. Keys are looked up by their SHA-256, so that the time a look-up takes says nothing about a key, and remembered until
@@ -93,7 +92,8 @@ export class Authentication {
   private async lookUp(digest: string, requestId: string): Promise<Caller> {
     const began = this.clock.now();
     try {
-      const key = await this.transport.call(this.question(digest, requestId));
+      const question = Object.assign(new FindEnvironmentKey(), { hash: digest, context: { ...systemContext(SYSTEM_ENVIRONMENT, began), requestId } });
+      const key = await this.transport.call(question);
       const caller: Caller = { environment: key.environment_id, actor: { id: key.id, source: 'api', name: key.name } };
       const expiresAt = key.expires_at === null ? Infinity : Date.parse(key.expires_at);
       if (began > this.settledAt) remember(this.known, digest, { caller, until: Math.min(expiresAt, began + KNOWN_FOR) });
@@ -103,21 +103,6 @@ export class Authentication {
       remember(this.unknown, digest, began + UNKNOWN_FOR);
       throw unauthorized();
     }
-  }
-
-  private question(digest: string, requestId: string): FindEnvironmentKey {
-    const now = this.clock.now();
-    const question = new FindEnvironmentKey();
-    question.hash = digest;
-    question.context = {
-      environment: SYSTEM_ENVIRONMENT,
-      actor: { id: 'gateway', source: 'system', name: null },
-      requestId,
-      commandId: newCommandId(now),
-      deadline: now + LOOKUP_TIMEOUT,
-      receipt: {},
-    };
-    return question;
   }
 
   /** Follows the log for as long as the process runs; a lost connection is taken up again where it broke off. */

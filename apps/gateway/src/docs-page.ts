@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { openApiDocument } from '#libs/contracts/src/openapi';
+import { releaseVersion } from '#libs/platform/src/release';
 
 /** Everything comes from this server; swagger-ui sets styles and draws its icons from `data:`. */
 const POLICY =
@@ -35,30 +36,34 @@ const ASSETS: Readonly<Record<string, string>> = {
   'favicon-32x32.png': 'image/png',
 };
 
-/** The OpenAPI document and the page that shows it, served from the installed package. */
+/** The OpenAPI document and the page that shows it, served from the installed package. Made when somebody asks: most processes never show it. */
 @Injectable()
 export class DocsPage {
-  async mount(scope: FastifyInstance): Promise<void> {
-    const file = createRequire(import.meta.url).resolve;
-    serve(scope, '/openapi.json', 'application/json; charset=utf-8', JSON.stringify(openApiDocument('0.1.0')));
-    serve(scope, '/docs', 'text/html; charset=utf-8', PAGE);
-    serve(scope, '/docs/start.js', 'text/javascript; charset=utf-8', START);
-    for (const [name, type] of Object.entries(ASSETS)) serve(scope, `/docs/${name}`, type, await readFile(file(`swagger-ui-dist/${name}`)));
+  mount(scope: FastifyInstance): void {
+    serve(scope, '/openapi.json', 'application/json; charset=utf-8', () => JSON.stringify(openApiDocument(releaseVersion())));
+    serve(scope, '/docs', 'text/html; charset=utf-8', () => PAGE);
+    serve(scope, '/docs/start.js', 'text/javascript; charset=utf-8', () => START);
+    const { resolve } = createRequire(import.meta.url);
+    for (const [name, type] of Object.entries(ASSETS)) serve(scope, `/docs/${name}`, type, () => readFileSync(resolve(`swagger-ui-dist/${name}`)));
   }
 }
 
 /** Sends it once; afterwards the browser asks whether it has changed. */
-function serve(scope: FastifyInstance, path: string, type: string, content: string | Buffer): void {
-  const tag = `"${hash('sha256', content, 'base64url').slice(0, 22)}"`;
+function serve(scope: FastifyInstance, path: string, type: string, make: () => string | Buffer): void {
+  let made: { readonly content: string | Buffer; readonly tag: string } | undefined;
   scope.get(path, (request, reply) => {
+    if (made === undefined) {
+      const content = make();
+      made = { content, tag: `"${hash('sha256', content, 'base64url').slice(0, 22)}"` };
+    }
     reply.headers({
-      ETag: tag,
+      ETag: made.tag,
       'Cache-Control': 'no-cache',
       'Content-Security-Policy': POLICY,
       'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
     });
-    if (request.headers['if-none-match'] === tag) reply.code(304).send();
-    else reply.header('Content-Type', type).send(content);
+    if (request.headers['if-none-match'] === made.tag) reply.code(304).send();
+    else reply.header('Content-Type', type).send(made.content);
   });
 }

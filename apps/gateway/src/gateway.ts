@@ -52,7 +52,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
       scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
       for (const operation of routed) scope.route(this.routes.of(operation));
     });
-    await server.register(async (scope) => this.docs.mount(scope));
+    this.docs.mount(server);
     if (this.settings.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
     await this.authentication.start();
   }

@@ -2,7 +2,14 @@ import { hash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { givenGateway, type GivenGateway } from './given-gateway.ts';
+import { SystemClock } from '#libs/platform/src/clock';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { GatewaySettings } from '#libs/platform/src/config/settings';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { givenGateway, KeptLog, OpenVault, type GivenGateway } from './given-gateway.ts';
+import { Idempotency, Replicas } from './idempotency.ts';
+import type { Outcome } from './outcome.ts';
 
 const ULID = '01J00000000000000000000000';
 
@@ -105,13 +112,6 @@ describe('a command with an Idempotency-Key', () => {
     expect(response.status).toBe(422);
     expect(await response.json()).toMatchObject({ errors: [{ field: 'Idempotency-Key' }] });
   });
-
-  it('keeps answers sealed', async () => {
-    const key = newKey();
-    await gateway.post('/notes', { text: 'legible' }, key);
-    const sealed = await gateway.shortLived.get('idempotency', nameOf('/notes', key['Idempotency-Key']!));
-    expect(sealed?.value).toContain('answer');
-  });
 });
 
 function nameOf(path: string, key: string): string {
@@ -147,5 +147,76 @@ describe('after a restart', () => {
     expect(gateway.notes.carriedOut).toEqual([commandId]);
     expect((await gateway.post('/notes', { text: 'again' }, key)).headers.get('idempotent-replayed')).toBe('true');
     await gateway.close();
+  });
+});
+
+describe('among several processes', () => {
+  const clock = new SystemClock();
+  const settings = readSettings(GatewaySettings, {});
+  const request = { environment: 'environment_1', path: '/notes', key: 'shared', body: '{}', requestId: 'req' };
+  const made = (text: string): Outcome => ({ status: 201, text });
+  let directory: string;
+  let storage: LmdbStorage;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'idempotency-'));
+    storage = await LmdbStorage.open({ directory });
+  });
+  afterEach(async () => {
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  /** Any other process may be alive. */
+  class ManyReplicas extends Replicas {
+    mayBeAlive(): boolean {
+      return true;
+    }
+  }
+  const processes = (): readonly [Idempotency, Idempotency] => {
+    const store = new LmdbShortLived(storage, clock);
+    const start = (): Idempotency => new Idempotency(store, new OpenVault(), new ManyReplicas(), clock, settings, new KeptLog());
+    return [start(), start()];
+  };
+
+  it('waits for the answer of another', async () => {
+    const [one, other] = processes();
+    let answer = (_outcome: Outcome): void => {};
+    const executed = new Promise<Outcome>((resolve) => (answer = resolve));
+    const deadline = clock.now() + 10_000;
+    const first = one.run({ ...request, deadline }, () => executed);
+    const second = other.run({ ...request, deadline }, () => Promise.reject(new Error('carried out twice')));
+    answer(made('{"by":"one"}'));
+    expect([(await first).text, (await second).text]).toEqual(['{"by":"one"}', '{"by":"one"}']);
+    expect((await second).headers).toEqual({ 'Idempotent-Replayed': 'true' });
+  });
+
+  it('takes over under the same command id when the deadline of another has passed, whose late answer then counts no more', async () => {
+    const [one, other] = processes();
+    const ids: string[] = [];
+    let answer = (_outcome: Outcome): void => {};
+    const executed = new Promise<Outcome>((resolve) => (answer = resolve));
+    const first = one.run({ ...request, deadline: clock.now() + 100 }, (id) => {
+      ids.push(id);
+      return executed;
+    });
+    const second = await other.run({ ...request, deadline: clock.now() + 10_000 }, async (id) => {
+      ids.push(id);
+      return made('{"by":"other"}');
+    });
+    await other.settled();
+    answer(made('{"by":"one"}'));
+    await first;
+    await one.settled();
+    expect(second.text).toBe('{"by":"other"}');
+    expect(ids[0]).toBe(ids[1]);
+    const third = await one.run({ ...request, deadline: clock.now() + 100 }, () => Promise.reject(new Error('carried out again')));
+    expect(third.text).toBe('{"by":"other"}');
+  });
+
+  it('answers 503 when another is not done in time', async () => {
+    const [one, other] = processes();
+    void one.run({ ...request, deadline: clock.now() + 10_000 }, () => new Promise(() => {}));
+    const late = other.run({ ...request, deadline: clock.now() + 120 }, () => Promise.reject(new Error('carried out twice')));
+    await expect(late).rejects.toMatchObject({ code: 'service_unavailable' });
   });
 });

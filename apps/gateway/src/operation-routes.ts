@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest, HTTPMethods, RouteOptions } from 'fastify';
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { Serialised, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { validatorOf } from '#libs/contracts/src/validation';
