@@ -26,6 +26,9 @@ import { provided, RuntimeModule } from '#libs/platform/src/runtime/runtime.modu
 import { Sweepers } from '#libs/platform/src/sweepers';
 import { systemContext } from '#libs/platform/src/system-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { adminAddress } from './admin/admin-address.ts';
+import { listenForAdmin } from './admin/admin-socket.ts';
+import { carryOutOnData } from './admin/commands.ts';
 import { firstKey, type FirstKey } from './first-key.ts';
 import { NestLog } from './nest-log.ts';
 import { SuiteModule } from './suite.module.ts';
@@ -49,6 +52,9 @@ export class Suite {
     private readonly operationsServer: Server | null,
     readonly firstKey: FirstKey | null,
   ) {}
+
+  private admin: { close(): Promise<void> } | null = null;
+
 
   /** @throws StartRefused with the way out, when something outside of this program stands in the way */
   static async start({ variables, log, clock = new SystemClock(), serve = true, onFatal }: SuiteOptions): Promise<Suite> {
@@ -104,6 +110,8 @@ export class Suite {
       const suite = new Suite(app, engines, settings, operationsServer, serve && platform.GATEHOUSE_MODE === 'development' ? firstKey(platform.DATA_DIR) : null);
       if (serve) {
         await suite.ensureKeys();
+        suite.admin = await listenForAdmin(adminAddress(platform.DATA_DIR), (request, tell) => carryOutOnData(suite, request, tell));
+        undo.push(() => suite.admin!.close());
         await app.listen(gateway.PORT, gateway.HOST).catch((error: NodeJS.ErrnoException) => Promise.reject(portRefused(error, 'PORT', gateway.HOST, gateway.PORT)));
         readiness.start();
       }
@@ -131,6 +139,7 @@ export class Suite {
   async close(): Promise<void> {
     // Closing the application empties the gateway first.
     await this.app.close();
+    await this.admin?.close();
     await this.get(Lifecycle).stop();
     this.operationsServer?.close();
     await this.engines.close();

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
   CreateEnvironment,
@@ -12,8 +13,12 @@ import { validatorOf } from '#libs/contracts/src/validation';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import { copyData, restoreBackup, sealBackup } from '../data/backup.ts';
+import { verifyLog } from '../data/verify.ts';
 import type { Suite } from '../suite.ts';
 import type { AdminRequest, CommandInput } from './admin-socket.ts';
+import { refusalText } from './refusal-text.ts';
 
 interface Option {
   readonly doc: string;
@@ -34,13 +39,27 @@ interface DataCommand extends CommandDefinition {
   readonly run: (suite: Suite, input: CommandInput, tell: (line: string) => void) => Promise<void>;
 }
 
+/** A command, or part of one, that needs only files. */
+interface FileCommand extends CommandDefinition {
+  readonly run: (here: Here) => Promise<void>;
+}
+
+/** What a command finds where it was typed. */
+interface Here {
+  readonly dataDir: string;
+  readonly input: CommandInput;
+  readonly tell: (line: string) => void;
+  /** Has a data command carried out, by the server or in its stead. */
+  readonly onData: (request: AdminRequest) => Promise<void>;
+}
+
 /** The words were understood, and something in what followed was not. */
 export class WrongUsage extends Error {}
 
 const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAME' };
 
-/** Every command that the server can carry out, by its words. */
-export const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
+/** What the server does for the command line, by the words of the command. */
+const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   'environments create': {
     doc: 'Create an environment.',
     arguments: ['NAME'],
@@ -91,6 +110,69 @@ export const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     run: async (suite, { arguments: [id] }) => suite.call(systemOperation(RevokeEnvironmentKey, { id })),
   },
 };
+
+const backupArguments = { arguments: ['DIR'], options: { keys: { doc: 'Directory of the keys (default: DIR-keys).', value: 'DIR' } } };
+
+/** The server's part of commands that begin and end where they are typed. */
+const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
+  backup: {
+    doc: '',
+    run: async (suite, { arguments: [directory, keys] }) => copyData(suite.engines.storage, directory!, keys!),
+  },
+};
+
+const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
+  backup: {
+    doc: 'Copy the data as of one moment, and its keys, into two directories.',
+    ...backupArguments,
+    run: async ({ input, tell, onData }) => {
+      const { directory, keys } = backupDirectories(input);
+      await onData({ command: 'backup', input: { arguments: [directory, keys], options: {} } });
+      tell(`${directory} holds everything up to position ${await sealBackup(directory, keys)}. The keys to read it are in ${keys}: keep the two apart.`);
+    },
+  },
+  restore: {
+    doc: 'Put a backup into DATA_DIR, which must hold nothing.',
+    ...backupArguments,
+    run: async ({ input, dataDir, tell }) => {
+      const { directory, keys } = backupDirectories(input);
+      tell(`${dataDir} holds everything up to position ${await restoreBackup(directory, keys, dataDir)}.`);
+    },
+  },
+  verify: {
+    doc: 'Read the whole log, check every record, and name the first that is bad.',
+    run: async ({ dataDir, tell }) => {
+      const { head, problem } = await verifyLog(dataDir);
+      if (problem !== null) throw new StartRefused(`${problem} Restore a backup.`, 2);
+      tell(`All records up to position ${head} are good.`);
+    },
+  },
+};
+
+/** Every command, by its words: what the help lists. */
+export const COMMANDS: Readonly<Record<string, DataCommand | FileCommand>> = { ...DATA_COMMANDS, ...FILE_COMMANDS };
+
+/** In the process where a command was typed. */
+export async function carryOut(here: Here, command: string): Promise<void> {
+  const onFiles = FILE_COMMANDS[command];
+  if (onFiles === undefined) await here.onData({ command, input: here.input });
+  else await onFiles.run(here);
+}
+
+/** In the process that holds the data. */
+export async function carryOutOnData(suite: Suite, { command, input }: AdminRequest, tell: (line: string) => void): Promise<void> {
+  const known = DATA_PARTS[command] ?? DATA_COMMANDS[command];
+  if (known === undefined) throw new WrongUsage(`The server knows no command '${command}': it may be of another release.`);
+  try {
+    await known.run(suite, input, tell);
+  } catch (error) {
+    throw new Error(refusalText(error), { cause: error });
+  }
+}
+
+function backupDirectories({ arguments: [directory], options }: CommandInput): { readonly directory: string; readonly keys: string } {
+  return { directory: resolve(directory!), keys: resolve(options['keys'] ?? `${directory}-keys`) };
+}
 
 /** What the command line asks belongs to no environment; no HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
 function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>): O {
