@@ -22,7 +22,16 @@ export class DirectOperationTransport extends OperationTransport {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(late()), timeLeft);
       const answer: Promise<Answer> = operation instanceof CqrsCommand ? this.commands.execute(operation) : this.queries.execute(operation);
-      answer.then(resolve, reject).finally(() => clearTimeout(timer));
+      answer.then(
+        (value) => {
+          clearTimeout(timer);
+          resolve(value);
+        },
+        (error: unknown) => {
+          clearTimeout(timer);
+          reject(error as Error);
+        },
+      );
     });
   }
 }
