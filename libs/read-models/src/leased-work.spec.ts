@@ -1,0 +1,79 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { SystemClock } from '#libs/platform/src/clock';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LeasedWork, type Work } from './leased-work.ts';
+import { LmdbShortLived } from './lmdb.short-lived.ts';
+
+describe('work under a lease', () => {
+  let directory: string;
+  let storage: LmdbStorage;
+  let leases: LmdbShortLived;
+  const started: LeasedWork[] = [];
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'leased-work-'));
+    storage = await LmdbStorage.open({ directory });
+    leases = new LmdbShortLived(storage, new SystemClock());
+  });
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((work) => work.stop()));
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  async function start(holder: string, work: Work): Promise<LeasedWork> {
+    const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+    const leased = new LeasedWork('test', work, { leases, log, holder });
+    started.push(leased);
+    await leased.start();
+    return leased;
+  }
+
+  const untilAborted: Work = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+
+  async function until(isSo: () => boolean): Promise<void> {
+    for (const deadline = Date.now() + 10_000; !isSo(); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
+  }
+
+  it('is done by one of two, for longer than a lease lasts, and by the other when that one stops', async () => {
+    const doing = new Set<string>();
+    const workOf = (holder: string): Work => async (signal) => {
+      doing.add(holder);
+      await untilAborted(signal);
+      doing.delete(holder);
+    };
+    const first = await start('first', workOf('first'));
+    await until(() => doing.has('first'));
+    await start('second', workOf('second'));
+    await pause(4_000);
+    expect([...doing]).toEqual(['first']);
+    await first.stop();
+    await until(() => doing.has('second'));
+    expect([...doing]).toEqual(['second']);
+  });
+
+  it('begins again after it failed', async () => {
+    let times = 0;
+    await start('first', async (signal) => {
+      if (++times === 1) throw new Error('at first');
+      await untilAborted(signal);
+    });
+    await until(() => times === 2);
+  });
+
+  it('ends when the lease is lost', async () => {
+    let isDoing = false;
+    await start('first', async (signal) => {
+      isDoing = true;
+      await untilAborted(signal);
+      isDoing = false;
+    });
+    await until(() => isDoing);
+    await leases.release('test', 'first');
+    await leases.lease('test', 'thief', 60_000);
+    await until(() => !isDoing);
+  });
+});
