@@ -197,10 +197,10 @@ class FivePositions extends Positions {
 /** Hides nothing; the specs of the real one are its own. */
 export class OpenVault extends AnswerVault {
   seal(environment: string, name: string, text: string): string {
-    return JSON.stringify([environment, name, text]);
+    return Buffer.from(JSON.stringify([environment, name, text])).toString('base64url');
   }
   open(environment: string, name: string, sealed: string): string {
-    const [sealedEnvironment, sealedName, text] = JSON.parse(sealed) as [string, string, string];
+    const [sealedEnvironment, sealedName, text] = JSON.parse(Buffer.from(sealed, 'base64url').toString()) as [string, string, string];
     if (sealedEnvironment !== environment || sealedName !== name) throw new Error('Sealed under another name.');
     return text;
   }

@@ -16,7 +16,7 @@ const POLL = 50;
 
 /** Encrypts answers at rest: they hold personal data and, of some commands, secrets. */
 export abstract class AnswerVault {
-  /** `name` says which answer this is; a text sealed under one name does not open under another. */
+  /** Text without spaces. `name` says which answer this is; a text sealed under one name does not open under another. */
   abstract seal(environment: string, name: string, text: string): string | Promise<string>;
   abstract open(environment: string, name: string, sealed: string): string | Promise<string>;
 }
@@ -35,15 +35,15 @@ export class OnlyReplica extends Replicas {
   }
 }
 
+/** What is stored under a key. */
 interface Held {
   readonly commandId: string;
-  /** Tells a repeat from another request under the same key. */
+  /** Hash of the body: tells a repeat from another request under the same key. */
   readonly body: string;
-  /** While it is carried out: by whom, and until when (milliseconds since the epoch). */
-  readonly by?: string;
-  readonly until?: number;
+  /** Who carries it out, until when (milliseconds since the epoch); null when nobody does. */
+  readonly at: { readonly replica: string; readonly until: number } | null;
   /** Sealed, once there is one. */
-  readonly answer?: string;
+  readonly answer: string | null;
 }
 
 /** A command that comes with a key. */
@@ -125,20 +125,20 @@ export class Idempotency {
   /** Reserves the command, or finds its answer. */
   private async reserve(name: string, request: KeyedRequest, body: string): Promise<Reservation | Outcome> {
     const now = this.clock.now();
-    const ours = { by: this.replicas.id, until: request.deadline };
-    const fresh: Held = { commandId: newCommandId(now), body, ...ours };
-    const first = await this.store.putIfAbsent(COLLECTION, name, JSON.stringify(fresh), now + this.settings.IDEMPOTENCY_RETENTION);
+    const at = { replica: this.replicas.id, until: request.deadline };
+    const fresh: Held = { commandId: newCommandId(now), body, at, answer: null };
+    const first = await this.store.putIfAbsent(COLLECTION, name, textOf(fresh), now + this.settings.IDEMPOTENCY_RETENTION);
     if (first.stored) return { held: fresh, version: first.entry.version };
 
     let entry: Entry | null = first.entry;
     while (entry !== null) {
-      const held = JSON.parse(entry.value) as Held;
+      const held = heldIn(entry.value);
       if (held.body !== body)
         this.log.warn('A request repeats an Idempotency-Key with another body.', { environment: request.environment, requestId: request.requestId });
-      if (held.answer !== undefined) return replayed(JSON.parse(await this.vault.open(request.environment, name, held.answer)) as Outcome);
+      if (held.answer !== null) return replayed(outcomeIn(await this.vault.open(request.environment, name, held.answer)));
       if (this.isAbandoned(held)) {
-        const taken: Held = { ...held, ...ours };
-        if (await this.store.compareAndSet(COLLECTION, name, entry.version, JSON.stringify(taken), entry.expiresAt)) {
+        const taken: Held = { ...held, at };
+        if (await this.store.compareAndSet(COLLECTION, name, entry.version, textOf(taken), entry.expiresAt)) {
           const version = (await this.store.get(COLLECTION, name))?.version ?? 0;
           return { held: taken, version };
         }
@@ -151,19 +151,16 @@ export class Idempotency {
     return this.reserve(name, request, body);
   }
 
-  private isAbandoned({ by, until }: Held): boolean {
-    return until === undefined || by === undefined || until <= this.clock.now() || !this.replicas.mayBeAlive(by);
+  private isAbandoned({ at }: Held): boolean {
+    return at === null || at.until <= this.clock.now() || !this.replicas.mayBeAlive(at.replica);
   }
 
   /** Stores the answer, or gives the reservation up where there is none to keep: the next attempt uses the same command id. */
   private async keep(name: string, request: KeyedRequest, { held, version }: Reservation, outcome: Outcome): Promise<void> {
-    const { commandId, body } = held;
     try {
-      const next: Held = isKept(outcome)
-        ? { commandId, body, answer: await this.vault.seal(request.environment, name, JSON.stringify(outcome)) }
-        : { commandId, body };
+      const answer = isKept(outcome) ? await this.vault.seal(request.environment, name, textOfOutcome(outcome)) : null;
       // False when another process took over after our deadline: then its answer counts.
-      await this.store.compareAndSet(COLLECTION, name, version, JSON.stringify(next), this.clock.now() + this.settings.IDEMPOTENCY_RETENTION);
+      await this.store.compareAndSet(COLLECTION, name, version, textOf({ ...held, at: null, answer }), this.clock.now() + this.settings.IDEMPOTENCY_RETENTION);
     } catch (error) {
       this.log.warn('An answer could not be kept for its Idempotency-Key; a retry carries the command out again under the same id.', {
         error,
@@ -171,6 +168,28 @@ export class Idempotency {
       });
     }
   }
+}
+
+// Words rather than JSON: they are written twice for every command.
+
+function textOf({ commandId, body, at, answer }: Held): string {
+  return answer === null ? `${commandId} ${body} ${at === null ? '- 0' : `${at.replica} ${at.until}`}` : `${commandId} ${body} = ${answer}`;
+}
+
+function heldIn(text: string): Held {
+  const [commandId, body, by, rest] = text.split(' ') as [string, string, string, string];
+  if (by === '=') return { commandId, body, at: null, answer: rest };
+  return { commandId, body, at: by === '-' ? null : { replica: by, until: Number(rest) }, answer: null };
+}
+
+/** Headers are those of refusals that are not kept. */
+function textOfOutcome({ status, position = '', text }: Outcome): string {
+  return `${status} ${position} ${text ?? ''}`;
+}
+
+function outcomeIn(kept: string): Outcome {
+  const [, status, position, text] = /^(\d+) (\S*) (.*)$/s.exec(kept)!;
+  return { status: Number(status), position: position === '' ? undefined : position, text: text === '' ? null : text! };
 }
 
 /** Answers that say nothing about the command itself are not kept. */

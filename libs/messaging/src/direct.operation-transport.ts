@@ -27,9 +27,9 @@ export class DirectOperationTransport extends OperationTransport {
           clearTimeout(timer);
           resolve(value);
         },
-        (error: unknown) => {
+        (error: Error) => {
           clearTimeout(timer);
-          reject(error as Error);
+          reject(error);
         },
       );
     });
