@@ -86,8 +86,8 @@ export class LmdbEnvironment {
   }
 
   /** A consistent copy at one moment, while writing goes on. */
-  async backup(file: string): Promise<void> {
-    await this.root.backup(file, true);
+  async backup(directory: string): Promise<void> {
+    await this.root.backup(directory, true);
   }
 
   /** Forces to disk what `noSync` left in the page cache. */

@@ -122,8 +122,8 @@ export class LmdbStorage {
   async backup(path: string): Promise<void> {
     for (const name of ['views', 'log']) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
     writeFileSync(join(path, 'format'), `${FORMAT}\n`);
-    await this.views.backup(join(path, 'views', 'data.mdb'));
-    await this.log.backup(join(path, 'log', 'data.mdb'));
+    await this.views.backup(join(path, 'views'));
+    await this.log.backup(join(path, 'log'));
     writeFileSync(join(path, 'views.state'), 'clean');
     writeFileSync(join(path, 'log.state'), cleanState(path));
   }
