@@ -10,13 +10,15 @@ interface Listed {
   readonly idPrefix: string;
   /** One declared index; no query scans. */
   readonly where?: PageRequest['where'];
+  /** What is answered of a row that holds more than the answer; absent: its text as it is stored. */
+  readonly textOf?: (text: string) => string | Promise<string>;
 }
 
 /**
  * Answers a list from rows that are stored as the answer's text.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export async function pageOf<T>(table: Table<T>, query: PageQuery<T>, { idPrefix, where }: Listed): Promise<Serialised<List<T>>> {
+export async function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
   const { after, before, order = 'desc', limit } = query;
   if (after !== undefined && before !== undefined) throw invalidCursor('before', 'Give `after` or `before`, not both.');
   for (const [parameter, cursor] of [['after', after], ['before', before]] as const)
@@ -33,11 +35,11 @@ export async function pageOf<T>(table: Table<T>, query: PageQuery<T>, { idPrefix
   const page = await found(table, query, request, mirrored);
   const previous = page.hasBefore ? (page.rows[0]?.id ?? null) : null;
   const next = page.hasAfter ? (page.rows.at(-1)?.id ?? null) : null;
-  const texts = page.rows.map((row) => row.text);
+  const texts = textOf === undefined ? page.rows.map(({ text }) => text) : await Promise.all(page.rows.map(({ text }) => textOf(text)));
   return new Serialised(mirrored ? listText(texts, next, previous) : listText(texts, previous, next));
 }
 
-async function found<T>(table: Table<T>, query: PageQuery<T>, request: PageRequest, mirrored: boolean): Promise<RowPage> {
+async function found<Row, T>(table: Table<Row>, query: PageQuery<T>, request: PageRequest, mirrored: boolean): Promise<RowPage> {
   try {
     return await table.page(query.context.environment, request);
   } catch (error) {
