@@ -40,12 +40,13 @@ async function measureAll(): Promise<void> {
     const scenarios = chosen.filter(({ organizations }) => organizations === size);
     if (scenarios.length === 0) continue;
     console.error(`preparing ${sizes[size].toLocaleString('en')} organizations …`);
-    const ground = await Ground.prepare(sizes[size]);
-    try {
-      for (const scenario of scenarios) rows.push(...(await measured(scenario, ground)));
-    } finally {
-      await ground.remove();
+    const ground = await Ground.prepare(sizes[size]).catch((error: Error) => failed(`${sizes[size].toLocaleString('en')} organizations`, error));
+    if (!(ground instanceof Ground)) {
+      rows.push(ground);
+      continue;
     }
+    for (const scenario of scenarios) rows.push(...(await measured(scenario, ground)));
+    await ground.remove();
   }
   const table = await markdown(rows);
   await mkdir('bench/results', { recursive: true });
@@ -56,11 +57,13 @@ async function measureAll(): Promise<void> {
 /** One scenario that fails is a row that says so, not the end of the others. */
 async function measured(scenario: Scenario, ground: Ground): Promise<readonly Row[]> {
   console.error(`measuring ${scenario.name} …`);
-  const rows = await scenario
-    .measure(ground, pace)
-    .catch((error: Error): readonly Row[] => [{ what: scenario.name, target: '', measured: `failed: ${error.message}`, met: false }]);
+  const rows = await scenario.measure(ground, pace).catch((error: Error) => [failed(scenario.name, error)]);
   for (const { what, measured: result } of rows) console.error(`  ${what}: ${result}`);
   return rows;
+}
+
+function failed(what: string, error: Error): Row {
+  return { what, target: '', measured: `failed: ${error.message}`, met: false };
 }
 
 async function markdown(rows: readonly Row[]): Promise<string> {
