@@ -15,6 +15,7 @@ import { Command, created, empty, ok, Operation, Query, Serialised, type Answer 
 import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { Positions } from '#libs/event-sourcing/src/positions';
+import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
@@ -33,6 +34,7 @@ import { ShortLived } from '#libs/read-models/src/short-lived';
 import { GatewayAdapter } from './gateway.adapter.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { AnswerVault, OnlyReplica, Replicas } from './idempotency.ts';
+import { KeyStoreAnswerVault } from './key-store.answer-vault.ts';
 
 /** A slice of its own, so that the gateway's specs depend on no service. */
 class Note {
@@ -194,18 +196,6 @@ class FivePositions extends Positions {
   }
 }
 
-/** Hides nothing; the specs of the real one are its own. */
-export class OpenVault extends AnswerVault {
-  seal(environment: string, name: string, text: string): string {
-    return Buffer.from(JSON.stringify([environment, name, text])).toString('base64url');
-  }
-  open(environment: string, name: string, sealed: string): string {
-    const [sealedEnvironment, sealedName, text] = JSON.parse(Buffer.from(sealed, 'base64url').toString()) as [string, string, string];
-    if (sealedEnvironment !== environment || sealedName !== name) throw new Error('Sealed under another name.');
-    return text;
-  }
-}
-
 export interface GivenGateway {
   readonly app: NestFastifyApplication;
   readonly url: string;
@@ -241,7 +231,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: EventStore, useValue: events },
     { provide: ShortLived, useValue: shortLived },
     { provide: Positions, useClass: FivePositions },
-    { provide: AnswerVault, useClass: OpenVault },
+    { provide: AnswerVault, useValue: new KeyStoreAnswerVault(await FileKeyStore.open(join(data, 'keys'), [])) },
     { provide: Replicas, useClass: OnlyReplica },
     { provide: GatewaySettings, useValue: settings },
     { provide: PlatformSettings, useValue: readSettings(PlatformSettings, variables) },

@@ -2,13 +2,15 @@ import { hash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
-import { givenGateway, KeptLog, OpenVault, type GivenGateway } from './given-gateway.ts';
+import { givenGateway, KeptLog, type GivenGateway } from './given-gateway.ts';
 import { Idempotency, Replicas } from './idempotency.ts';
+import { KeyStoreAnswerVault } from './key-store.answer-vault.ts';
 import type { Outcome } from './outcome.ts';
 
 const ULID = '01J00000000000000000000000';
@@ -112,6 +114,14 @@ describe('a command with an Idempotency-Key', () => {
     expect(response.status).toBe(422);
     expect(await response.json()).toMatchObject({ errors: [{ field: 'Idempotency-Key' }] });
   });
+
+  it('leaves nothing legible in what is kept', async () => {
+    const key = newKey();
+    await gateway.post('/notes', { text: 'confidential' }, key);
+    const stored = await gateway.shortLived.get('idempotency', nameOf('/notes', key['Idempotency-Key']!));
+    expect(stored?.value).toMatch(/^[0-9A-Z]{26} [\w-]{43} = /);
+    expect(stored?.value).not.toContain('confidential');
+  });
 });
 
 function nameOf(path: string, key: string): string {
@@ -172,14 +182,15 @@ describe('among several processes', () => {
       return true;
     }
   }
-  const processes = (): readonly [Idempotency, Idempotency] => {
+  const processes = async (): Promise<readonly [Idempotency, Idempotency]> => {
     const store = new LmdbShortLived(storage, clock);
-    const start = (): Idempotency => new Idempotency(store, new OpenVault(), new ManyReplicas(), clock, settings, new KeptLog());
+    const keys = await FileKeyStore.open(join(directory, 'keys'), []);
+    const start = (): Idempotency => new Idempotency(store, new KeyStoreAnswerVault(keys), new ManyReplicas(), clock, settings, new KeptLog());
     return [start(), start()];
   };
 
   it('waits for the answer of another', async () => {
-    const [one, other] = processes();
+    const [one, other] = await processes();
     let answer = (_outcome: Outcome): void => {};
     const executed = new Promise<Outcome>((resolve) => (answer = resolve));
     const deadline = clock.now() + 10_000;
@@ -191,7 +202,7 @@ describe('among several processes', () => {
   });
 
   it('takes over under the same command id when the deadline of another has passed, whose late answer then counts no more', async () => {
-    const [one, other] = processes();
+    const [one, other] = await processes();
     const ids: string[] = [];
     let answer = (_outcome: Outcome): void => {};
     const executed = new Promise<Outcome>((resolve) => (answer = resolve));
@@ -214,7 +225,7 @@ describe('among several processes', () => {
   });
 
   it('answers 503 when another is not done in time', async () => {
-    const [one, other] = processes();
+    const [one, other] = await processes();
     void one.run({ ...request, deadline: clock.now() + 10_000 }, () => new Promise(() => {}));
     const late = other.run({ ...request, deadline: clock.now() + 120 }, () => Promise.reject(new Error('carried out twice')));
     await expect(late).rejects.toMatchObject({ code: 'service_unavailable' });
