@@ -1,0 +1,220 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '#libs/platform/src/clock';
+import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
+import { derivedId, newUlid, timeOfId } from '#libs/platform/src/ids';
+import type { Log } from '#libs/platform/src/log';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import type { Claim, Decider, Decision, DecisionContext, Fact } from './decider.ts';
+import { WrongVersion, type EventMeta, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
+import { streamName, type Naming } from './naming.ts';
+import { Repository, type Transacted } from './repository.ts';
+import { tableOf, type PrimaryView } from './view.ts';
+
+/** Each aggregate that a command asks has its own range of derived ids: a repeat meets the same ids even where an earlier one yields nothing this time. */
+const IDS_PER_TRANSACT = 1_024;
+/** A command is taken to happen at the time in its id, so that `created_at` is the time in the new id; one that is repeated later than this happens now. */
+const FRESH = 60_000;
+/** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
+const SETTLED = 30_000;
+
+/** Records that the protocol of claims leaves in a stream: no fold sees them. */
+const PROTOCOL = 'claim.';
+
+interface Loaded<State> {
+  readonly state: State;
+  readonly version: number;
+  readonly position: Position;
+}
+
+interface ClaimOwner {
+  readonly category: string;
+  readonly key: string;
+}
+
+/** The rows that `transact` writes at once. */
+interface PrimaryRows {
+  readonly view: PrimaryView<unknown, Fact>;
+  readonly table: Table<unknown>;
+}
+
+/** Something else moved first: begin again from the load. */
+class BeginAgain extends Error {}
+
+/** The repository on the log: the steps of a write in the order that makes them safe. */
+export class LogRepository extends Repository {
+  private readonly primaries = new Map<string, PrimaryRows>();
+
+  constructor(
+    private readonly events: EventStore,
+    private readonly readModels: ReadModels,
+    private readonly naming: Naming,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {
+    super();
+  }
+
+  keep<State, Event extends Fact, Row extends State>(view: PrimaryView<State, Event, Row>): void {
+    this.primaries.set(view.decider.category, { view: view as never, table: this.readModels.table(tableOf(view)) as Table<unknown> });
+  }
+
+  async transact<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    decide: Decision<State, Event>,
+  ): Promise<Transacted<State, Event>> {
+    const { environment, receipt } = context;
+    const firstId = (receipt.transacts ?? 0) * IDS_PER_TRANSACT;
+    receipt.transacts = (receipt.transacts ?? 0) + 1;
+    const stream = streamName(decider.category, environment, key);
+    for (;;) {
+      const now = this.clock.now();
+      if (now > context.deadline) throw unavailable('Too many writes to the same object at once.');
+      const loaded = await this.loadLatest(decider, environment, key);
+      const at = momentOf(context.commandId, now);
+      const facts = decide(loaded.state, decisionContext(context, at));
+      if (facts.length === 0) {
+        receipt.position = loaded.position;
+        return { state: loaded.state, facts, position: loaded.position, version: loaded.version };
+      }
+      const { state, events } = recordsOf(decider, loaded.state, facts, context, at, firstId);
+      try {
+        if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
+        const { position, version } = await this.events.append(stream, loaded.version, events);
+        receipt.position = position;
+        await this.writeRow(decider.category, environment, key, state, position, version);
+        return { state, facts, position, version };
+      } catch (error) {
+        if (!(error instanceof WrongVersion || error instanceof BeginAgain)) throw error;
+      }
+    }
+  }
+
+  async load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
+    return (await this.loadLatest(decider, environment, key)).state;
+  }
+
+  /** The row, where there is one, and what its stream has recorded since. */
+  private async loadLatest<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<Loaded<State>> {
+    const primary = this.primaries.get(decider.category);
+    const row = primary === undefined ? null : await primary.table.get(environment, primary.view.idOf(key));
+    const base: Loaded<State> = row === null ? { state: decider.initial, version: 0, position: START } : { state: JSON.parse(row.text) as State, version: row.revision, position: row.position };
+    return fold(decider, base, await this.events.read(streamName(decider.category, environment, key), base.version + 1));
+  }
+
+  /** After the append nothing may change the answer: a row that could not be written is written by the projector. */
+  private async writeRow(category: string, environment: string, key: string, state: unknown, position: Position, revision: number): Promise<void> {
+    const primary = this.primaries.get(category);
+    if (primary === undefined) return;
+    const { view, table } = primary;
+    try {
+      const row = view.rowOf(state);
+      const text = row === null ? null : (view.serialise?.(row) ?? JSON.stringify(row));
+      await table.write([{ environment, id: view.idOf(key), position, revision, text, row }]);
+    } catch (error) {
+      this.log.warn('A row was not written with its event; the projector writes it.', { view: view.name, error });
+    }
+  }
+
+  /**
+   * Makes sure that nobody else holds, or can come to hold, what the new state takes. Safe in every interleaving of pauses and crashes: a rival whose append may
+   * be on its way is fenced, and the claim is recorded anew at every attempt, also where it is ours already.
+   */
+  private async takeClaims<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, before: readonly Claim[], after: readonly Claim[]): Promise<void> {
+    const held = new Set(before.map(nameOf));
+    for (const claim of after) if (!held.has(nameOf(claim))) await this.take(decider, context, key, claim);
+  }
+
+  private async take<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, claim: Claim): Promise<void> {
+    const { environment } = context;
+    const stream = this.naming.claimStream(environment, claim.kind, claim.value);
+    const records = await this.events.read(stream);
+    const last = records.at(-1);
+    const owner = last?.data as ClaimOwner | undefined;
+    if (last !== undefined && owner !== undefined && owner.key !== key) await this.pass(decider, context, owner, claim, this.clock.now() - last.meta.at < SETTLED);
+    const taken = protocolRecord('claim.taken', { category: decider.category, key } satisfies ClaimOwner, context, this.clock.now());
+    await this.events.append(stream, last?.version ?? 0, [taken]);
+  }
+
+  /** Gets past the owner named by a claim: refuses when it holds the value, else kills whatever append it may have pending. */
+  private async pass<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, { key }: ClaimOwner, claim: Claim, mayBeOnItsWay: boolean): Promise<void> {
+    const { environment } = context;
+    const holds = (state: State): boolean => decider.claims?.(state).some((other) => nameOf(other) === nameOf(claim)) ?? false;
+    let rival = await this.loadLatest(decider, environment, key);
+    if (!holds(rival.state) && mayBeOnItsWay) {
+      // Courtesy, not safety: most rivals that lost their claim meanwhile would only have to begin again.
+      await pause(20 + Math.random() * 80);
+      rival = await this.loadLatest(decider, environment, key);
+    }
+    if (holds(rival.state)) throw claim.refusal() satisfies DomainError;
+    await this.events.append(streamName(decider.category, environment, key), rival.version, [protocolRecord('claim.fenced', {}, context, this.clock.now())]);
+  }
+}
+
+function nameOf({ kind, value }: Claim): string {
+  return `${kind} ${value}`;
+}
+
+function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {
+  let { state, version, position } = base;
+  for (const event of events) {
+    if (!isProtocol(event.type)) state = decider.evolve(state, { type: event.type, data: event.data, at: new Date(event.meta.at).toISOString() } as Event & { readonly at: string });
+    ({ version, position } = event);
+  }
+  return { state, version, position };
+}
+
+/** Whether a record belongs to the protocol of claims: never folded, never announced. */
+export function isProtocol(type: string): boolean {
+  return type.startsWith(PROTOCOL);
+}
+
+function momentOf(commandId: string, now: number): number {
+  const asked = timeOfId(commandId);
+  return now - asked < FRESH && asked <= now ? asked : now;
+}
+
+function decisionContext({ environment, commandId }: RequestContext, at: number): DecisionContext {
+  return { environment, now: new Date(at).toISOString(), id: (prefix, ordinal = 0) => `${prefix}_${derivedId(commandId, ordinal)}` };
+}
+
+/** The facts as records, each with what it announces, and the state after them. */
+function recordsOf<State, Event extends Fact>(
+  decider: Decider<State, Event>,
+  initial: State,
+  facts: readonly Event[],
+  context: RequestContext,
+  at: number,
+  firstId: number,
+): { readonly state: State; readonly events: readonly NewEvent[] } {
+  const moment = new Date(at).toISOString();
+  let state = initial;
+  let nextPublicId = firstId;
+  const events = facts.map((fact, index): NewEvent => {
+    const before = state;
+    state = decider.evolve(before, { ...fact, at: moment });
+    const announcement = decider.announce(fact, before, state);
+    const organization = decider.organization?.(state) ?? decider.organization?.(before);
+    return {
+      id: derivedId(context.commandId, firstId + index),
+      type: fact.type,
+      shape: 1,
+      data: fact.data,
+      subject: announcement?.subject ?? null,
+      public: announcement === null ? [] : announcement.names.map((name) => ({ id: `event_${derivedId(context.commandId, nextPublicId++)}`, name })),
+      meta: metaOf(context, at, organization),
+    };
+  });
+  return { state, events };
+}
+
+function metaOf({ environment, actor, requestId, commandId, traceparent }: RequestContext, at: number, organization?: string): EventMeta {
+  return { environment, ...(organization !== undefined && { organization }), actor, requestId, commandId, ...(traceparent !== undefined && { traceparent }), at };
+}
+
+/** Has an id of its own at every attempt: it is never a repeat. */
+function protocolRecord(type: string, data: unknown, context: RequestContext, now: number): NewEvent {
+  return { id: newUlid(now), type, shape: 1, data, subject: null, public: [], meta: metaOf(context, now) };
+}

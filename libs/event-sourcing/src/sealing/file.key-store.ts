@@ -1,0 +1,165 @@
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import { KeyStore, type KeyPurpose } from './key-store.ts';
+
+const KEY_BYTES = 32;
+
+/** A data key as it lies on disk. `master` tells which master key wrapped it. */
+interface WrappedKey {
+  readonly purpose: string;
+  readonly master: string;
+  readonly iv: string;
+  readonly wrapped: string;
+}
+
+interface MasterKey {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+function masterKey(key: Buffer): MasterKey {
+  return { id: createHash('sha256').update('gatehouse master key').update(key).digest('hex').slice(0, 16), key };
+}
+
+/** Writes a whole file, durably, only where none is. Answers false when another was first. */
+async function createFile(path: string, content: string): Promise<boolean> {
+  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  const file = await open(draft, 'wx', 0o600);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  try {
+    // Unlike a rename, a link never replaces.
+    await link(draft, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Data keys as files of one directory that only its owner may read. */
+export class FileKeyStore extends KeyStore {
+  private readonly cache = new Map<KeyPurpose, Promise<KeyObject | null>>();
+
+  private constructor(
+    private readonly directory: string,
+    /** The first one wraps, all unwrap. */
+    private readonly masters: readonly [MasterKey, ...MasterKey[]],
+  ) {
+    super();
+  }
+
+  /**
+   * `masterKeys`: 32 bytes each, in base64, the newest first. Without any, one is made and kept beside the data keys, which protects copies of the log, not a copy of
+   * the whole directory.
+   * @throws StartRefused for a key that is not 32 bytes
+   */
+  static async open(directory: string, masterKeys: readonly string[]): Promise<FileKeyStore> {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const given = masterKeys.map((text) => {
+      const key = Buffer.from(text, 'base64');
+      if (key.length !== KEY_BYTES) throw new StartRefused('MASTER_KEYS holds a key that is not 32 bytes in base64: make one with `openssl rand -base64 32`.');
+      return masterKey(key);
+    });
+    // A directory that began without MASTER_KEYS goes on being readable after they are set.
+    const path = join(directory, 'master.key');
+    if (given.length === 0) await createFile(path, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
+    const own = await readIfThere(path);
+    if (own !== null) given.push(masterKey(Buffer.from(own.trim(), 'base64')));
+    return new FileKeyStore(directory, given as [MasterKey, ...MasterKey[]]);
+  }
+
+  async obtain(purpose: KeyPurpose): Promise<KeyObject> {
+    const found = await this.find(purpose);
+    if (found !== null) return found;
+    await createFile(this.pathOf(purpose), JSON.stringify(this.wrap(purpose, randomBytes(KEY_BYTES))));
+    await syncDirectory(this.directory);
+    this.cache.delete(purpose);
+    const made = await this.find(purpose);
+    if (made === null) throw new Error(`The key for ${purpose} was removed while it was made.`);
+    return made;
+  }
+
+  find(purpose: KeyPurpose): Promise<KeyObject | null> {
+    let key = this.cache.get(purpose);
+    if (key === undefined) {
+      key = this.load(purpose);
+      this.cache.set(purpose, key);
+      // What failed, or is not there yet, is looked for again.
+      void key.then(
+        (loaded) => loaded === null && this.cache.delete(purpose),
+        () => this.cache.delete(purpose),
+      );
+    }
+    return key;
+  }
+
+  async destroy(purpose: KeyPurpose): Promise<void> {
+    const path = this.pathOf(purpose);
+    this.cache.delete(purpose);
+    // Overwritten first, for what a plain removal leaves on simple disks.
+    const file = await open(path, 'r+').catch(() => null);
+    if (file === null) return;
+    const { size } = await file.stat();
+    await file.write(randomBytes(size), 0, size, 0);
+    await file.sync();
+    await file.close();
+    const gone = `${path}.gone`;
+    await rename(path, gone);
+    await rm(gone, { force: true });
+    await syncDirectory(this.directory);
+    this.cache.delete(purpose);
+  }
+
+  private async load(purpose: KeyPurpose): Promise<KeyObject | null> {
+    const text = await readIfThere(this.pathOf(purpose));
+    return text === null ? null : createSecretKey(this.unwrap(JSON.parse(text) as WrappedKey));
+  }
+
+  private pathOf(purpose: KeyPurpose): string {
+    return join(this.directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
+  }
+
+  private wrap(purpose: KeyPurpose, key: Buffer): WrappedKey {
+    const [master] = this.masters;
+    const iv = randomBytes(12);
+    const cipher = createCipheriv('aes-256-gcm', master.key, iv).setAAD(Buffer.from(purpose));
+    const wrapped = Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
+    return { purpose, master: master.id, iv: iv.toString('base64'), wrapped: wrapped.toString('base64') };
+  }
+
+  private unwrap({ purpose, master, iv, wrapped }: WrappedKey): Buffer {
+    const found = this.masters.find(({ id }) => id === master);
+    if (found === undefined) throw new StartRefused(`A data key was wrapped by master key ${master}, which is not among MASTER_KEYS: add that key at the end of the list.`);
+    const bytes = Buffer.from(wrapped, 'base64');
+    const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(Buffer.from(purpose));
+    decipher.setAuthTag(bytes.subarray(-16));
+    return Buffer.concat([decipher.update(bytes.subarray(0, -16)), decipher.final()]);
+  }
+}

@@ -1,0 +1,76 @@
+import { createCipheriv, createDecipheriv, randomFillSync, type KeyObject } from 'node:crypto';
+import { environmentOf } from '../naming.ts';
+import { KeyStore, type KeyPurpose } from './key-store.ts';
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+const MARK = 'enc.v1.';
+
+/** Random bytes in stock: asking the system for twelve at a time costs more than the encryption. */
+const stock = Buffer.alloc(IV_BYTES * 256);
+let taken = stock.length;
+
+function freshIv(): Buffer {
+  if (taken === stock.length) {
+    randomFillSync(stock);
+    taken = 0;
+  }
+  taken += IV_BYTES;
+  return Buffer.from(stock.subarray(taken - IV_BYTES, taken));
+}
+
+/** Whether a stored text is sealed. */
+export function isSealed(value: unknown): value is string {
+  return typeof value === 'string' && value.startsWith(MARK);
+}
+
+/** `binding` says what and where the text is (stream, field, …): sealed text moved elsewhere does not open. */
+export function sealText(key: KeyObject, binding: string, text: string): string {
+  const iv = freshIv();
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(binding));
+  const sealed = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+  return MARK + sealed.toString('base64url');
+}
+
+/** @throws Error when the text was altered, moved, or sealed with another key */
+export function openText(key: KeyObject, binding: string, sealed: string): string {
+  if (!isSealed(sealed)) throw new Error('A value that should be sealed is not.');
+  const bytes = Buffer.from(sealed.slice(MARK.length), 'base64url');
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES)).setAAD(Buffer.from(binding));
+  decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+  return decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+}
+
+/** The one place where a sealed text belongs: moved elsewhere, it does not open. */
+export interface Place {
+  readonly stream: string;
+  readonly field: string;
+}
+
+/**
+ * Seals recoverable secrets (AES-256-GCM) under the key of their environment. A use case seals before it decides, so that decisions, events and rows only
+ * ever hold the sealed text; whoever needs the secret opens it.
+ */
+export class Vault {
+  constructor(private readonly keys: KeyStore) {}
+
+  async seal(secret: string, place: Place): Promise<string> {
+    return sealText(await this.keys.obtain(purposeOf(place)), bindingOf(place), secret);
+  }
+
+  /** @throws Error when it was sealed for another place, or altered */
+  async open(sealed: string, place: Place): Promise<string> {
+    const purpose = purposeOf(place);
+    const key = await this.keys.find(purpose);
+    if (key === null) throw new Error(`The key ${purpose} is gone.`);
+    return openText(key, bindingOf(place), sealed);
+  }
+}
+
+function purposeOf({ stream }: Place): KeyPurpose {
+  return `environment.${environmentOf(stream)}`;
+}
+
+function bindingOf({ stream, field }: Place): string {
+  return `${stream} ${field}`;
+}
