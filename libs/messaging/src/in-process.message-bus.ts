@@ -49,12 +49,13 @@ export class InProcessMessageBus extends MessageBus {
 
   constructor(
     storage: LmdbStorage,
-    private readonly firstRetryMs = FIRST_RETRY_MS,
+    /** Tests do not want to wait. */
+    private readonly every: { readonly firstRetryMs: number; readonly trimMs: number } = { firstRetryMs: FIRST_RETRY_MS, trimMs: TRIM_EVERY_MS },
   ) {
     super();
     this.store = new Store(storage);
     for (const name of this.store.topicNames()) this.topics.set(name, new Topic(name, this.store));
-    this.trimmer = setInterval(() => this.trim(), TRIM_EVERY_MS).unref();
+    this.trimmer = setInterval(() => this.trim(), every.trimMs).unref();
   }
 
   async publish(topic: string, messages: readonly Message[]): Promise<void> {
@@ -72,7 +73,7 @@ export class InProcessMessageBus extends MessageBus {
   async subscribe(subscription: Subscription): Promise<{ stop(): Promise<void> }> {
     let group = this.groups.get(subscription.group);
     if (!group) {
-      group = new Group(subscription.group, this.store, (topic, message) => this.publish(topic, [message]), this.firstRetryMs);
+      group = new Group(subscription.group, this.store, (topic, message) => this.publish(topic, [message]), this.every.firstRetryMs);
       this.groups.set(subscription.group, group);
     }
     group.add(subscription);
@@ -192,6 +193,9 @@ class Topic {
     this.next += messages.length;
     this.store.putSegment(this.key(segment.first), messages);
     await this.store.storage.log.flushed();
+    const last = this.recent.at(-1);
+    // Whatever comes out of order is on disk, and is read there.
+    if (last && last.first + last.messages.length !== segment.first) this.recent.length = 0;
     this.recent.push(segment);
     if (this.recent.length > RECENT_SEGMENTS) this.recent.shift();
     this.head = Math.max(this.head, segment.first + messages.length);
@@ -202,10 +206,11 @@ class Topic {
   /** At most `limit` messages from `offset` on, and the offset of the first: later than asked for where the past is trimmed. */
   read(offset: number, limit: number): Segment {
     const from = Math.max(offset, this.first);
+    const end = Math.min(from + limit, this.head);
     const messages: Message[] = [];
     const take = ({ first, messages: more }: Segment): boolean => {
-      messages.push(...more.slice(Math.max(0, from + messages.length - first), Math.max(0, from + limit - first)));
-      return messages.length < limit && from + messages.length < this.head;
+      messages.push(...more.slice(Math.max(0, from + messages.length - first), Math.max(0, end - first)));
+      return from + messages.length < end;
     };
     const index = this.recent.findIndex((segment) => segment.first <= from && from < segment.first + segment.messages.length);
     if (index >= 0) this.recent.slice(index).every(take);
