@@ -14,7 +14,7 @@ import {
   type OrganizationEvent,
 } from './organization.decider.ts';
 
-const { given, id } = specOf(organizationDecider);
+const { given, id, now } = specOf(organizationDecider);
 const MAX_DOMAINS = 3;
 
 const org = id('org');
@@ -152,6 +152,8 @@ describe('metadata of an organization', () => {
     ['a key beyond ASCII', { 'schlüssel': 'value' }],
     ['a value of 601 characters', { key: 'v'.repeat(601) }],
     ['a value beyond ASCII', { key: 'straße' }],
+    ['a number', { key: 5 }],
+    ['an object', { key: { deeper: 'value' } }],
   ])('refuses %s', (_, metadata) => {
     given().when(create({ metadata })).thenRefused('invalid_metadata');
     given(created).when(update({ metadata })).thenRefused('invalid_metadata');
@@ -208,7 +210,12 @@ describe('the verification of a domain', () => {
     given(created, acmeAdded, acmeVerified).when(failVerification(acmeId, 'domain_verification_period_expired')).thenNothing();
   });
 
-  it('does not expire before its 30 days are over', () => given(created, acmeAdded).when(expireVerification(acmeId)).thenNothing());
+  it('expires after 30 days, and not before', () => {
+    const later = (days: number) => ({ now: new Date(Date.parse(now) + days * 24 * 60 * 60 * 1000).toISOString() });
+    given(created, acmeAdded).when(expireVerification(acmeId), later(28)).thenNothing();
+    given(created, acmeAdded).when(expireVerification(acmeId), later(31)).then(acmeFailed);
+    given(created, acmeAdded, acmeVerified).when(expireVerification(acmeId), later(31)).thenNothing();
+  });
 
   it('begins anew after it failed', () =>
     given(created, acmeAdded, acmeFailed).when(restartVerification(acmeId)).then({ type: 'organization_domain.updated', data: { id: acmeId, state: 'pending' } }));

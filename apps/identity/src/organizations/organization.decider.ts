@@ -153,7 +153,8 @@ export interface RequestedDomain {
 
 interface GivenFields {
   readonly external_id?: string | null;
-  readonly metadata?: Readonly<Record<string, string | null>> | null;
+  /** As the caller sent it: what is neither text nor null is refused here. */
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
   readonly allow_profiles_outside_organization?: boolean;
 }
 
@@ -328,12 +329,10 @@ function changedFields(organization: Organization, given: OrganizationChanges): 
 }
 
 /** Given keys are set, null removes a key, `{}` or null removes all. Made from entries, where `__proto__` is a key like any other. */
-function mergedMetadata(current: Readonly<Record<string, string>>, given: Readonly<Record<string, string | null>> | null): Record<string, string> {
+function mergedMetadata(current: Readonly<Record<string, string>>, given: Readonly<Record<string, unknown>> | null): Record<string, string> {
   const changes = Object.entries(given ?? {});
   const kept = changes.length === 0 ? [] : Object.entries(current);
-  const merged = [...new Map<string, string | null>([...kept, ...changes])].filter((entry): entry is [string, string] => entry[1] !== null);
-  refuseUnfitMetadata(merged);
-  return Object.fromEntries(merged);
+  return Object.fromEntries(fitMetadata([...new Map([...kept, ...changes])].filter(([, value]) => value !== null)));
 }
 
 function sameMetadata(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
@@ -341,15 +340,18 @@ function sameMetadata(one: Readonly<Record<string, string>>, other: Readonly<Rec
   return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
 }
 
-function refuseUnfitMetadata(entries: readonly (readonly [string, string])[]): void {
-  const refuse = (message: string): never => {
-    throw new DomainError('invalid', 'invalid_metadata', message, { errors: [{ code: 'invalid_metadata', field: 'metadata', message }] });
-  };
-  if (entries.length > 50) refuse('Metadata has at most 50 pairs.');
-  for (const [key, value] of entries) {
-    if (!/^\p{ASCII}{1,40}$/u.test(key)) refuse('A metadata key has 1 to 40 ASCII characters.');
-    if (!/^\p{ASCII}{0,600}$/u.test(value)) refuse('A metadata value has at most 600 ASCII characters.');
-  }
+/** @throws DomainError `invalid_metadata` */
+function fitMetadata(entries: readonly (readonly [string, unknown])[]): readonly (readonly [string, string])[] {
+  if (entries.length > 50) throw invalidMetadata('Metadata has at most 50 pairs.');
+  return entries.map(([key, value]) => {
+    if (!/^\p{ASCII}{1,40}$/u.test(key)) throw invalidMetadata('A metadata key has 1 to 40 ASCII characters.');
+    if (typeof value !== 'string' || !/^\p{ASCII}{0,600}$/u.test(value)) throw invalidMetadata('A metadata value is text of at most 600 ASCII characters.');
+    return [key, value];
+  });
+}
+
+function invalidMetadata(message: string): DomainError {
+  return new DomainError('invalid', 'invalid_metadata', message, { errors: [{ code: 'invalid_metadata', field: 'metadata', message }] });
 }
 
 function refuseTooMany(count: number, max: number): void {
