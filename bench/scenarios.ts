@@ -8,6 +8,11 @@ const MEGABYTES_AT_REST = 150;
 /** Growth over the mixed run that counts as flat: what caches of bounded size may still fill. */
 const FLAT_MEGABYTES = 50;
 
+interface SuiteResult extends LoadResult {
+  /** Of processor time that the suite spent on one request. */
+  readonly microseconds: number;
+}
+
 const start: Scenario = {
   name: 'start',
   organizations: 'none',
@@ -125,7 +130,7 @@ const mixed: Scenario = {
       const samples: number[] = [];
       const timer = setInterval(() => void suite.rssAnonMegabytes().then((megabytes) => samples.push(megabytes)), 5_000);
       const mixedLoad: Load = { url: suite.url, script: 'mixed', arguments: [KEY, file, unique()], connections: 16, seconds: pace.mixedSeconds };
-      const result = await load(mixedLoad).finally(() => clearInterval(timer));
+      const result = await loaded(suite, mixedLoad).finally(() => clearInterval(timer));
       // The first minute warms the code up; the middle of a few samples does not ask where the collector just was.
       const early = middle(samples.slice(12, 24));
       const late = middle(samples.slice(-12));
@@ -167,13 +172,20 @@ async function sustainedCreates(ground: Ground, pace: Pace): Promise<readonly Ro
   });
 }
 
-function creates(suite: Suite, duration: number): Promise<LoadResult> {
-  return load({ url: `${suite.url}/organizations`, script: 'create', arguments: [KEY, unique()], connections: 64, seconds: duration });
+/** What one request cost the processor tells more than its rate where something else runs beside it. */
+async function loaded(suite: Suite, given: Load): Promise<SuiteResult> {
+  const before = await suite.processorSeconds();
+  const result = await load(given);
+  return { ...result, microseconds: ((await suite.processorSeconds()) - before) * (1_000_000 / result.requests) };
 }
 
-async function reads(ground: Ground, name: string, paths: readonly string[], duration: number): Promise<LoadResult> {
+function creates(suite: Suite, duration: number): Promise<SuiteResult> {
+  return loaded(suite, { url: `${suite.url}/organizations`, script: 'create', arguments: [KEY, unique()], connections: 64, seconds: duration });
+}
+
+async function reads(ground: Ground, name: string, paths: readonly string[], duration: number): Promise<SuiteResult> {
   const file = await ground.fileOf(name, paths);
-  return ground.withSuite((suite) => load({ url: suite.url, script: 'get', arguments: [KEY, file], connections: 32, seconds: duration }));
+  return ground.withSuite((suite) => loaded(suite, { url: suite.url, script: 'get', arguments: [KEY, file], connections: 32, seconds: duration }));
 }
 
 async function reference(duration: number): Promise<LoadResult> {
@@ -240,6 +252,6 @@ function seconds(milliseconds: number): string {
   return `${(milliseconds / 1_000).toFixed(2)} s`;
 }
 
-function timing({ perSecond, p50, p99 }: LoadResult): string {
-  return `${rate(perSecond)}, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`;
+function timing({ perSecond, p50, p99, microseconds }: SuiteResult): string {
+  return `${rate(perSecond)}, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ${microseconds.toFixed(0)} µs of processor each`;
 }

@@ -1,6 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { freePort, Program } from './program.ts';
 
+/** Of Linux, on every architecture that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
 export const KEY = 'sk_bench_0123456789abcdef';
 
 /** The suite as its users run it, on a data directory of the bench. */
@@ -31,7 +34,7 @@ export class Suite {
     return answer.json();
   }
 
-  /** The sum of the series whose name begins with `prefix`, the greatest for those in seconds. */
+  /** How far each follower of the log is behind, by the name of its metric. */
   async lags(): Promise<ReadonlyMap<string, number>> {
     const text = await (await fetch(`${this.url}/metrics`)).text();
     const series = [...text.matchAll(/^gatehouse_(\w*lag_seconds(?:\{[^}]*\})?) (\S+)$/gm)];
@@ -42,6 +45,13 @@ export class Suite {
   async rssAnonMegabytes(): Promise<number> {
     const status = await readFile(`/proc/${this.program.pid}/status`, 'utf8');
     return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) / 1_024;
+  }
+
+  /** Seconds of processor time that this process has used, all its threads together. */
+  async processorSeconds(): Promise<number> {
+    const stat = await readFile(`/proc/${this.program.pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
   }
 
   async stop(): Promise<void> {
