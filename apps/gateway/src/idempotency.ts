@@ -130,11 +130,11 @@ export class Idempotency {
     const first = await this.store.putIfAbsent(COLLECTION, name, textOf(fresh), now + this.settings.IDEMPOTENCY_RETENTION);
     if (first.stored) return { held: fresh, version: first.entry.version };
 
+    if (heldIn(first.entry.value).body !== body)
+      this.log.warn('A request repeats an Idempotency-Key with another body.', { environment: request.environment, requestId: request.requestId });
     let entry: Entry | null = first.entry;
     while (entry !== null) {
       const held = heldIn(entry.value);
-      if (held.body !== body)
-        this.log.warn('A request repeats an Idempotency-Key with another body.', { environment: request.environment, requestId: request.requestId });
       if (held.answer !== null) return replayed(outcomeIn(await this.vault.open(request.environment, name, held.answer)));
       if (this.isAbandoned(held)) {
         const taken: Held = { ...held, at };
