@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { EventStore, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
 import { Log } from '#libs/platform/src/log';
@@ -67,7 +67,7 @@ export class DomainLookUps {
     const queues = new YoungQueues();
     const head = await this.events.head();
     // Whatever fell due while nobody looked is looked for at once.
-    for await (const window of this.recentWindows()) queues.add(window, window.start);
+    for await (const window of this.recentWindows(head)) queues.add(window, window.start);
     const following = this.follow(head, queues, both).finally(() => stopped.abort());
     const lookingUp = this.lookUpDue(queues, both).finally(() => stopped.abort());
     await Promise.all([following, lookingUp]);
@@ -90,7 +90,7 @@ export class DomainLookUps {
     await slots.empty();
   }
 
-  private async follow(head: string, queues: YoungQueues, signal: AbortSignal): Promise<void> {
+  private async follow(head: Position, queues: YoungQueues, signal: AbortSignal): Promise<void> {
     for await (const batch of this.events.subscribe(head, signal))
       for (const event of batch) if (BEGINNINGS.has(event.type)) queues.add(windowOf(event), event.meta.at);
   }
@@ -125,23 +125,24 @@ export class DomainLookUps {
     }
   }
 
-  private async *recentWindows(): AsyncIterable<Window> {
+  /** Those of rows that changed after `head` are left to the log, which tells of them (or, where only something else changed, to the hour). */
+  private async *recentWindows(head: Position): AsyncIterable<Window> {
     const oldest = this.clock.now() - YOUTH;
     for (let minute = Math.floor(oldest / MINUTE); minute <= this.minuteNow(); minute++)
-      for await (const window of this.windowsOf(minute)) if (window.start >= oldest) yield window;
+      for await (const window of this.windowsOf(minute)) if (window.start >= oldest && window.position <= head) yield window;
   }
 
   /** The windows that began in this minute of whatever hour. */
-  private async *windowsOf(minute: number): AsyncIterable<Window> {
+  private async *windowsOf(minute: number): AsyncIterable<Window & { readonly position: Position }> {
     const where = { index: 'look_up_minute', values: [lookUpMinute(new Date(minute * MINUTE).toISOString())] };
     for (const environment of await this.environments.ids()) {
       for (let after: string | undefined, more = true; more; ) {
         const page = await this.rows.page(environment, { where, order: 'asc', limit: 100, after });
-        for (const { text } of page.rows) {
+        for (const { text, position } of page.rows) {
           const organization = JSON.parse(text) as Organization;
           for (const { id, state, updated_at } of organization.domains)
             if (state === 'pending' && lookUpMinute(updated_at) === where.values[0])
-              yield { environment, organization: organization.id, domain: id, start: Date.parse(updated_at) };
+              yield { environment, organization: organization.id, domain: id, start: Date.parse(updated_at), position };
         }
         after = page.rows.at(-1)?.id;
         more = page.hasAfter;

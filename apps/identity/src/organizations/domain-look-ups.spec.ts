@@ -1,0 +1,175 @@
+import { createSecretKey } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LogRepository } from '#libs/event-sourcing/src/log.repository';
+import { Naming } from '#libs/event-sourcing/src/naming';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { derivedId } from '#libs/platform/src/ids';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
+import { SettableClock } from '#libs/testing/src/settable-clock';
+import { createEnvironment, environmentDecider } from '../environments/environment.decider.ts';
+import { Environments } from '../environments/environments.ts';
+import { environmentsView } from '../environments/environments.view.ts';
+import { DnsDomainVerifier } from './dns.domain-verifier.ts';
+import { DomainLookUps } from './domain-look-ups.ts';
+import { DomainVerification, type DomainAddress } from './domain-verification.ts';
+import { createOrganization, restartVerification, organizationDecider } from './organization.decider.ts';
+import { organizationsView } from './organizations.view.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const token = 'abcdefghijklmnopqrstuvwxy';
+
+describe('the look-ups of a pending domain', () => {
+  let dns: DnsServer;
+  let directory: string;
+  let storage: LmdbStorage;
+  let clock: SettableClock;
+  let repository: LogRepository;
+  let environment: string;
+  let verification: DomainVerification;
+  let newLookUps: () => DomainLookUps;
+  let stopping: AbortController;
+  let working: Promise<void>;
+
+  beforeEach(async () => {
+    dns = await startDnsServer();
+    directory = await mkdtemp(join(tmpdir(), 'look-ups-'));
+    storage = await LmdbStorage.open({ directory });
+    clock = new SettableClock();
+    const events = new LmdbEventStore(storage);
+    const readModels = new LmdbReadModels(storage);
+    const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+    repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
+    repository.keep(environmentsView);
+    repository.keep(organizationsView);
+    const verifier = new DnsDomainVerifier({ DNS_SERVERS: [dns.address], DOMAINS_PER_ORGANIZATION: 100, GATEHOUSE_API_KEY: null, GATEHOUSE_CLIENT_ID: null });
+    verification = new DomainVerification(repository, verifier);
+    newLookUps = () => new DomainLookUps(verification, new Environments(repository, clock, readModels), events, clock, log, readModels, new Metrics());
+
+    const context = systemContext(SYSTEM_ENVIRONMENT, clock.now());
+    environment = `environment_${derivedId(context.commandId, 0)}`;
+    await repository.transact(environmentDecider, context, environment, createEnvironment({ name: 'test', client_id: 'client_1' }));
+    stopping = new AbortController();
+    working = Promise.resolve();
+  });
+  afterEach(async () => {
+    stopping.abort();
+    await working;
+    await storage.close();
+    await dns.close();
+    await rm(directory, { recursive: true });
+  });
+
+  async function pendingDomain(domain: string): Promise<DomainAddress> {
+    const context = systemContext(environment, clock.now());
+    const organization = `org_${derivedId(context.commandId, 0)}`;
+    const domains = [{ domain, state: 'pending', verification_prefix: 'prefix', verification_token: token } as const];
+    const { state } = await repository.transact(organizationDecider, context, organization, createOrganization({ name: 'Acme', domains }, 100));
+    return { environment, organization, domain: state!.domains[0]!.id };
+  }
+
+  const restart = ({ organization, domain }: DomainAddress) =>
+    repository.transact(organizationDecider, systemContext(environment, clock.now()), organization, restartVerification(domain));
+
+  const watch = (age: 'watchYoung' | 'watchOld') => (working = newLookUps()[age](stopping.signal));
+
+  async function stop(): Promise<void> {
+    stopping.abort();
+    await working;
+    stopping = new AbortController();
+  }
+
+  const timesAsked = (domain: string) => dns.asked.filter((name) => name === domain).length;
+
+  async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+    for (const deadline = Date.now() + 10_000; !(await isSo()); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
+  }
+
+  const stateIs = (address: DomainAddress, state: string) => until(async () => (await verification.find(address))?.state === state);
+
+  /** Long enough for a look-up that was due, since the young are looked through ten times a second. */
+  const settle = () => pause(400);
+
+  it('come at once, then after 5 s, 30 s, 2 min and 10 min, and then no more from here', async () => {
+    void watch('watchYoung');
+    await pendingDomain('young.test');
+    await until(() => timesAsked('young.test') === 1);
+    let at = 0;
+    for (const [index, due] of [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE].entries()) {
+      clock.forward(due - at - 1);
+      await settle();
+      expect(timesAsked('young.test')).toBe(index + 1);
+      clock.forward(1);
+      at = due;
+      await until(() => timesAsked('young.test') === index + 2);
+    }
+    clock.forward(10 * MINUTE);
+    await settle();
+    expect(timesAsked('young.test')).toBe(5);
+  });
+
+  it('begin again when they are asked for', async () => {
+    void watch('watchYoung');
+    const address = await pendingDomain('again.test');
+    await until(() => timesAsked('again.test') === 1);
+    clock.forward(HOUR);
+    await restart(address);
+    await until(() => timesAsked('again.test') === 2);
+    clock.forward(5 * SECOND);
+    await until(() => timesAsked('again.test') === 3);
+  });
+
+  it('go on in a new process where the old one was', async () => {
+    const address = await pendingDomain('taken-over.test');
+    clock.forward(20 * SECOND);
+    void watch('watchYoung');
+    await until(() => timesAsked('taken-over.test') === 1);
+    await stop();
+    dns.answers('taken-over.test', `verification_token=${token}`);
+    clock.forward(10 * SECOND);
+    void watch('watchYoung');
+    await stateIs(address, 'verified');
+  });
+
+  it('come every hour, in the minute in which its window began', async () => {
+    const address = await pendingDomain('old.test');
+    clock.forward(7 * HOUR + 5 * MINUTE);
+    void watch('watchOld');
+    await settle();
+    expect(timesAsked('old.test')).toBe(0);
+    clock.forward(55 * MINUTE);
+    await until(() => timesAsked('old.test') === 1);
+    dns.answers('old.test', `verification_token=${token}`);
+    clock.forward(HOUR);
+    await stateIs(address, 'verified');
+  });
+
+  it('end after 30 days', async () => {
+    const address = await pendingDomain('expired.test');
+    clock.forward(30 * DAY);
+    void watch('watchOld');
+    await stateIs(address, 'failed');
+  });
+
+  it('do not end 30 days after the beginning where they were asked for since', async () => {
+    const address = await pendingDomain('kept.test');
+    clock.forward(20 * DAY);
+    await restart(address);
+    clock.forward(10 * DAY);
+    void watch('watchOld');
+    await until(() => timesAsked('kept.test') === 1);
+    await stop();
+    expect((await verification.find(address))?.state).toBe('pending');
+  });
+});
