@@ -1,8 +1,9 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { GatewayModule } from '#apps/gateway/src/gateway.module';
+import { IdentityModule } from '#apps/identity/src/identity.module';
 
 /** The gateway and every service, in one process. */
-@Module({ imports: [GatewayModule] })
+@Module({ imports: [GatewayModule, IdentityModule] })
 export class SuiteModule {
   static over(runtime: DynamicModule): DynamicModule {
     return { module: SuiteModule, imports: [runtime] };

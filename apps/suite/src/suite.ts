@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { OnlyReplica, Replicas } from '#apps/gateway/src/idempotency';
+import { AnswerVault, OnlyReplica, Replicas } from '#apps/gateway/src/idempotency';
 import { GatewayAdapter } from '#apps/gateway/src/gateway.adapter';
 import { EnsureEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import type { Operation } from '#libs/contracts/src/operation';
@@ -25,10 +25,21 @@ import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { provided, RuntimeModule } from '#libs/platform/src/runtime/runtime.module';
 import { Sweepers } from '#libs/platform/src/sweepers';
 import { systemContext } from '#libs/platform/src/system-context';
+import { ReadModels } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { adminAddress } from './admin/admin-address.ts';
 import { listenForAdmin } from './admin/admin-socket.ts';
 import { carryOutOnData } from './admin/commands.ts';
+import { identityViews } from '#apps/identity/src/identity.module';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { Reactions } from '#libs/event-sourcing/src/reaction';
+import { Positions } from '#libs/event-sourcing/src/positions';
+import { LogRepository } from '#libs/event-sourcing/src/log.repository';
+import { Naming } from '#libs/event-sourcing/src/naming';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { SealedAnswerVault } from '#apps/gateway/src/sealed.answer-vault';
+import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { StandInPositions } from './stand-in.ts';
 import { firstKey, type FirstKey } from './first-key.ts';
 import { NestLog } from './nest-log.ts';
 import { SuiteModule } from './suite.module.ts';
@@ -72,6 +83,8 @@ export class Suite {
       const sweepers = new Sweepers({ clock, log, metrics, leases: engines.shortLived, intervalMs: platform.SWEEP_INTERVAL, holder: newUlid(clock.now()) });
       sweepers.add('short_lived', (now, limit) => engines.shortLived.sweep(now, limit));
       lifecycle.add(sweepers);
+      const repository = new LogRepository(engines.events, engines.readModels, new Naming(await engines.keys.obtain('naming')), clock, log);
+      for (const view of identityViews) repository.keep(view as never);
       const runtime = RuntimeModule.with(
         [
           provided(Clock, clock),
@@ -82,17 +95,24 @@ export class Suite {
           provided(Lifecycle, lifecycle),
           provided(Sweepers, sweepers),
           provided(EventStore, engines.events),
+          provided(ReadModels, engines.readModels),
           provided(ShortLived, engines.shortLived),
           provided(PlatformSettings, platform),
           provided(GatewaySettings, gateway),
           provided(IdentitySettings, settings.identity),
           provided(NotificationsSettings, settings.notifications),
-          provided(OwnersHere, new OwnersHere(['identity', 'notifications'])),
+          provided(OwnersHere, new OwnersHere(['identity'])),
           provided(Replicas, new OnlyReplica()),
+          provided(Repository, repository),
+          provided(Vault, new Vault(engines.keys)),
+          provided(Positions, new StandInPositions()),
+          provided(AnswerVault, new SealedAnswerVault(engines.keys)),
+          provided(KeyStore, engines.keys),
         ],
         [
           { port: OperationTransport, by: DirectOperationTransport },
           { port: Handlers, by: Handlers },
+          { port: Reactions, by: Reactions },
         ],
       );
       const operationsServer = serve && gateway.OPERATIONS_PORT !== null ? await surface.listen(gateway.HOST, gateway.OPERATIONS_PORT) : null;

@@ -1,4 +1,7 @@
+import { join } from 'node:path';
 import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import type { Clock } from '../clock.ts';
 import type { PlatformSettings } from '../config/settings.ts';
@@ -8,7 +11,9 @@ import type { LmdbStorage } from '../storage/lmdb-storage.ts';
 /** The adapters behind the ports, opened. */
 export interface Engines {
   readonly events: EventStore;
+  readonly readModels: ReadModels;
   readonly shortLived: ShortLived;
+  readonly keys: KeyStore;
   readonly storage: LmdbStorage;
   /** After everything that uses them has stopped. */
   close(): Promise<void>;
@@ -26,19 +31,32 @@ interface Needs {
  * @throws StartRefused when the directory is held, unwritable, damaged or of a newer release
  */
 export async function openEmbeddedEngines({ settings, clock, onFatal }: Needs): Promise<Engines> {
-  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbShortLived }] = await Promise.all([
+  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { FileKeyStore }] = await Promise.all([
     import('../storage/lmdb-storage.ts'),
     import('#libs/event-sourcing/src/lmdb.event-store'),
+    import('#libs/read-models/src/lmdb.read-models'),
     import('#libs/read-models/src/lmdb.short-lived'),
+    import('#libs/event-sourcing/src/sealing/file.key-store'),
   ]);
   const directory = settings.DATA_DIR;
   const storage = await LmdbStorage.open({ directory, minFree: settings.DATA_MIN_FREE, onFatal }).catch((error: unknown) => Promise.reject(directoryRefused(directory, error)));
+  const keys = await FileKeyStore.open(keysIn(directory), settings.MASTER_KEYS ?? []).catch(async (error: unknown) => {
+    await storage.close();
+    throw error;
+  });
   return {
     storage,
+    keys,
     events: new LmdbEventStore(storage),
+    readModels: new LmdbReadModels(storage),
     shortLived: new LmdbShortLived(storage, clock),
     close: () => storage.close(),
   };
+}
+
+/** Where the data keys of a data directory lie, each wrapped by a master key. */
+export function keysIn(directory: string): string {
+  return join(directory, 'keys');
 }
 
 const OBSTACLES: Readonly<Record<string, string>> = {

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync } from 'node:fs';
+import { cp, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Position } from '#libs/event-sourcing/src/event-store';
+import { keysIn } from '#libs/platform/src/runtime/embedded';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { verifyLog } from './verify.ts';
+
+/** A layout of the backup's directory, not of what lies in the files. */
+const FORMAT = 1;
+const MANIFEST = 'manifest.json';
+
+interface Manifest {
+  readonly format: number;
+  readonly created_at: string;
+  /** The last record that the backup holds; nothing after it is in any of its files. */
+  readonly position: Position;
+  readonly files: Readonly<Record<string, { readonly bytes: number; readonly sha256: string }>>;
+  /** What the second directory holds, so that it can be told whether the two belong together. */
+  readonly keys: Readonly<Record<string, { readonly bytes: number; readonly sha256: string }>>;
+}
+
+/** In the process that holds the data: copies it as of one moment, and then the keys, which by then hold at least every key that the copy needs. */
+export async function copyData(storage: LmdbStorage, directory: string, keysDirectory: string): Promise<void> {
+  for (const target of [directory, keysDirectory]) await refuseUsed(target);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await storage.backup(join(directory, 'data'));
+  await mkdir(keysDirectory, { recursive: true, mode: 0o700 });
+  const keys = keysIn(storage.directory);
+  if (existsSync(keys)) await cp(keys, keysDirectory, { recursive: true, preserveTimestamps: true });
+}
+
+/** In the process that asked for it: reads the copy once, and writes what it is. Without its manifest a backup is unfinished. @throws StartRefused */
+export async function sealBackup(directory: string, keysDirectory: string): Promise<Position> {
+  const data = join(directory, 'data');
+  const { head, problem } = await verifyLog(data);
+  if (problem !== null) throw new StartRefused(`The backup in ${directory} is no good: ${problem} Look at the original with 'verify'.`);
+  // What verifying left beside the data belongs to that process.
+  await rm(join(data, 'log', 'lock.mdb'), { force: true });
+  const manifest: Manifest = { format: FORMAT, created_at: new Date().toISOString(), position: head, files: await checksums(data), keys: await checksums(keysDirectory) };
+  const file = await open(join(directory, `${MANIFEST}.new`), 'w', 0o600);
+  await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);
+  await file.sync();
+  await file.close();
+  await rename(join(directory, `${MANIFEST}.new`), join(directory, MANIFEST));
+  return head;
+}
+
+/** Puts a backup where no data is yet. @throws StartRefused when the target holds something, or the backup is unfinished, changed, or of a newer release */
+export async function restoreBackup(directory: string, keysDirectory: string, dataDirectory: string): Promise<Position> {
+  await refuseUsed(dataDirectory);
+  const { format, position, files, keys } = await manifestOf(directory);
+  if (format > FORMAT) throw new StartRefused(`${directory} has backup format ${format}, and this release knows ${FORMAT}: use the release that wrote it, or a later one.`);
+  await expectFiles(join(directory, 'data'), files);
+  await expectFiles(keysDirectory, keys);
+  // Under another name until it is complete: a restore that is cut short leaves no half directory to start on.
+  const unfinished = `${resolve(dataDirectory)}.restoring`;
+  await rm(unfinished, { recursive: true, force: true });
+  await cp(join(directory, 'data'), unfinished, { recursive: true, preserveTimestamps: true });
+  if (Object.keys(keys).length > 0) await cp(keysDirectory, keysIn(unfinished), { recursive: true, preserveTimestamps: true });
+  await rm(dataDirectory, { recursive: true, force: true });
+  await rename(unfinished, dataDirectory);
+  return position;
+}
+
+async function refuseUsed(directory: string): Promise<void> {
+  const found = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw new StartRefused(`${directory} cannot be used (${error.code}): name another directory.`);
+  });
+  if (found.length > 0) throw new StartRefused(`${directory} is not empty: name a directory that is empty or does not exist yet.`);
+}
+
+async function manifestOf(directory: string): Promise<Manifest> {
+  const text = await readFile(join(directory, MANIFEST), 'utf8').catch(() => {
+    throw new StartRefused(`${directory} holds no finished backup: it has no ${MANIFEST}.`);
+  });
+  return JSON.parse(text) as Manifest;
+}
+
+async function expectFiles(directory: string, files: Manifest['files']): Promise<void> {
+  const found = await checksums(directory).catch(() => {
+    throw new StartRefused(`${directory} cannot be read; the backup needs it.`);
+  });
+  for (const [path, { sha256 }] of Object.entries(files))
+    if (found[path]?.sha256 !== sha256) throw new StartRefused(`${join(directory, path)} is ${found[path] === undefined ? 'missing' : 'not what was backed up'}: take another backup.`);
+}
+
+async function checksums(directory: string): Promise<Manifest['files']> {
+  const files: Record<string, { bytes: number; sha256: string }> = {};
+  for (const entry of await readdir(directory, { recursive: true })) {
+    const path = join(directory, entry);
+    const { size, isFile } = await stat(path).then((found) => ({ size: found.size, isFile: found.isFile() }));
+    if (isFile) files[entry.replaceAll('\\', '/')] = { bytes: size, sha256: await checksum(path) };
+  }
+  return files;
+}
+
+async function checksum(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return hash.digest('hex');
+}

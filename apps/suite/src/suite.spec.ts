@@ -1,0 +1,95 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { Suite } from './suite.ts';
+
+describe('the suite', () => {
+  let suite: GivenSuite;
+  beforeAll(async () => {
+    suite = await givenSuite();
+  });
+
+  it('answers what it was told, also after a restart', async () => {
+    const { id } = await suite.post('/organizations', { name: 'Acme' }).expect(201, { name: 'Acme' });
+    await suite.get(`/organizations/${id}`).expect(200, { name: 'Acme' });
+    await suite.restart();
+    await suite.get(`/organizations/${id}`).expect(200, { name: 'Acme' });
+    await suite.get('/organizations').expect(200, { data: [{ id }] });
+  });
+
+  it('is live and ready, and shows its metrics', async () => {
+    expect(await (await fetch(`${suite.url}/health/live`)).json()).toEqual({ status: 'live' });
+    expect(await (await fetch(`${suite.url}/health/ready`)).json()).toEqual({ status: 'ready' });
+    expect(await (await fetch(`${suite.url}/metrics`)).text()).toContain('gatehouse_');
+  });
+
+  it('shows one environment nothing of another', async () => {
+    const other = await suite.otherEnvironment();
+    const { id } = await other.post('/organizations', { name: 'Theirs' }).expect(201);
+    await suite.get(`/organizations/${id}`).expect(404);
+    await other.get(`/organizations/${id}`).expect(200);
+  });
+
+  it('adds the key that the settings name, once', async () => {
+    const given = await givenSuite({ variables: { GATEHOUSE_API_KEY: 'sk_test_of_our_own_0123456789', GATEHOUSE_CLIENT_ID: 'client_ours' } });
+    const send = () => fetch(`${given.url}/organizations`, { headers: { Authorization: 'Bearer sk_test_of_our_own_0123456789' } });
+    expect((await send()).status).toBe(200);
+    await given.restart();
+    expect((await send()).status).toBe(200);
+    const changes = await given.records('environment_key.created');
+    expect(changes).toHaveLength(2);
+  });
+});
+
+describe('a start that cannot be', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-start-'));
+  afterAll(() => rmSync(directory, { recursive: true }));
+
+  const refusal = async (variables: Readonly<Record<string, string>>): Promise<string> => {
+    const started = Suite.start({
+      variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', ...variables },
+      log: new PinoLog({ level: 'silent', readable: false }),
+      onFatal: () => {},
+    });
+    const error: unknown = await started.then(
+      async (suite) => suite.close(),
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(StartRefused);
+    return (error as Error).message;
+  };
+
+  it('names the taken port', async () => {
+    const blocker = createServer();
+    await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
+    const { port } = blocker.address() as { port: number };
+    expect(await refusal({ PORT: String(port) })).toContain('set PORT to another port');
+    blocker.close();
+  });
+
+  it('names the directory that another process holds', async () => {
+    const suite = await Suite.start({ variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0' }, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
+    expect(await refusal({})).toContain('Another process works on');
+    await suite.close();
+  });
+
+  it('names the file that stands where the directory should be', async () => {
+    writeFileSync(join(directory, 'file'), '');
+    expect(await refusal({ DATA_DIR: join(directory, 'file') })).toContain('it is a file');
+    expect(await refusal({ DATA_DIR: join(directory, 'file', 'below') })).toContain('part of the path is a file');
+  });
+
+  it('names data of a later release', async () => {
+    const newer = mkdtempSync(join(directory, 'newer-'));
+    writeFileSync(join(newer, 'format'), '99\n');
+    expect(await refusal({ DATA_DIR: newer })).toContain('start the release that wrote it, or a later one');
+  });
+
+  it('names what production needs', async () => {
+    expect(await refusal({ GATEHOUSE_MODE: 'production' })).toContain('MASTER_KEYS is not set');
+  });
+});

@@ -1,0 +1,109 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { failedStart, gatehouse, SuiteProcess } from '#libs/testing/src/process';
+
+describe('the command line', () => {
+  const root = mkdtempSync(join(tmpdir(), 'gatehouse-cli-'));
+  afterAll(() => rmSync(root, { recursive: true }));
+
+  const created = async (url: string, key: string, name: string): Promise<string> => {
+    const response = await fetch(`${url}/organizations`, { method: 'POST', headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ name }) });
+    expect(response.status).toBe(201);
+    return ((await response.json()) as { id: string }).id;
+  };
+  const status = async (url: string, key: string, path: string): Promise<number> => (await fetch(url + path, { headers: { Authorization: `Bearer ${key}` } })).status;
+
+  describe('beside a running server', () => {
+    const variables = { DATA_DIR: join(root, 'served'), DATA_MIN_FREE: '0' };
+    let server: SuiteProcess;
+    let firstKey: string;
+    beforeAll(async () => {
+      server = await SuiteProcess.start(variables);
+      firstKey = readFileSync(join(variables.DATA_DIR, 'development.key'), 'utf8').trim();
+    });
+    afterAll(() => server.stop());
+
+    it('keeps the first key and the socket from everybody else', () => {
+      for (const file of ['development.key', 'admin.sock']) expect(statSync(join(variables.DATA_DIR, file)).mode & 0o777).toBe(0o600);
+      expect(statSync(variables.DATA_DIR).mode & 0o777).toBe(0o700);
+    });
+
+    it('creates environments and keys that work at once, and stop at once when they are revoked', async () => {
+      expect(await gatehouse(variables, 'environments', 'create', 'staging')).toMatchObject({ code: 0, stdout: expect.stringContaining('staging') });
+      const { stdout } = await gatehouse(variables, 'keys', 'create', '--environment', 'staging', '--name', 'first');
+      const [id, key] = stdout.trim().split(/\s+/) as [string, string];
+      expect(await status(server.url, key, '/organizations')).toBe(200);
+      expect((await gatehouse(variables, 'keys', 'list')).stdout).not.toContain(key);
+      expect(await gatehouse(variables, 'keys', 'revoke', id)).toMatchObject({ code: 0 });
+      expect(await status(server.url, key, '/organizations')).toBe(401);
+    });
+
+    it('says in one line what is wrong', async () => {
+      const refused = async (...words: readonly string[]) => {
+        const { code, stderr } = await gatehouse(variables, ...words);
+        expect(stderr.trim().split('\n')).toHaveLength(1);
+        return { code, stderr };
+      };
+      expect(await refused('fly')).toMatchObject({ code: 64, stderr: expect.stringContaining("no command 'fly'") });
+      expect(await refused('keys', 'create')).toMatchObject({ code: 64, stderr: expect.stringContaining('needs --environment') });
+      expect(await refused('keys', 'create', '--environment', 'nowhere')).toMatchObject({ code: 1, stderr: expect.stringContaining("Environment not found: 'nowhere'") });
+      expect(await refused('environments', 'create', 'No Such Name')).toMatchObject({ code: 1, stderr: expect.stringContaining('name') });
+    });
+
+    it('backs up under load: every write answered before is there, elsewhere', async () => {
+      let isLoading = true;
+      const load = Promise.all(
+        Array.from({ length: 4 }, async () => {
+          while (isLoading) await created(server.url, firstKey, 'during');
+        }),
+      );
+      const before = await Promise.all(Array.from({ length: 50 }, (_, index) => created(server.url, firstKey, `before ${index}`)));
+      const backup = join(root, 'backup');
+      expect(await gatehouse(variables, 'backup', backup)).toMatchObject({ code: 0, stderr: '' });
+      isLoading = false;
+      await load;
+
+      const restored = { DATA_DIR: join(root, 'restored'), DATA_MIN_FREE: '0' };
+      expect(await gatehouse(restored, 'restore', backup)).toMatchObject({ code: 0, stderr: '' });
+      expect(await gatehouse(restored, 'restore', backup)).toMatchObject({ code: 1, stderr: expect.stringContaining('is not empty') });
+      expect(await gatehouse(restored, 'verify')).toMatchObject({ code: 0 });
+      const elsewhere = await SuiteProcess.start(restored);
+      for (const id of before) expect(await status(elsewhere.url, firstKey, `/organizations/${id}`)).toBe(200);
+      await elsewhere.stop();
+      expect(await gatehouse(restored, 'rebuild', '--check', 'yes')).toMatchObject({ code: 0, stderr: '' });
+    });
+
+    it('stops when it is told to, and says nothing of it', async () => {
+      const other = await SuiteProcess.start({ DATA_DIR: join(root, 'stopped'), DATA_MIN_FREE: '0' });
+      expect(await other.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
+    });
+  });
+
+  describe('without a server', () => {
+    const variables = { DATA_DIR: join(root, 'alone'), DATA_MIN_FREE: '0' };
+
+    it('opens the data itself, under the same lock', async () => {
+      expect(await gatehouse(variables, 'environments', 'create', 'production')).toMatchObject({ code: 0 });
+      expect((await gatehouse(variables, 'environments', 'list')).stdout).toContain('production');
+    });
+
+    it('shows how it is used', async () => {
+      const { code, stdout } = await gatehouse(variables, 'help');
+      expect(code).toBe(0);
+      for (const words of ['environments create NAME', 'keys rotate ID', 'backup DIR', 'verify']) expect(stdout).toContain(words);
+    });
+
+    it('finds the damage in a log, and the server does not start on it', async () => {
+      const file = join(variables.DATA_DIR, 'log', 'data.mdb');
+      const bytes = readFileSync(file);
+      // The text of a record, so that only its checksum can tell.
+      bytes.writeUInt8(0x58, bytes.lastIndexOf('environment.created') + 3);
+      writeFileSync(file, bytes);
+      expect(await gatehouse(variables, 'verify')).toMatchObject({ code: 2, stderr: expect.stringMatching(/record at position \d+ .*checksum/) });
+      const { code, stderr } = await failedStart(variables);
+      expect(code).not.toBe(0);
+      expect(stderr.trim().split('\n')).toHaveLength(1);
+    });
+  });
+});
