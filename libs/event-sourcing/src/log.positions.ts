@@ -1,0 +1,40 @@
+import type { Clock } from '#libs/platform/src/clock';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import type { EventStore, Position } from './event-store.ts';
+import { Positions } from './positions.ts';
+import type { Projector } from './projector.ts';
+
+/** Positions as the views of this process have reached them. */
+export class LogPositions extends Positions {
+  constructor(
+    private readonly events: EventStore,
+    private readonly projectors: readonly Projector[],
+    private readonly clock: Clock,
+  ) {
+    super();
+  }
+
+  async reached(position: Position, deadline: number): Promise<void> {
+    const head = await this.events.head();
+    // Positions of one log are of one form, so anything else can be told without taking one apart.
+    if (!/^[0-9A-Za-z/-]{1,64}$/.test(position) || position.length !== head.length || position > head) throw beyondTheEnd(position);
+    await withDeadline(Promise.all(this.projectors.map((projector) => projector.caughtUpWith(position))), deadline - this.clock.now());
+  }
+}
+
+async function withDeadline(work: Promise<unknown>, milliseconds: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(unavailable('This replica has not reached that position yet.')), Math.max(0, milliseconds));
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function beyondTheEnd(position: string): DomainError {
+  const message = 'The position lies beyond the end of the log.';
+  return new DomainError('invalid', 'position_not_reached', message, { errors: [{ code: 'position_not_reached', field: 'Gatehouse-Position', message: `${message} '${position.slice(0, 64)}'` }] });
+}

@@ -1,0 +1,86 @@
+import { unavailable } from '#libs/platform/src/domain-error';
+import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+
+/** The tables of views that could not go on. Only the queries that need them are refused: a gap would be silent. */
+export class StoppedViews {
+  private readonly tables = new Set<string>();
+
+  stop(table: string): void {
+    this.tables.add(table);
+  }
+
+  resume(table: string): void {
+    this.tables.delete(table);
+  }
+
+  has(table: string): boolean {
+    return this.tables.has(table);
+  }
+}
+
+/** Read models whose reads are refused while their view stands still. */
+export class GuardedReadModels extends ReadModels {
+  constructor(
+    private readonly readModels: ReadModels,
+    private readonly stopped: StoppedViews,
+  ) {
+    super();
+  }
+
+  table<Row>(definition: TableDefinition<Row>): Table<Row> {
+    return new GuardedTable(this.readModels.table(definition), this.stopped);
+  }
+
+  dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
+    return this.readModels.dropOthers(prefix, keep);
+  }
+}
+
+class GuardedTable<Row> extends Table<Row> {
+  readonly definition: TableDefinition<Row>;
+
+  constructor(
+    private readonly table: Table<Row>,
+    private readonly stopped: StoppedViews,
+  ) {
+    super();
+    this.definition = table.definition;
+  }
+
+  get(environment: string, id: string): Promise<StoredRow | null> {
+    return this.refused() ?? this.table.get(environment, id);
+  }
+
+  getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
+    return this.refused() ?? this.table.getMany(environment, ids);
+  }
+
+  page(environment: string, request: PageRequest): Promise<RowPage> {
+    return this.refused() ?? this.table.page(environment, request);
+  }
+
+  write(writes: readonly Write[], checkpoint?: string): Promise<void> {
+    return this.table.write(writes, checkpoint);
+  }
+
+  checkpoint(): Promise<string> {
+    return this.table.checkpoint();
+  }
+
+  clear(): Promise<void> {
+    return this.table.clear();
+  }
+
+  purge(environment: string, ids: readonly string[]): Promise<void> {
+    return this.table.purge(environment, ids);
+  }
+
+  dump(): ReturnType<Table<Row>['dump']> {
+    return this.table.dump();
+  }
+
+  private refused(): Promise<never> | undefined {
+    if (!this.stopped.has(this.definition.name)) return undefined;
+    return Promise.reject(unavailable('What this answer is read from stands still; an operator has to look.', 30));
+  }
+}
