@@ -89,6 +89,10 @@ describe('the gateway', () => {
       });
     });
 
+    it('does so for its other paths too', async () => {
+      for (const path of ['/docs', '/openapi.json', '/health/live']) expect((await gateway.request('POST', path)).headers.get('allow')).toBe('GET, HEAD');
+    });
+
     it.each(['/', '/nothing', '/notes/', `/notes/note_${ULID}/nothing`, '//notes'])('knows no path %p', async (path) => {
       expect(await refusalOf(await gateway.request('GET', path))).toEqual({ status: 404, code: 'route_not_found' });
     });
@@ -139,6 +143,15 @@ describe('the gateway', () => {
 
     it.each(['{', '{"text":}', 'text', '{"text":"x"} x', '\u0000'])('refuses the malformed body %p', async (body) => {
       expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toEqual({ status: 400, code: 'bad_request' });
+    });
+
+    it('refuses a body that is not UTF-8', async () => {
+      const response = await fetch(`${gateway.url}/notes`, {
+        method: 'POST',
+        headers: { ...json, Authorization: `Bearer ${KEY}` },
+        body: Buffer.from([0x22, 0xff, 0x22]),
+      });
+      expect(await refusalOf(response)).toEqual({ status: 400, code: 'bad_request' });
     });
 
     it.each(['[]', '1', 'null', '"x"', '{"text":1}', '{"text":""}'])('refuses the value %p field by field', async (body) => {
@@ -236,6 +249,11 @@ describe('the gateway', () => {
       const answer = await raw(gateway.port, 'NONSENSE\r\n\r\n');
       expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\nX-Request-ID: req_/);
       expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'bad_request' });
+    });
+
+    it('ignores an expectation that it does not know', async () => {
+      const head = `GET /notes/note_${ULID} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nExpect: 200-maybe\r\nConnection: close\r\n\r\n`;
+      expect(await raw(gateway.port, head)).toMatch(/^HTTP\/1.1 200 /);
     });
 
     it('does nothing for a client that leaves in the middle of its body', async () => {

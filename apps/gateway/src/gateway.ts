@@ -1,8 +1,9 @@
+import { isUtf8 } from 'node:buffer';
 import type { Server } from 'node:http';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { operations } from '#libs/contracts/src/operation';
 import { GatewaySettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { OPERATIONS_PATHS, OperationsSurface } from '#libs/platform/src/operations/operations-surface';
@@ -12,7 +13,7 @@ import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency } from './idempotency.ts';
 import { OperationRoutes } from './operation-routes.ts';
-import { noSuchPath, refusal, send } from './outcome.ts';
+import { badRequest, noSuchPath, refusal, send } from './outcome.ts';
 import { PathTable } from './path-table.ts';
 import { Traffic } from './traffic.ts';
 
@@ -37,7 +38,8 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
 
   async onModuleInit(): Promise<void> {
     const server = this.host.httpAdapter.getInstance<FastifyInstance>();
-    const routed = operations().filter((operation) => operation.route !== null);
+    // An expectation that nobody knows is no reason to refuse; Node's own refusal would have no JSON body.
+    server.server.on('checkExpectation', (request, response) => server.server.emit('request', request, response));
     server.decorateRequest('caller', null);
     server.removeAllContentTypeParsers();
     server.addHook('onRequest', (request, reply, done) => {
@@ -46,11 +48,13 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
       done();
     });
     server.setErrorHandler((error, request, reply) => send(reply, this.errors.of(error, request.id)));
-    this.answerUnknownPaths(server, routed);
+    this.answerUnknownPaths(server);
     await server.register(async (scope) => {
       // As text: it is parsed where its operation is known, whatever type the client calls it.
-      scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
-      for (const operation of routed) scope.route(this.routes.of(operation));
+      scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body: Buffer, done) =>
+        isUtf8(body) ? done(null, body.toString()) : done(badRequest('The body is not UTF-8.')),
+      );
+      for (const operation of operations()) if (operation.route !== null) scope.route(this.routes.of(operation));
     });
     this.docs.mount(server);
     if (this.settings.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
@@ -81,8 +85,10 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     await this.idempotency.settled();
   }
 
-  private answerUnknownPaths(server: FastifyInstance, routed: readonly RegisteredOperation[]): void {
-    const table = new PathTable(routed.map(({ route }) => route!));
+  /** Comes before the routes, since it watches them being added. */
+  private answerUnknownPaths(server: FastifyInstance): void {
+    const table = new PathTable();
+    server.addHook('onRoute', ({ method, url }) => table.add(method, url));
     const observe = this.traffic.of('none', 'none');
     server.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
       reply.header('X-Request-ID', request.id);

@@ -1,23 +1,20 @@
-import type { RegisteredOperation } from '#libs/contracts/src/operation';
-
-type Route = NonNullable<RegisteredOperation['route']>;
-
 /** Which methods a path has; asked only for requests that no route took. */
 export class PathTable {
-  private readonly templates: readonly { readonly method: string; readonly segments: readonly string[] }[];
+  private readonly routes: { readonly methods: readonly string[]; readonly segments: readonly string[] }[] = [];
 
-  constructor(routes: readonly Route[]) {
-    this.templates = routes.map(({ method, path }) => ({ method: method.toUpperCase(), segments: path.split('/') }));
+  /** `path` in the router's form: parameters begin with a colon. */
+  add(methods: string | readonly string[], path: string): void {
+    this.routes.push({ methods: [methods].flat(), segments: path.split('/') });
   }
 
   /** Empty for an unknown path. */
   methodsOf(url: string): readonly string[] {
     const segments = url.split('?', 1)[0]!.split('/');
-    const methods = this.templates.filter((template) => matches(template.segments, segments)).map(({ method }) => method);
-    return [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))].sort();
+    const methods = this.routes.filter((route) => matches(route.segments, segments)).flatMap((route) => route.methods);
+    return [...new Set(methods)].sort();
   }
 }
 
 function matches(template: readonly string[], segments: readonly string[]): boolean {
-  return template.length === segments.length && template.every((part, index) => part === segments[index] || (part.startsWith('{') && segments[index] !== ''));
+  return template.length === segments.length && template.every((part, index) => part === segments[index] || (part.startsWith(':') && segments[index] !== ''));
 }
