@@ -32,6 +32,7 @@ import {
   setClientId,
   type EnvironmentEvent,
   type EnvironmentState,
+  type StoredKey,
 } from './environment.decider.ts';
 import { environmentsView, type StoredEnvironment } from './environments.view.ts';
 
@@ -50,32 +51,32 @@ export class Environments {
 
   @Handles(CreateEnvironment)
   async create({ context, name }: CreateEnvironment): Promise<Environment> {
-    return this.transact(context, newEnvironmentId(context), createEnvironment({ name, client_id: newClientId(context) }));
+    return shown(await this.transact(context, newEnvironmentId(context), createEnvironment({ name, client_id: newClientId(context) })));
   }
 
   @Handles(ListEnvironments)
   async list(): Promise<readonly Environment[]> {
-    return this.all();
+    return (await this.all()).map(shown);
   }
 
   @Handles(CreateEnvironmentKey)
   async createKey({ context, environment_name, name }: CreateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
     const { id } = await this.named(environment_name);
     const value = newKeyValue();
-    return this.withValue(value, await this.transact(context, id, createKey(id, { name, ...storable(value) })));
+    return withValue(value, await this.transact(context, id, createKey(id, { name, ...storable(value) })));
   }
 
   @Handles(ListEnvironmentKeys)
   async listKeys({ environment_name }: ListEnvironmentKeys): Promise<readonly EnvironmentKey[]> {
     const environments = environment_name === undefined ? await this.all() : [await this.named(environment_name)];
-    return environments.flatMap(({ keys }) => keys);
+    return environments.flatMap(({ keys }) => keys.map(shownKey));
   }
 
   @Handles(RotateEnvironmentKey)
   async rotateKey({ context, id, overlap_seconds }: RotateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
     const environment = await this.ownerOf(id);
     const value = newKeyValue();
-    return this.withValue(value, await this.transact(context, environment.id, rotateKey(id, storable(value), overlap_seconds)));
+    return withValue(value, await this.transact(context, environment.id, rotateKey(id, storable(value), overlap_seconds)));
   }
 
   @Handles(RevokeEnvironmentKey)
@@ -90,7 +91,7 @@ export class Environments {
     const key = environment?.keys.find((candidate) => candidate.hash === hash);
     const isUsable = key !== undefined && key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > this.clock.now());
     if (environment === null || !isUsable) throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');
-    return { ...key, client_id: environment.client_id };
+    return { ...shownKey(key), client_id: environment.client_id };
   }
 
   /** Replicas that start at once ask this at once: the name's claim lets one of them create the environment, and the value is the key's identity. */
@@ -100,7 +101,7 @@ export class Environments {
     const { id } = environment;
     if (client_id !== undefined) await this.transact(context, id, setClientId(id, client_id));
     const holder = await this.found('key_hash', storable(value).hash);
-    return holder ?? this.transact(context, id, ensureKey(id, { name: 'given at start', ...storable(value) }));
+    return shown(holder ?? (await this.transact(context, id, ensureKey(id, { name: 'given at start', ...storable(value) }))));
   }
 
   /** The ids of all environments: what goes through every environment begins here. */
@@ -126,13 +127,6 @@ export class Environments {
     const { state } = await this.repository.transact(environmentDecider, { ...context, environment: SYSTEM_ENVIRONMENT }, id, decision);
     if (state === null) throw notFound('Environment', id);
     return state;
-  }
-
-  private async withValue(value: string, { keys }: StoredEnvironment): Promise<EnvironmentKeyWithValue> {
-    const key = keys.find((candidate) => candidate.hash === storable(value).hash);
-    // A repeated command meets the key that it made, whose value nobody knows any more.
-    if (key === undefined) throw unavailable('The key was created, but its value is lost: revoke it and create another.');
-    return { ...key, value };
   }
 
   private async named(name: string): Promise<StoredEnvironment> {
@@ -161,6 +155,22 @@ export class Environments {
     }
     return all;
   }
+}
+
+/** The hash of a key stays here. */
+function shownKey({ hash: _, ...key }: StoredKey): EnvironmentKey {
+  return key;
+}
+
+function shown({ keys: _, ...environment }: StoredEnvironment): Environment {
+  return environment;
+}
+
+/** @throws DomainError where the command was repeated: it meets the key that it made, whose value nobody knows any more */
+function withValue(value: string, { keys }: StoredEnvironment): EnvironmentKeyWithValue {
+  const key = keys.find((candidate) => candidate.hash === storable(value).hash);
+  if (key === undefined) throw unavailable('The key was created, but its value is lost: revoke it and create another.');
+  return { ...shownKey(key), value };
 }
 
 function newEnvironmentId({ commandId }: RequestContext): string {

@@ -1,0 +1,91 @@
+import { CreateEnvironment, CreateEnvironmentKey, EnsureEnvironmentKey, ListEnvironmentKeys, ListEnvironments, RevokeEnvironmentKey, RotateEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { Caller, givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+
+describe('environments', () => {
+  let suite: GivenSuite;
+  beforeAll(async () => void (suite = await givenSuite()));
+
+  const named = async (name: string) => (await suite.call(ListEnvironments, {})).filter((environment) => environment.name === name);
+  const keysOf = (environment_name: string) => suite.call(ListEnvironmentKeys, { environment_name });
+
+  it('begin with the one for development', async () => {
+    expect(await named('development')).toEqual([
+      { object: 'environment', id: expect.stringMatching(/^environment_/), name: 'development', client_id: expect.stringMatching(/^client_/), created_at: expect.any(String), updated_at: expect.any(String) },
+    ]);
+  });
+
+  it('have a name of their own', async () => {
+    await suite.call(CreateEnvironment, { name: 'staging' });
+    await expect(suite.call(CreateEnvironment, { name: 'staging' })).rejects.toMatchObject({ code: 'environment_name_already_used' });
+  });
+
+  it('are created once by all replicas that start at once', async () => {
+    const value = `sk_${'replica'.repeat(5)}`;
+    const asked = Array.from({ length: 8 }, () => suite.call(EnsureEnvironmentKey, { name: 'replicated', value, client_id: 'client_replicated' }));
+    expect(new Set((await Promise.all(asked)).map(({ id }) => id)).size).toBe(1);
+    expect(await named('replicated')).toMatchObject([{ client_id: 'client_replicated' }]);
+    expect(await keysOf('replicated')).toMatchObject([{ name: 'given at start', obfuscated_value: 'sk_…lica' }]);
+  });
+
+  it('never see each other', async () => {
+    const other = await suite.otherEnvironment('apart');
+    const { id } = await suite.post('/organizations', { name: 'Ours' }).expect(201);
+    await other.get(`/organizations/${id}`).expect(404);
+    expect((await other.get('/organizations').expect(200)).data).toEqual([]);
+  });
+});
+
+describe('the keys of an environment', () => {
+  let suite: GivenSuite;
+  beforeAll(async () => {
+    suite = await givenSuite();
+    await suite.call(CreateEnvironment, { name: 'keyed' });
+  });
+
+  const newKey = (name: string) => suite.call(CreateEnvironmentKey, { environment_name: 'keyed', name });
+  const works = async (key: string, status = 200) => new Caller(() => suite.url, key).get('/organizations').expect(status);
+
+  it('are shown once, and stored nowhere', async () => {
+    const { value, ...key } = await newKey('shown');
+    expect(value).toMatch(/^sk_[\w-]{43}$/);
+    expect(key).toMatchObject({ object: 'environment_key', name: 'shown', obfuscated_value: `sk_…${value.slice(-4)}`, expires_at: null, revoked_at: null });
+    expect(await suite.call(ListEnvironmentKeys, { environment_name: 'keyed' })).toEqual([key]);
+    expect(JSON.stringify(await suite.records())).not.toContain(value);
+    await works(value);
+  });
+
+  it('stop working when they are revoked', async () => {
+    const { id, value } = await newKey('revoked');
+    await works(value);
+    await suite.call(RevokeEnvironmentKey, { id });
+    await works(value, 401);
+    await suite.call(RevokeEnvironmentKey, { id });
+    await expect(suite.call(RotateEnvironmentKey, { id, overlap_seconds: 60 })).rejects.toMatchObject({ code: 'environment_key_revoked' });
+  });
+
+  it('are replaced at once or after a while', async () => {
+    const first = await newKey('rotated');
+    const second = await suite.call(RotateEnvironmentKey, { id: first.id, overlap_seconds: 3_600 });
+    await works(first.value);
+    await works(second.value);
+    const third = await suite.call(RotateEnvironmentKey, { id: second.id, overlap_seconds: 0 });
+    await works(second.value, 401);
+    await works(third.value);
+  });
+
+  it('stay revoked although they are given at every start', async () => {
+    const value = `sk_${'given'.repeat(8)}`;
+    const given = { name: 'keyed', value };
+    await suite.call(EnsureEnvironmentKey, given);
+    await works(value);
+    const keys = await suite.call(ListEnvironmentKeys, { environment_name: 'keyed' });
+    await suite.call(RevokeEnvironmentKey, { id: keys.find(({ name }) => name === 'given at start')!.id });
+    await suite.call(EnsureEnvironmentKey, given);
+    await works(value, 401);
+  });
+
+  it('are not found where there are none', async () => {
+    await expect(suite.call(RevokeEnvironmentKey, { id: 'environment_key_01HZZZZZZZZZZZZZZZZZZZZZZZ' })).rejects.toMatchObject({ code: 'entity_not_found' });
+    await expect(suite.call(CreateEnvironmentKey, { environment_name: 'nowhere', name: 'x' })).rejects.toMatchObject({ code: 'entity_not_found' });
+  });
+});
