@@ -1,0 +1,102 @@
+import { PUBLIC_EVENT_NAMES, type PublicEventName } from '#libs/contracts/src/events';
+import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { publicEventsOf } from '#libs/event-sourcing/src/public-events';
+import type { View } from '#libs/event-sourcing/src/view';
+import type { Index, Table } from '#libs/read-models/src/read-models';
+
+/** An entry of the feed. Once retention took its event, it is there for its cursor alone. */
+export interface FeedRow {
+  readonly order: string;
+  readonly organization: string | null;
+  readonly event: { readonly event: PublicEventName } | null;
+}
+
+/** An entry as it comes from the log: with its event as the text that everyone is sent. */
+interface NewFeedRow extends FeedRow {
+  readonly text: string;
+}
+
+const indexes: readonly Index<FeedRow>[] = [
+  { name: 'event', keys: ({ event }) => (event === null ? [] : [event.event]) },
+  { name: 'organization', keys: ({ organization }) => (organization === null ? [] : [organization]) },
+  { name: 'organization_event', keys: ({ organization, event }) => (organization === null || event === null ? [] : [organizationEvent(organization, event.event)]) },
+];
+
+export function organizationEvent(organization: string, event: string): string {
+  return `${organization} ${event}`;
+}
+
+const TIME_DIGITS = 9;
+/** A record announces fewer events than its command has ids. */
+const ORDINAL_DIGITS = 4;
+
+/**
+ * How a time compares with the order of the feed. An entry's order begins with the latest `created_at` up to it, so it follows the log and can be bounded by time as well: an event that
+ * was recorded late counts with those beside it. Hence ranges that follow each other hold every event once, and no query has to search for their ends.
+ */
+export function orderOf(time: number): string {
+  return time.toString(36).padStart(TIME_DIGITS, '0');
+}
+
+function timeOf(order: string): number {
+  return parseInt(order.slice(0, TIME_DIGITS), 36);
+}
+
+/** The order of everything up to the end of a millisecond. */
+export function orderAtEndOf(time: number): string {
+  return `${orderOf(time)}~`;
+}
+
+/** The events feed: what the log announces, in its order. */
+export const feedView: View<FeedRow> = {
+  name: 'feed',
+  version: 1,
+  handles: PUBLIC_EVENT_NAMES,
+  indexes,
+  sortKey: ({ order }) => order,
+  idsOf: (event) => publicEventsOf(event).map(({ id }) => id),
+  evolve: (_row, event, id) => entryOf(event, id, event.meta.at),
+  evolveAfter: async (table, events) => {
+    const latest = await latestTimes(table, events);
+    return (_row, event, id) => {
+      const { environment, at } = event.meta;
+      const time = Math.max(at, latest.get(environment) ?? 0);
+      latest.set(environment, time);
+      return entryOf(event, id, time);
+    };
+  },
+  serialise: (row) => rowText(row.order, row.organization, (row as NewFeedRow).text),
+};
+
+function entryOf(record: RecordedEvent, id: string, time: number): NewFeedRow {
+  const events = publicEventsOf(record);
+  const ordinal = events.findIndex((event) => event.id === id);
+  const { name, organization, text } = events[ordinal]!;
+  return { order: `${orderOf(time)}.${record.position}.${String(ordinal).padStart(ORDINAL_DIGITS, '0')}`, organization, event: { event: name }, text };
+}
+
+const BEFORE_EVENT = ',"event":';
+
+function rowText(order: string, organization: string | null, event: string): string {
+  return `{"order":"${order}","organization":${JSON.stringify(organization)}${BEFORE_EVENT}${event}}`;
+}
+
+/** The event in a row's text, as it is sent. */
+export function eventText(row: string): string {
+  return row.slice(row.indexOf(BEFORE_EVENT) + BEFORE_EVENT.length, -1);
+}
+
+/** A row's text without its event. */
+export function strippedText(row: string): string {
+  return rowText((JSON.parse(row) as FeedRow).order, null, 'null');
+}
+
+async function latestTimes(table: Table<FeedRow>, events: readonly RecordedEvent[]): Promise<Map<string, number>> {
+  const latest = new Map<string, number>();
+  for (const { meta } of events) {
+    if (latest.has(meta.environment)) continue;
+    const { rows } = await table.page(meta.environment, { order: 'desc', limit: 1 });
+    latest.set(meta.environment, rows[0] === undefined ? 0 : timeOf((JSON.parse(rows[0].text) as FeedRow).order));
+  }
+  return latest;
+}

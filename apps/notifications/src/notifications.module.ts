@@ -1,0 +1,59 @@
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { ListEnvironments } from '#libs/contracts/src/environments/operations';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { Clock } from '#libs/platform/src/clock';
+import { NotificationsSettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
+import { Sweepers } from '#libs/platform/src/sweepers';
+import { systemContext } from '#libs/platform/src/system-context';
+import { Feed } from './feed/feed.ts';
+import { feedView } from './feed/feed.view.ts';
+import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
+import { TargetRule } from './webhook-deliveries/target-address.ts';
+import { WebhookDeliveries } from './webhook-deliveries/webhook-deliveries.ts';
+import { WebhookWork } from './webhook-deliveries/webhook-work.ts';
+import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
+import { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
+import { webhookEndpointsView } from './webhook-endpoints/webhook-endpoints.view.ts';
+
+/** What the projector keeps filled for this service. */
+export const notificationsViews = [webhookEndpointsView, feedView];
+
+const targetRule = {
+  provide: TargetRule,
+  useFactory: ({ GATEHOUSE_MODE }: PlatformSettings, { WEBHOOK_ALLOW_NETWORKS }: NotificationsSettings) => new TargetRule({ mode: GATEHOUSE_MODE, allowNetworks: WEBHOOK_ALLOW_NETWORKS }),
+  inject: [PlatformSettings, NotificationsSettings],
+};
+
+/** Needs from the runtime: the ports and settings that its classes name. */
+@Module({ providers: [Feed, DeliveryLog, EndpointSecrets, WebhookEndpoints, WebhookDeliveries, WebhookWork, targetRule] })
+export class NotificationsModule implements OnModuleInit {
+  constructor(
+    private readonly feed: Feed,
+    private readonly deliveries: DeliveryLog,
+    private readonly work: WebhookWork,
+    private readonly operations: OperationTransport,
+    private readonly lifecycle: Lifecycle,
+    private readonly sweepers: Sweepers,
+    private readonly settings: NotificationsSettings,
+    private readonly clock: Clock,
+  ) {}
+
+  onModuleInit(): void {
+    for (const part of this.work.parts) this.lifecycle.add(part);
+    this.sweepers.add('events_feed', (_now, limit) => this.everywhere(limit, (environment, left) => this.feed.sweep(environment, left)));
+    this.sweepers.add('webhook_deliveries', (now, limit) =>
+      this.everywhere(limit, (environment, left) => this.deliveries.sweep(environment, now - this.settings.DELIVERIES_RETENTION, left)),
+    );
+  }
+
+  /** Sweeps one environment after the other, until `limit` is reached. */
+  private async everywhere(limit: number, sweep: (environment: string, limit: number) => Promise<number>): Promise<number> {
+    const context = systemContext(SYSTEM_ENVIRONMENT, this.clock.now());
+    const environments = await this.operations.call(Object.assign(new ListEnvironments(), { context }));
+    let swept = 0;
+    for (const { id } of environments) if (swept < limit) swept += await sweep(id, limit - swept);
+    return swept;
+  }
+}

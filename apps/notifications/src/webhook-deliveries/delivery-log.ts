@@ -1,0 +1,127 @@
+import { Injectable } from '@nestjs/common';
+import { ReadModels, type StoredRow, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+import type { StoredDelivery } from './delivery.ts';
+
+/** When a delivery is to be tried next. A new time is a new entry, since entries are found in the order of their times. */
+interface QueueEntry {
+  readonly endpoint: string;
+  readonly delivery: string;
+  readonly due: string;
+}
+
+/** A delivery that is due, and the entry that says so. */
+export interface DueDelivery {
+  readonly entryId: string;
+  /** Null for an entry that was overtaken. */
+  readonly delivery: StoredDelivery | null;
+}
+
+const DELIVERIES: TableDefinition<StoredDelivery> = {
+  name: 'webhook_deliveries',
+  indexes: [
+    { name: 'endpoint', keys: ({ webhook_endpoint_id }) => [webhook_endpoint_id] },
+    { name: 'endpoint_status', keys: ({ webhook_endpoint_id, status }) => [`${webhook_endpoint_id} ${status}`] },
+    { name: 'endpoint_event', keys: ({ webhook_endpoint_id, event }) => [`${webhook_endpoint_id} ${event}`] },
+    { name: 'endpoint_status_event', keys: ({ webhook_endpoint_id, status, event }) => [`${webhook_endpoint_id} ${status} ${event}`] },
+  ],
+  sortKey: ({ created_at }) => created_at,
+  rebuildable: false,
+};
+
+const QUEUE: TableDefinition<QueueEntry> = {
+  name: 'webhook_queue',
+  indexes: [{ name: 'endpoint', keys: ({ endpoint }) => [endpoint] }],
+  sortKey: ({ due }) => due,
+  rebuildable: false,
+};
+
+const REVISION_DIGITS = 10;
+
+/** What became of every event at every endpoint, and what is still to be tried. Kept by nothing else: a rebuild cannot give it back. */
+@Injectable()
+export class DeliveryLog {
+  readonly deliveries: Table<StoredDelivery>;
+  private readonly queue: Table<QueueEntry>;
+
+  constructor(readModels: ReadModels) {
+    this.deliveries = readModels.table(DELIVERIES);
+    this.queue = readModels.table(QUEUE);
+  }
+
+  /** Which of these are on record already. */
+  async known(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows = await this.deliveries.getMany(environment, ids);
+    return new Set(ids.filter((_id, index) => rows[index] !== null));
+  }
+
+  async get(environment: string, id: string): Promise<StoredDelivery | null> {
+    const row = await this.deliveries.get(environment, id);
+    return row === null ? null : (JSON.parse(row.text) as StoredDelivery);
+  }
+
+  /** The queue's entry first: an entry without its delivery is passed over, a delivery without its entry would wait for ever. */
+  async save(environment: string, deliveries: readonly StoredDelivery[]): Promise<void> {
+    const entries = deliveries.filter(({ next_attempt_at }) => next_attempt_at !== null).map((delivery) => entryWrite(environment, delivery));
+    if (entries.length > 0) await this.queue.write(entries);
+    await this.deliveries.write(deliveries.map((delivery) => deliveryWrite(environment, delivery)));
+  }
+
+  /** Takes entries off the queue, once what became of them is saved. */
+  async done(environment: string, entryIds: readonly string[]): Promise<void> {
+    if (entryIds.length > 0) await this.queue.purge(environment, entryIds);
+  }
+
+  /** What an endpoint is to be sent by `until` (milliseconds since the epoch), the longest waiting first. */
+  async due(environment: string, endpointId: string, until: number, limit: number): Promise<readonly DueDelivery[]> {
+    const { rows } = await this.entries(environment, endpointId, limit, new Date(until).toISOString());
+    const entries = rows.map(({ text }) => JSON.parse(text) as QueueEntry);
+    const deliveries = await this.deliveries.getMany(
+      environment,
+      entries.map(({ delivery }) => delivery),
+    );
+    return rows.map(({ id }, index) => ({ entryId: id, delivery: current(entries[index]!, deliveries[index]!) }));
+  }
+
+  /** When the endpoint's next delivery is due, in milliseconds since the epoch; null when nothing waits. */
+  async nextDue(environment: string, endpointId: string): Promise<number | null> {
+    const { rows } = await this.entries(environment, endpointId, 1);
+    return rows[0] === undefined ? null : Date.parse((JSON.parse(rows[0].text) as QueueEntry).due);
+  }
+
+  /** Removes what was queued before `before`, in whatever state; answers how many rows went. */
+  async sweep(environment: string, before: number, limit: number): Promise<number> {
+    const to = new Date(before).toISOString();
+    const [deliveries, entries] = await Promise.all([
+      this.deliveries.page(environment, { order: 'asc', limit, to }),
+      this.queue.page(environment, { order: 'asc', limit, to }),
+    ]);
+    await this.deliveries.purge(environment, deliveries.rows.map(({ id }) => id));
+    await this.done(environment, entries.rows.map(({ id }) => id));
+    return deliveries.rows.length + entries.rows.length;
+  }
+
+  private entries(environment: string, endpointId: string, limit: number, to?: string) {
+    return this.queue.page(environment, { where: { index: 'endpoint', values: [endpointId] }, order: 'asc', limit, to });
+  }
+}
+
+/** The queue's entry of a delivery that waits. */
+export function entryIdOf({ id, revision }: StoredDelivery): string {
+  return `${id}.${revision}`;
+}
+
+function entryWrite(environment: string, delivery: StoredDelivery): Write {
+  const row: QueueEntry = { endpoint: delivery.webhook_endpoint_id, delivery: delivery.id, due: delivery.next_attempt_at! };
+  return { environment, id: entryIdOf(delivery), position: '1', revision: 0, text: JSON.stringify(row), row };
+}
+
+function deliveryWrite(environment: string, delivery: StoredDelivery): Write {
+  const position = String(delivery.revision).padStart(REVISION_DIGITS, '0');
+  return { environment, id: delivery.id, position, revision: delivery.revision, text: JSON.stringify(delivery), row: delivery };
+}
+
+function current(entry: QueueEntry, row: StoredRow | null): StoredDelivery | null {
+  if (row === null) return null;
+  const delivery = JSON.parse(row.text) as StoredDelivery;
+  return delivery.status === 'pending' && delivery.next_attempt_at === entry.due ? delivery : null;
+}

@@ -1,0 +1,73 @@
+import type { Clock } from '#libs/platform/src/clock';
+import type { Metrics } from '#libs/platform/src/metrics';
+import type { Target } from '../webhook-endpoints/endpoint-directory.ts';
+import { isSuccess, type Attempted } from './delivery.ts';
+import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from './signature.ts';
+import type { Answer, WebhookSender } from './webhook-sender.ts';
+
+/** How a receiver says that it cannot verify a signature. */
+const UNVERIFIED: readonly (number | null)[] = [400, 401, 403];
+
+export interface SentEvent {
+  readonly id: string;
+  /** As it stands in the feed. Equals `JSON.stringify(JSON.parse(body))`, since readers serialise it again before they check its signature. */
+  readonly body: string;
+}
+
+interface Needs {
+  readonly sender: WebhookSender;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** The word before `-Signature` in the header that existing SDKs verify. */
+  readonly vendorWord: string;
+}
+
+/** Signs and sends: one request, or two while a secret is being replaced. */
+export class WebhookAttempts {
+  private readonly outcomes;
+  private readonly durations;
+
+  constructor(private readonly needs: Needs) {
+    const { metrics } = needs;
+    this.outcomes = metrics.counter({ name: 'webhook_attempts_total', help: 'Requests to webhook receivers: delivered, rejected by their answer, or unanswered.', labels: ['outcome'] });
+    this.durations = metrics.histogram({ name: 'webhook_attempt_seconds', help: 'How long webhook receivers took.' });
+  }
+
+  async send(target: Target, event: SentEvent): Promise<readonly Attempted[]> {
+    const { keys } = target;
+    const previous = target.previous !== null && target.previous.until > this.needs.clock.now() ? target.previous.keys : null;
+    if (previous === null) return [await this.request(target.url, event, keys, [keys])];
+    const first = await this.request(target.url, event, previous, [keys, previous]);
+    if (!UNVERIFIED.includes(first.answer.status)) return [first];
+    return [first, await this.request(target.url, event, keys, [keys, previous])];
+  }
+
+  /** Readers of the vendor's header take one signature, so the caller picks whose. */
+  private async request(url: URL, { id, body }: SentEvent, vendor: SigningKeys, standard: readonly SigningKeys[]): Promise<Attempted> {
+    const startedAt = this.needs.clock.now();
+    const content = { eventId: id, body, now: startedAt };
+    const signature = vendorSignature(content, vendor);
+    const answer = await this.needs.sender.send({
+      url,
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Gatehouse-Webhooks',
+        [`${this.needs.vendorWord}-Signature`]: signature,
+        'Gatehouse-Signature': signature,
+        'webhook-id': id,
+        'webhook-timestamp': standardTimestamp(startedAt),
+        'webhook-signature': standardSignature(content, standard),
+      },
+    });
+    const latency = Math.max(0, this.needs.clock.now() - startedAt);
+    this.outcomes.inc({ outcome: outcomeOf(answer) });
+    this.durations.observe(latency / 1000);
+    return { startedAt, latency, answer };
+  }
+}
+
+function outcomeOf(answer: Answer): string {
+  if (isSuccess(answer)) return 'delivered';
+  return answer.status === null ? 'unanswered' : 'rejected';
+}

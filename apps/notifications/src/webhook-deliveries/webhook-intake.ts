@@ -1,0 +1,141 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { PublicEventName } from '#libs/contracts/src/events';
+import type { Delivery, MessageBus } from '#libs/messaging/src/message-bus';
+import type { Clock } from '#libs/platform/src/clock';
+import type { Metrics } from '#libs/platform/src/metrics';
+import type { Part } from '#libs/platform/src/runtime/lifecycle';
+import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-directory.ts';
+import type { DeliveryLog } from './delivery-log.ts';
+import { attempted, deliveryId, postponed, queuedDelivery, type Attempted, type StoredDelivery } from './delivery.ts';
+import { FairPool } from './fair-pool.ts';
+import type { RetrySchedule } from './retry-schedule.ts';
+import type { WebhookAttempts } from './webhook-attempts.ts';
+import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
+
+const GROUP = 'webhooks';
+/** `gatehouse.<environment>.<service>`: what else lies under the prefix has no public names. */
+const TOPIC = /^gatehouse\.([^.]+)\.[^.]+$/;
+/** Enough to keep a local receiver busy; requests of the API come in between. */
+const LIMITS = { total: 64, perKey: 32 };
+
+interface Needs {
+  readonly bus: MessageBus;
+  readonly directory: EndpointDirectory;
+  readonly deliveries: DeliveryLog;
+  readonly queues: WebhookQueues;
+  readonly attempts: WebhookAttempts;
+  readonly schedule: RetrySchedule;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** How long a request may take. */
+  readonly timeout: number;
+}
+
+/** A delivery that is sent before it is recorded; the message that asks for it is on record meanwhile. */
+interface Fresh {
+  readonly target: Target;
+  readonly delivery: StoredDelivery;
+  readonly body: string;
+  isGivenUp: boolean;
+  isSent: boolean;
+  requests: readonly Attempted[] | null;
+  done: Promise<void>;
+}
+
+/**
+ * Turns each announced event into a delivery per endpoint that wants it. While an endpoint answers promptly, its deliveries are sent from the message and
+ * recorded once, with their outcome; whatever takes longer than that goes to its queue, and the next messages are not held up.
+ */
+export class WebhookIntake implements Part {
+  readonly name = 'webhooks';
+  readonly stage = 'work';
+  private readonly pool = new FairPool(LIMITS);
+  private readonly late = new Set<Promise<void>>();
+  private subscription: { stop(): Promise<void> } | null = null;
+  private handledUpTo = 0;
+
+  constructor(private readonly needs: Needs) {
+    const { metrics, bus, clock } = needs;
+    metrics.gauge({
+      name: 'webhook_intake_lag_seconds',
+      help: 'How far deliveries are behind the announced events.',
+      collect: async (gauge) => gauge.set((await bus.backlog())[GROUP] ? Math.max(0, clock.now() - this.handledUpTo) / 1000 : 0),
+    });
+  }
+
+  async start(): Promise<void> {
+    this.handledUpTo = this.needs.clock.now();
+    this.subscription = await this.needs.bus.subscribe({ group: GROUP, topics: ['gatehouse.*'], handle: (messages) => this.handle(messages) });
+  }
+
+  async stop(): Promise<void> {
+    await this.subscription?.stop();
+    await Promise.all(this.late);
+  }
+
+  private async handle(messages: readonly Delivery[]): Promise<void> {
+    const { directory, queues, clock } = this.needs;
+    const environment = TOPIC.exec(messages[0]!.topic)?.[1];
+    if (environment === undefined) return;
+    await directory.reached(messages.at(-1)!.headers['position'] ?? '');
+    const targets = directory.enabled(environment);
+    if (targets.length > 0) {
+      const fresh = await this.fresh(environment, messages, targets);
+      const prompt = fresh.filter(({ target }) => queues.isPrompt(target.id));
+      for (const one of prompt) one.done = this.pool.run(one.target.id, () => this.send(one));
+      if (prompt.length > 0) await Promise.race([Promise.all(prompt.map(({ done }) => done)), pause(PATIENCE)]);
+      await queues.add(environment, fresh.map((one) => this.settled(environment, one)));
+    }
+    this.handledUpTo = clock.now();
+  }
+
+  /** The deliveries that follow from the messages and are not on record: a message may come twice. */
+  private async fresh(environment: string, messages: readonly Delivery[], targets: readonly Target[]): Promise<readonly Fresh[]> {
+    const now = this.needs.clock.now();
+    const wanted = messages.flatMap((message) => {
+      const { ce_type: event, ce_id: eventId, position } = message.headers as Record<string, string>;
+      return targets
+        .filter(({ events, since }) => events.has(event!) && since < (position ?? ''))
+        .map((target) => ({ target, eventId: eventId!, event: event as PublicEventName, body: message.value, id: deliveryId(target.id, eventId!) }));
+    });
+    const known = await this.needs.deliveries.known(environment, wanted.map(({ id }) => id));
+    return wanted
+      .filter(({ id }) => !known.has(id))
+      .map(({ target, eventId, event, body }) => ({
+        target,
+        delivery: queuedDelivery({ endpointId: target.id, eventId, event, now }),
+        body,
+        isGivenUp: false,
+        isSent: false,
+        requests: null,
+        done: Promise.resolve(),
+      }));
+  }
+
+  private async send(one: Fresh): Promise<void> {
+    if (one.isGivenUp) return;
+    one.isSent = true;
+    one.requests = await this.needs.attempts.send(one.target, { id: one.delivery.event_id, body: one.body });
+  }
+
+  /** What is recorded of a delivery now: its outcome, or that it waits. */
+  private settled(environment: string, one: Fresh): StoredDelivery {
+    const { queues, schedule, clock, timeout } = this.needs;
+    const { target, delivery, requests } = one;
+    const now = clock.now();
+    if (requests !== null) {
+      queues.learn(target.id, requests);
+      return attempted(delivery, requests, schedule, now);
+    }
+    if (!one.isSent) {
+      one.isGivenUp = true;
+      return delivery;
+    }
+    queues.learn(target.id, null);
+    // Should this process end before the answer comes, the queue takes over.
+    const waiting = postponed(delivery, now + 2 * timeout, now);
+    const late = one.done.then(() => queues.settle(environment, waiting, one.requests!)).finally(() => this.late.delete(late));
+    this.late.add(late);
+    return waiting;
+  }
+}

@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import { EventStore } from '#libs/event-sourcing/src/event-store';
+import { MessageBus } from '#libs/messaging/src/message-bus';
+import { Clock } from '#libs/platform/src/clock';
+import { NotificationsSettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { newUlid } from '#libs/platform/src/ids';
+import { Log } from '#libs/platform/src/log';
+import { Metrics } from '#libs/platform/src/metrics';
+import type { Part } from '#libs/platform/src/runtime/lifecycle';
+import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { Feed } from '../feed/feed.ts';
+import { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
+import { EndpointSecrets } from '../webhook-endpoints/endpoint-secrets.ts';
+import { DeliveryLog } from './delivery-log.ts';
+import { RETRY_PAUSES, RetrySchedule } from './retry-schedule.ts';
+import { TargetRule } from './target-address.ts';
+import { WebhookAttempts } from './webhook-attempts.ts';
+import { WebhookIntake } from './webhook-intake.ts';
+import { WebhookQueues } from './webhook-queues.ts';
+import { WebhookReplays } from './webhook-replays.ts';
+import { WebhookSender } from './webhook-sender.ts';
+
+/** Everything that sends webhooks, put together. */
+@Injectable()
+export class WebhookWork {
+  readonly queues: WebhookQueues;
+  readonly replays: WebhookReplays;
+  /** What runs beside requests. */
+  readonly parts: readonly Part[];
+
+  constructor(
+    bus: MessageBus,
+    events: EventStore,
+    readModels: ReadModels,
+    leases: ShortLived,
+    feed: Feed,
+    deliveries: DeliveryLog,
+    secrets: EndpointSecrets,
+    rule: TargetRule,
+    settings: NotificationsSettings,
+    platform: PlatformSettings,
+    clock: Clock,
+    log: Log,
+    metrics: Metrics,
+  ) {
+    const timeout = settings.WEBHOOK_TIMEOUT;
+    const schedule = new RetrySchedule(RETRY_PAUSES[platform.GATEHOUSE_MODE]);
+    const sender = new WebhookSender({ rule, timeout });
+    const attempts = new WebhookAttempts({ sender, clock, metrics, vendorWord: settings.VENDOR_WORD });
+    const directory = new EndpointDirectory({ events, readModels, secrets, clock, log });
+    this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics });
+    this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock });
+    const leased = (name: string, work: Work): Part => new LeasedWork(name, work, { leases, log, holder: newUlid(clock.now()) });
+    this.parts = [
+      directory,
+      { name: 'webhook connections', stage: 'announcements', start: async () => {}, stop: () => sender.close() },
+      new WebhookIntake({ bus, directory, deliveries, queues: this.queues, attempts, schedule, clock, metrics, timeout }),
+      leased('notifications.webhook-queues', (signal) => this.queues.run(signal)),
+      leased('notifications.webhook-replays', (signal) => this.replays.run(signal)),
+    ];
+  }
+}

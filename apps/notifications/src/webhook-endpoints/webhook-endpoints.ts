@@ -1,0 +1,134 @@
+import { Injectable } from '@nestjs/common';
+import { isPublicEventName, PUBLIC_EVENTS, type PublicEventName } from '#libs/contracts/src/events';
+import { Handles } from '#libs/contracts/src/handles';
+import type { List, Serialised } from '#libs/contracts/src/operation';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import {
+  CreateWebhookEndpoint,
+  DeleteWebhookEndpoint,
+  ListWebhookEndpoints,
+  RotateWebhookEndpointSecret,
+  UpdateWebhookEndpoint,
+} from '#libs/contracts/src/webhook-endpoints/operations';
+import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { NotificationsSettings } from '#libs/platform/src/config/settings';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { derivedId, isIdOf } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { pageOf } from '#libs/read-models/src/pages';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { TargetRule } from '../webhook-deliveries/target-address.ts';
+import { EndpointSecrets } from './endpoint-secrets.ts';
+import {
+  createEndpoint,
+  deleteEndpoint,
+  living,
+  rotateSecret,
+  updateEndpoint,
+  webhookEndpointDecider,
+  type StoredWebhookEndpoint,
+  type WebhookEndpointEvent,
+  type WebhookEndpointState,
+} from './webhook-endpoint.decider.ts';
+import { webhookEndpointsView } from './webhook-endpoints.view.ts';
+
+const serialise = serialiserOf(WebhookEndpoint);
+
+@Injectable()
+export class WebhookEndpoints {
+  private readonly rows: Table<StoredWebhookEndpoint>;
+  /** Creations wait for each other, so that the limit holds among them. */
+  private creating: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly secrets: EndpointSecrets,
+    private readonly rule: TargetRule,
+    private readonly settings: NotificationsSettings,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(webhookEndpointsView));
+  }
+
+  @Handles(ListWebhookEndpoints)
+  async list(query: ListWebhookEndpoints): Promise<Serialised<List<WebhookEndpoint>>> {
+    const textOf = async (text: string): Promise<string> => serialise(await this.opened(query.context, JSON.parse(text) as StoredWebhookEndpoint));
+    return pageOf(this.rows, query, { idPrefix: 'we', textOf });
+  }
+
+  @Handles(CreateWebhookEndpoint)
+  create(operation: CreateWebhookEndpoint): Promise<WebhookEndpoint> {
+    const { context, endpoint_url } = operation;
+    const normalised_url = this.rule.normalisedUrl(endpoint_url);
+    const events = subscribable(operation.events);
+    const created = this.creating.then(async () => {
+      const id = `we_${derivedId(context.commandId, 0)}`;
+      await this.refuseTooMany(context, id);
+      const secret = await this.secrets.make(context.environment, id);
+      return this.transact(context, id, createEndpoint({ endpoint_url, normalised_url, events, secret }));
+    });
+    this.creating = created.catch(() => {});
+    return created;
+  }
+
+  @Handles(UpdateWebhookEndpoint)
+  async update({ context, id, endpoint_url, status, events }: UpdateWebhookEndpoint): Promise<WebhookEndpoint> {
+    await this.get(context, id);
+    const changes = {
+      ...(endpoint_url !== undefined && { endpoint_url, normalised_url: this.rule.normalisedUrl(endpoint_url) }),
+      ...(status !== undefined && { status }),
+      ...(events !== undefined && { events: subscribable(events) }),
+    };
+    return this.transact(context, id, updateEndpoint(id, changes));
+  }
+
+  @Handles(RotateWebhookEndpointSecret)
+  async rotateSecret({ context, id, overlap_seconds }: RotateWebhookEndpointSecret): Promise<WebhookEndpoint> {
+    await this.get(context, id);
+    return this.transact(context, id, rotateSecret(id, await this.secrets.make(context.environment, id), overlap_seconds));
+  }
+
+  @Handles(DeleteWebhookEndpoint)
+  async delete({ context, id }: DeleteWebhookEndpoint): Promise<void> {
+    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
+    await this.get(context, id);
+    await this.repository.transact(webhookEndpointDecider, context, id, deleteEndpoint(id));
+  }
+
+  /** A living endpoint, its secrets sealed. @throws DomainError `entity_not_found` */
+  async get({ environment }: RequestContext, id: string): Promise<StoredWebhookEndpoint> {
+    const row = isIdOf('we', id) ? await this.rows.get(environment, id) : null;
+    if (row === null) throw notFound('Webhook endpoint', id);
+    return JSON.parse(row.text) as StoredWebhookEndpoint;
+  }
+
+  private async transact(context: RequestContext, id: string, decision: Decision<WebhookEndpointState, WebhookEndpointEvent>): Promise<WebhookEndpoint> {
+    const { state } = await this.repository.transact(webhookEndpointDecider, context, id, decision);
+    return this.opened(context, living(state, id));
+  }
+
+  private async opened({ environment }: RequestContext, endpoint: StoredWebhookEndpoint): Promise<WebhookEndpoint> {
+    return { ...endpoint, secret: await this.secrets.current(environment, endpoint) };
+  }
+
+  private async refuseTooMany({ environment }: RequestContext, id: string): Promise<void> {
+    const { WEBHOOK_ENDPOINTS_PER_ENVIRONMENT: limit } = this.settings;
+    const { rows } = await this.rows.page(environment, { order: 'asc', limit });
+    // A repeated command has its endpoint already.
+    if (rows.length < limit || rows.some((row) => row.id === id)) return;
+    const message = `The environment has ${limit} webhook endpoints and may not have more.`;
+    throw new DomainError('invalid', 'webhook_endpoint_limit_reached', message, { errors: [{ code: 'webhook_endpoint_limit_reached', field: 'endpoint_url', message }] });
+  }
+}
+
+/** Each name once. @throws DomainError naming each that no webhook can subscribe to */
+export function subscribable(names: readonly string[]): readonly PublicEventName[] {
+  const errors = names.flatMap((name, index) =>
+    isPublicEventName(name) && PUBLIC_EVENTS[name].webhook ? [] : [{ code: 'unknown_event_type', field: `events.${index}`, message: `Webhooks know no event '${name}'.` }],
+  );
+  if (errors.length > 0) throw new DomainError('invalid', 'invalid_request_parameters', 'Validation failed.', { errors });
+  return [...new Set(names as readonly PublicEventName[])];
+}
