@@ -24,6 +24,7 @@ export class LmdbShortLived extends ShortLived {
   private readonly arena = new Arena();
   /** Written and perhaps not yet committed. */
   private readonly overlay = new Map<string, Pending>();
+  private readonly leasedHere = new Set<string>();
   /** Of `overlay`, what was written in this event turn. */
   private written: Pending[] = [];
   private readonly unlisted = new Map<number, string[]>();
@@ -85,7 +86,9 @@ export class LmdbShortLived extends ShortLived {
     const id = name(LEASES, leaseName);
     const present = this.find(id);
     const { holder: current, token: held } = present ? (JSON.parse(present.value) as Lease) : { holder: null, token: 0 };
-    if (current !== null && current !== holder) return null;
+    // One process holds the data at a time, so a lease from before its start is nobody's any more.
+    if (current !== null && current !== holder && this.leasedHere.has(id)) return null;
+    this.leasedHere.add(id);
     const token = current === holder ? held : ++this.sequence;
     this.store(id, JSON.stringify({ holder, token } satisfies Lease), this.clock.now() + ttlMs, present);
     return { token };
