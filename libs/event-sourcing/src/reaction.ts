@@ -55,7 +55,9 @@ export class Reactions {
   add(reaction: Reaction): void {
     const { leases, log } = this;
     const table = this.readModels.table<Skipped>({ name: `reaction-${reaction.name}`, indexes: [], rebuildable: false });
-    this.lifecycle.add(new LeasedWork(`reaction.${reaction.name}`, (signal) => this.follow(reaction, table, signal), { leases, log, holder: newUlid(this.clock.now()) }));
+    this.lifecycle.add(
+      new LeasedWork(`reaction.${reaction.name}`, (signal) => this.follow(reaction, table, signal), { leases, log, holder: newUlid(this.clock.now()) }),
+    );
   }
 
   private async follow(reaction: Reaction, table: Table<Skipped>, signal: AbortSignal): Promise<void> {
@@ -69,7 +71,7 @@ export class Reactions {
   }
 
   private async handle(reaction: Reaction, event: RecordedEvent, table: Table<Skipped>, signal: AbortSignal): Promise<void> {
-    for (let tries = 0; !signal.aborted; ) {
+    for (let tries = 0; !signal.aborted;) {
       try {
         await reaction.react(event);
         return this.handled.inc({ reaction: reaction.name });

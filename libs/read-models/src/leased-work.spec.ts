@@ -40,11 +40,13 @@ describe('work under a lease', () => {
 
   it('is done by one of two, for longer than a lease lasts, and by the other when that one stops', async () => {
     const doing = new Set<string>();
-    const workOf = (holder: string): Work => async (signal) => {
-      doing.add(holder);
-      await untilAborted(signal);
-      doing.delete(holder);
-    };
+    const workOf =
+      (holder: string): Work =>
+      async (signal) => {
+        doing.add(holder);
+        await untilAborted(signal);
+        doing.delete(holder);
+      };
     const first = await start('first', workOf('first'));
     await until(() => doing.has('first'));
     await start('second', workOf('second'));

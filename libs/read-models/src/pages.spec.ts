@@ -29,7 +29,13 @@ describe('a page of rows', () => {
     storage = await LmdbStorage.open({ directory });
     table = new LmdbReadModels(storage).table<Thing>({ name: 'things-v1', indexes: [{ name: 'colour', keys: ({ colour }) => [colour] }], rebuildable: true });
     await table.write(
-      ids.map((id, index) => ({ environment: ENVIRONMENT, id, position: `00${index}`, revision: 1, text: JSON.stringify({ id, colour: index % 2 === 0 ? 'red' : 'blue' }) })),
+      ids.map((id, index) => ({
+        environment: ENVIRONMENT,
+        id,
+        position: `00${index}`,
+        revision: 1,
+        text: JSON.stringify({ id, colour: index % 2 === 0 ? 'red' : 'blue' }),
+      })),
     );
   });
   afterAll(async () => {
@@ -50,12 +56,30 @@ describe('a page of rows', () => {
     [{}, { ids: [4, 3, 2, 1, 0], before: null, after: null }],
     [{ order: 'asc' }, { ids: [0, 1, 2, 3, 4], before: null, after: null }],
     [{ limit: 2 }, { ids: [4, 3], before: null, after: 3 }],
-    [{ limit: 2, after: ids[3] }, { ids: [2, 1], before: 2, after: 1 }],
-    [{ limit: 2, before: ids[1] }, { ids: [3, 2], before: 3, after: 2 }],
-    [{ limit: 2, order: 'asc', before: ids[1] }, { ids: [0], before: null, after: 0 }],
-    [{ limit: 2, order: 'normal' }, { ids: [4, 3], before: 3, after: null }],
-    [{ limit: 2, order: 'normal', before: ids[3] }, { ids: [2, 1], before: 1, after: 2 }],
-    [{ limit: 2, order: 'normal', after: ids[1] }, { ids: [3, 2], before: 2, after: 3 }],
+    [
+      { limit: 2, after: ids[3] },
+      { ids: [2, 1], before: 2, after: 1 },
+    ],
+    [
+      { limit: 2, before: ids[1] },
+      { ids: [3, 2], before: 3, after: 2 },
+    ],
+    [
+      { limit: 2, order: 'asc', before: ids[1] },
+      { ids: [0], before: null, after: 0 },
+    ],
+    [
+      { limit: 2, order: 'normal' },
+      { ids: [4, 3], before: 3, after: null },
+    ],
+    [
+      { limit: 2, order: 'normal', before: ids[3] },
+      { ids: [2, 1], before: 1, after: 2 },
+    ],
+    [
+      { limit: 2, order: 'normal', after: ids[1] },
+      { ids: [3, 2], before: 2, after: 3 },
+    ],
     [{ after: ids[0] }, { ids: [], before: null, after: null }],
   ] as const)('answers %j', async (given, expected) => expect(await page(given)).toEqual(expected));
 

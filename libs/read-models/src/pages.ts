@@ -21,7 +21,10 @@ interface Listed {
 export async function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
   const { after, before, order = 'desc', limit } = query;
   if (after !== undefined && before !== undefined) throw invalidCursor('before', 'Give `after` or `before`, not both.');
-  for (const [parameter, cursor] of [['after', after], ['before', before]] as const)
+  for (const [parameter, cursor] of [
+    ['after', after],
+    ['before', before],
+  ] as const)
     if (cursor !== undefined && !isIdOf(idPrefix, cursor)) throw invalidCursor(parameter, `'${cursor}' is not a cursor of this list.`);
 
   // `normal` reads downwards, and calls what follows `before`, since it is older.
@@ -35,7 +38,7 @@ export async function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { i
   const page = await found(table, query, request, mirrored);
   const previous = page.hasBefore ? (page.rows[0]?.id ?? null) : null;
   const next = page.hasAfter ? (page.rows.at(-1)?.id ?? null) : null;
-  const texts = textOf === undefined ? page.rows.map(({ text }) => text) : await Promise.all(page.rows.map(({ text }) => textOf(text)));
+  const texts = textOf === undefined ? page.rows.map(({ text }) => text) : await Promise.all(page.rows.map(async ({ text }) => textOf(text)));
   return new Serialised(mirrored ? listText(texts, next, previous) : listText(texts, previous, next));
 }
 

@@ -25,7 +25,7 @@ interface Spec<State, Event extends Fact> {
   readonly now: string;
   /** The id that the command gives to what it creates. */
   readonly id: DecisionContext['id'];
-  given(...events: readonly Event[]): { when(decision: Decision<State, Event>, context?: Partial<DecisionContext>): Outcome<Event> };
+  readonly given: (...events: readonly Event[]) => { when(decision: Decision<State, Event>, context?: Partial<DecisionContext>): Outcome<Event> };
 }
 
 /** Given events, when a command, then events or a refusal. */

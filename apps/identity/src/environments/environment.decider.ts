@@ -25,7 +25,10 @@ function evolve(state: EnvironmentState, event: EnvironmentEvent & { readonly at
     case 'environment.updated':
       return { ...state, ...event.data, updated_at: event.at };
     case 'environment_key.created':
-      return { ...state, keys: [...state.keys, { object: 'environment_key', ...event.data, environment_id: state.id, created_at: event.at, expires_at: null, revoked_at: null }] };
+      return {
+        ...state,
+        keys: [...state.keys, { object: 'environment_key', ...event.data, environment_id: state.id, created_at: event.at, expires_at: null, revoked_at: null }],
+      };
     case 'environment_key.rotated':
       return withKey(state, event.data.id, { expires_at: event.data.expires_at });
     case 'environment_key.revoked':

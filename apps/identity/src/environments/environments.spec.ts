@@ -1,4 +1,12 @@
-import { CreateEnvironment, CreateEnvironmentKey, EnsureEnvironmentKey, ListEnvironmentKeys, ListEnvironments, RevokeEnvironmentKey, RotateEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import {
+  CreateEnvironment,
+  CreateEnvironmentKey,
+  EnsureEnvironmentKey,
+  ListEnvironmentKeys,
+  ListEnvironments,
+  RevokeEnvironmentKey,
+  RotateEnvironmentKey,
+} from '#libs/contracts/src/environments/operations';
 import { Caller, givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 
 describe('environments', () => {
@@ -10,7 +18,14 @@ describe('environments', () => {
 
   it('begin with the one for development', async () => {
     expect(await named('development')).toEqual([
-      { object: 'environment', id: expect.stringMatching(/^environment_/), name: 'development', client_id: expect.stringMatching(/^client_/), created_at: expect.any(String), updated_at: expect.any(String) },
+      {
+        object: 'environment',
+        id: expect.stringMatching(/^environment_/),
+        name: 'development',
+        client_id: expect.stringMatching(/^client_/),
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
+      },
     ]);
   });
 

@@ -75,7 +75,7 @@ export class DomainLookUps {
 
   /** Looks for older domains, each in its minute of every hour. */
   async watchOld(signal: AbortSignal): Promise<void> {
-    for (let minute = this.minuteNow(); !signal.aborted; ) {
+    for (let minute = this.minuteNow(); !signal.aborted;) {
       if (minute > this.minuteNow()) await rest(SECOND, signal);
       else await this.lookUpMinute(minute++, signal);
     }
@@ -136,7 +136,7 @@ export class DomainLookUps {
   private async *windowsOf(minute: number): AsyncIterable<Window & { readonly position: Position }> {
     const where = { index: 'look_up_minute', values: [lookUpMinute(new Date(minute * MINUTE).toISOString())] };
     for (const environment of await this.environments.ids()) {
-      for (let after: string | undefined, more = true; more; ) {
+      for (let after: string | undefined, more = true; more;) {
         const page = await this.rows.page(environment, { where, order: 'asc', limit: 100, after });
         for (const { text, position } of page.rows) {
           const organization = JSON.parse(text) as Organization;

@@ -5,7 +5,15 @@ import { Repository } from '#libs/event-sourcing/src/repository';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { DomainVerifier } from './domain-verifier.ts';
-import { expireVerification, failVerification, livingDomain, organizationDecider, verifyDomain, type OrganizationEvent, type OrganizationState } from './organization.decider.ts';
+import {
+  expireVerification,
+  failVerification,
+  livingDomain,
+  organizationDecider,
+  verifyDomain,
+  type OrganizationEvent,
+  type OrganizationState,
+} from './organization.decider.ts';
 
 /** Where a domain is found. */
 export interface DomainAddress {
@@ -48,7 +56,11 @@ export class DomainVerification {
     return this.decide(context, address, failVerification(address.domain, 'domain_verification_period_expired'));
   }
 
-  private async decide(context: RequestContext, { organization, domain }: DomainAddress, decision: Decision<OrganizationState, OrganizationEvent>): Promise<OrganizationDomain | null> {
+  private async decide(
+    context: RequestContext,
+    { organization, domain }: DomainAddress,
+    decision: Decision<OrganizationState, OrganizationEvent>,
+  ): Promise<OrganizationDomain | null> {
     const { state } = await this.repository.transact(organizationDecider, context, organization, decision);
     return livingDomain(state, domain) ?? null;
   }

@@ -16,7 +16,8 @@ describe('the domains of organizations', () => {
   const add = async (domain: string, organization_id?: string) =>
     suite.post('/organization_domains', { domain, organization_id: organization_id ?? (await organization()).id }).expect(201);
   const verifiedByHand = (domain: string) => ({ domain_data: [{ domain, state: 'verified' }] });
-  const publish = ({ domain, verification_token }: { domain: string; verification_token: string }) => dns.answers(domain, `verification_token=${verification_token}`);
+  const publish = ({ domain, verification_token }: { domain: string; verification_token: string }) =>
+    dns.answers(domain, `verification_token=${verification_token}`);
   const namesFor = async (id: string) =>
     (await suite.records()).filter(({ data }) => (data as { id?: string }).id === id).flatMap((record) => record.public.map(({ name }) => name));
 
@@ -59,11 +60,15 @@ describe('the domains of organizations', () => {
       ['an address', '127.0.0.1', 'malformed_domain'],
     ])('not where it is %s', async (_, domain, code) => {
       const { id } = await organization();
-      await suite.post('/organization_domains', { domain, organization_id: id }).expect(422, { code: 'domain_not_allowed', errors: [{ code, field: 'domain' }] });
+      await suite
+        .post('/organization_domains', { domain, organization_id: id })
+        .expect(422, { code: 'domain_not_allowed', errors: [{ code, field: 'domain' }] });
     });
 
     it('not to an organization that is not there', () =>
-      suite.post('/organization_domains', { domain: 'acme.test', organization_id: 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ' }).expect(404, { code: 'entity_not_found' }));
+      suite
+        .post('/organization_domains', { domain: 'acme.test', organization_id: 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ' })
+        .expect(404, { code: 'entity_not_found' }));
 
     it('once to one of two that ask at once to have it verified', async () => {
       const answers = await Promise.all([1, 2, 3, 4].map(() => suite.post('/organizations', { name: 'Racer', ...verifiedByHand('race.test') })));
@@ -75,7 +80,11 @@ describe('the domains of organizations', () => {
     const { id } = await add('deleted.test');
     const answer = await suite.delete(`/organization_domains/${id}`);
     expect(answer).toMatchObject({ status: 204, text: '' });
-    for (const asked of [suite.get(`/organization_domains/${id}`), suite.delete(`/organization_domains/${id}`), suite.post(`/organization_domains/${id}/verify`)])
+    for (const asked of [
+      suite.get(`/organization_domains/${id}`),
+      suite.delete(`/organization_domains/${id}`),
+      suite.post(`/organization_domains/${id}/verify`),
+    ])
       await asked.expect(404, { code: 'entity_not_found', entity_id: id });
     expect(await namesFor(id)).toEqual(['organization_domain.created', 'organization_domain.deleted']);
   });
@@ -128,7 +137,11 @@ describe('the domains of organizations', () => {
       publish(domain);
       await suite.post(`/organization_domains/${domain.id}/verify`).expect(201, { state: 'pending' });
       await suite.eventually(`/organization_domains/${domain.id}`, { state: 'verified' }, 2_000);
-      expect((await namesFor(domain.id)).slice(1)).toEqual(['organization_domain.verification_failed', 'organization_domain.updated', 'organization_domain.verified']);
+      expect((await namesFor(domain.id)).slice(1)).toEqual([
+        'organization_domain.verification_failed',
+        'organization_domain.updated',
+        'organization_domain.verified',
+      ]);
     });
 
     it('while a silent server keeps others waiting', async () => {

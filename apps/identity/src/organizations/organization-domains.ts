@@ -73,7 +73,8 @@ export class OrganizationDomains {
   /** Stands in for DNS, which tests cannot own. */
   @Handles(DecideOrganizationDomain)
   async decide({ context, id, state }: DecideOrganizationDomain): Promise<OrganizationDomain> {
-    if (this.platform.GATEHOUSE_MODE !== 'development') throw new DomainError('forbidden', 'forbidden', 'Domains are decided by hand in development mode only.');
+    if (this.platform.GATEHOUSE_MODE !== 'development')
+      throw new DomainError('forbidden', 'forbidden', 'Domains are decided by hand in development mode only.');
     const { address, domain } = await this.found(context, id);
     if (state === 'verified') return present(await this.verification.verify(context, address), id);
     if (domain.state === 'verified') throw domainAlreadyVerified(domain.domain);

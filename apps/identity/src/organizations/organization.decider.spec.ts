@@ -66,8 +66,12 @@ describe('an organization', () => {
 
   it('has as many domains as it may have, and no more', () => {
     const three = ['a.test', 'b.test', 'c.test'].map((domain) => ({ ...acme, domain }));
-    given().when(create({ domains: [...three, beta] })).thenRefused('organization_domain_limit_reached');
-    given(created).when(update({ domains: [...three, beta] })).thenRefused('organization_domain_limit_reached');
+    given()
+      .when(create({ domains: [...three, beta] }))
+      .thenRefused('organization_domain_limit_reached');
+    given(created)
+      .when(update({ domains: [...three, beta] }))
+      .thenRefused('organization_domain_limit_reached');
     given(created, ...three.map(({ domain }, index): OrganizationEvent => ({ ...acmeAdded, data: { ...pendingAcme, id: `${acmeId}${index}`, domain } })))
       .when(add(beta))
       .thenRefused('organization_domain_limit_reached');
@@ -91,13 +95,17 @@ describe('an organization', () => {
       .thenNothing());
 
   it('cannot be changed or deleted before it exists', () => {
-    given().when(update({ name: 'Acme' })).thenRefused('entity_not_found');
+    given()
+      .when(update({ name: 'Acme' }))
+      .thenRefused('entity_not_found');
     given().when(deleteOrganization(org)).thenRefused('entity_not_found');
     given().when(add()).thenRefused('entity_not_found');
   });
 
   it('cannot be changed once it is deleted', () => {
-    given(created, acmeAdded, deleted).when(update({ name: 'Other' })).thenRefused('entity_not_found');
+    given(created, acmeAdded, deleted)
+      .when(update({ name: 'Other' }))
+      .thenRefused('entity_not_found');
     given(created, acmeAdded, deleted).when(add(beta)).thenRefused('entity_not_found');
     given(created, acmeAdded, deleted).when(restartVerification(acmeId)).thenRefused('entity_not_found');
     given(created, acmeAdded, deleted).when(verifyDomain(acmeId)).thenNothing();
@@ -121,11 +129,18 @@ describe('metadata of an organization', () => {
       .then(withMetadata({ region: 'eu', seats: '5' })));
 
   it('is removed altogether by {} and by null', () => {
-    given(created, stored).when(update({ metadata: {} })).then(withMetadata({}));
-    given(created, stored).when(update({ metadata: null })).then(withMetadata({}));
+    given(created, stored)
+      .when(update({ metadata: {} }))
+      .then(withMetadata({}));
+    given(created, stored)
+      .when(update({ metadata: null }))
+      .then(withMetadata({}));
   });
 
-  it('stays where it is not given', () => given(created, stored).when(update({ name: 'Acme' })).thenNothing());
+  it('stays where it is not given', () =>
+    given(created, stored)
+      .when(update({ name: 'Acme' }))
+      .thenNothing());
 
   it.each(['__proto__', 'constructor', 'prototype', 'toString'])('takes %s for a key like any other', (key) => {
     const metadata = JSON.parse(`{${JSON.stringify(key)}:"value"}`) as Record<string, string>;
@@ -140,16 +155,24 @@ describe('metadata of an organization', () => {
   const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`key${index}`, 'value']));
 
   it('has at most 50 pairs, counted after the merge', () => {
-    given(created).when(update({ metadata: pairs(50) })).then(withMetadata(pairs(50)));
-    given(created).when(update({ metadata: pairs(51) })).thenRefused('invalid_metadata');
-    given(created, withMetadata(pairs(50))).when(update({ metadata: { one: 'more' } })).thenRefused('invalid_metadata');
-    given(created, withMetadata({ key0: 'value' })).when(update({ metadata: { key0: null, one: 'other' } })).then(withMetadata({ one: 'other' }));
+    given(created)
+      .when(update({ metadata: pairs(50) }))
+      .then(withMetadata(pairs(50)));
+    given(created)
+      .when(update({ metadata: pairs(51) }))
+      .thenRefused('invalid_metadata');
+    given(created, withMetadata(pairs(50)))
+      .when(update({ metadata: { one: 'more' } }))
+      .thenRefused('invalid_metadata');
+    given(created, withMetadata({ key0: 'value' }))
+      .when(update({ metadata: { key0: null, one: 'other' } }))
+      .then(withMetadata({ one: 'other' }));
   });
 
   it.each([
     ['a key of 41 characters', { ['k'.repeat(41)]: 'value' }],
     ['an empty key', { '': 'value' }],
-    ['a key beyond ASCII', { 'schlüssel': 'value' }],
+    ['a key beyond ASCII', { schlüssel: 'value' }],
     ['a value of 601 characters', { key: 'v'.repeat(601) }],
     ['a value beyond ASCII', { key: 'straße' }],
     ['a number', { key: 5 }],
@@ -166,12 +189,17 @@ describe('metadata of an organization', () => {
 });
 
 describe('the domains of an organization', () => {
-  it('get a new one', () => given(created).when(add()).then({ type: 'organization_domain.created', data: { ...pendingAcme, id: id('org_domain') } }));
+  it('get a new one', () =>
+    given(created)
+      .when(add())
+      .then({ type: 'organization_domain.created', data: { ...pendingAcme, id: id('org_domain') } }));
 
   it('do not get one twice', () => given(created, acmeAdded).when(add()).thenRefused('domain_already_exists'));
 
   it('lose one', () => {
-    given(created, acmeAdded).when(removeDomain(acmeId)).then({ type: 'organization_domain.deleted', data: { id: acmeId } });
+    given(created, acmeAdded)
+      .when(removeDomain(acmeId))
+      .then({ type: 'organization_domain.deleted', data: { id: acmeId } });
     given(created).when(removeDomain(acmeId)).thenNothing();
   });
 
@@ -218,14 +246,17 @@ describe('the verification of a domain', () => {
   });
 
   it('begins anew after it failed', () =>
-    given(created, acmeAdded, acmeFailed).when(restartVerification(acmeId)).then({ type: 'organization_domain.updated', data: { id: acmeId, state: 'pending' } }));
+    given(created, acmeAdded, acmeFailed)
+      .when(restartVerification(acmeId))
+      .then({ type: 'organization_domain.updated', data: { id: acmeId, state: 'pending' } }));
 
   it('begins anew while it lasts, which nobody is told', () =>
     given(created, acmeAdded)
       .when(restartVerification(acmeId))
       .then({ type: 'organization_domain.verification_restarted', data: { id: acmeId } }));
 
-  it('does not begin anew where it succeeded', () => given(created, acmeAdded, acmeVerified).when(restartVerification(acmeId)).thenRefused('domain_already_verified'));
+  it('does not begin anew where it succeeded', () =>
+    given(created, acmeAdded, acmeVerified).when(restartVerification(acmeId)).thenRefused('domain_already_verified'));
 
   it('cannot begin for a domain that is not there', () => given(created).when(restartVerification(acmeId)).thenRefused('entity_not_found'));
 });

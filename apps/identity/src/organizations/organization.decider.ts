@@ -102,11 +102,17 @@ function withoutDomain<State extends Organization | DeletedOrganization>(state: 
 function claims(state: OrganizationState): readonly Claim[] {
   if (state?.object !== 'organization') return [];
   const held: Claim[] = [];
-  if (state.external_id !== null) held.push({ kind: 'organization.external_id', value: state.external_id, refusal: () => taken('external_id', state.external_id!) });
+  if (state.external_id !== null)
+    held.push({ kind: 'organization.external_id', value: state.external_id, refusal: () => taken('external_id', state.external_id!) });
   if (state.payment_customer_id !== undefined)
-    held.push({ kind: 'organization.payment_customer_id', value: state.payment_customer_id, refusal: () => taken('payment_customer_id', state.payment_customer_id!) });
+    held.push({
+      kind: 'organization.payment_customer_id',
+      value: state.payment_customer_id,
+      refusal: () => taken('payment_customer_id', state.payment_customer_id!),
+    });
   for (const { domain, state: ownership } of state.domains)
-    if (ownership === 'verified') held.push({ kind: 'organization_domain.domain', value: domain, refusal: () => domainTaken(`${domain} is verified in another organization.`) });
+    if (ownership === 'verified')
+      held.push({ kind: 'organization_domain.domain', value: domain, refusal: () => domainTaken(`${domain} is verified in another organization.`) });
   return held;
 }
 
@@ -302,7 +308,12 @@ function verifiedByHand(id: string): OrganizationEvent {
   return { type: 'organization_domain.verified', data: { id, verification_strategy: 'manual' } };
 }
 
-function replacedDomains(organization: Organization, wanted: readonly RequestedDomain[], maxDomains: number, context: DecisionContext): readonly OrganizationEvent[] {
+function replacedDomains(
+  organization: Organization,
+  wanted: readonly RequestedDomain[],
+  maxDomains: number,
+  context: DecisionContext,
+): readonly OrganizationEvent[] {
   refuseTooMany(wanted.length, maxDomains);
   const current = new Map(organization.domains.map((domain) => [domain.domain, domain]));
   const names = new Set(wanted.map(({ domain }) => domain));
@@ -357,7 +368,9 @@ function invalidMetadata(message: string): DomainError {
 function refuseTooMany(count: number, max: number): void {
   if (count <= max) return;
   const message = `An organization has at most ${max} domains.`;
-  throw new DomainError('invalid', 'organization_domain_limit_reached', message, { errors: [{ code: 'organization_domain_limit_reached', field: 'domain', message }] });
+  throw new DomainError('invalid', 'organization_domain_limit_reached', message, {
+    errors: [{ code: 'organization_domain_limit_reached', field: 'domain', message }],
+  });
 }
 
 function taken(field: 'external_id' | 'payment_customer_id', value: string): DomainError {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 
 const ID = /^org_[0-9A-HJKMNP-TV-Z]{26}$/;
@@ -9,7 +10,8 @@ describe('organizations', () => {
 
   const create = (fields: object = {}) => suite.post('/organizations', { name: 'Acme', ...fields }).expect(201);
   const idsOf = ({ data }: { data: readonly { id: string }[] }) => data.map(({ id }) => id);
-  const eventsOf = async (id: string) => (await suite.records()).filter(({ meta }) => meta.organization === id).flatMap((record) => record.public.map(({ name }) => name));
+  const eventsOf = async (id: string) =>
+    (await suite.records()).filter(({ meta }) => meta.organization === id).flatMap((record) => record.public.map(({ name }) => name));
 
   describe('are created', () => {
     it('with a name alone', async () => {
@@ -148,10 +150,25 @@ describe('organizations', () => {
     });
 
     it('with another set of domains', async () => {
-      const { id, domains } = await create({ domain_data: [{ domain: 'one.test', state: 'verified' }, { domain: 'two.test', state: 'pending' }] });
+      const { id, domains } = await create({
+        domain_data: [
+          { domain: 'one.test', state: 'verified' },
+          { domain: 'two.test', state: 'pending' },
+        ],
+      });
       const after = await suite
-        .put(`/organizations/${id}`, { domain_data: [{ domain: 'one.test', state: 'pending' }, { domain: 'three.test', state: 'pending' }] })
-        .expect(200, { domains: [{ id: domains[0].id, state: 'verified' }, { domain: 'three.test', state: 'pending' }] });
+        .put(`/organizations/${id}`, {
+          domain_data: [
+            { domain: 'one.test', state: 'pending' },
+            { domain: 'three.test', state: 'pending' },
+          ],
+        })
+        .expect(200, {
+          domains: [
+            { id: domains[0].id, state: 'verified' },
+            { domain: 'three.test', state: 'pending' },
+          ],
+        });
       expect(after.domains).toHaveLength(2);
       await suite.get(`/organization_domains/${domains[1].id}`).expect(404);
       expect((await eventsOf(id)).slice(4)).toEqual(['organization_domain.deleted', 'organization_domain.created', 'organization.updated']);
@@ -178,7 +195,7 @@ describe('organizations', () => {
       const { id } = await create({ domains: ['told.test', 'also-told.test'] });
       await suite.delete(`/organizations/${id}`).expect(202);
       let names = await eventsOf(id);
-      for (const deadline = Date.now() + 10_000; names.length < 6 && Date.now() < deadline; names = await eventsOf(id));
+      for (const deadline = Date.now() + 10_000; names.length < 6 && Date.now() < deadline; names = await eventsOf(id)) await pause(20);
       expect(names.slice(3)).toEqual(['organization.deleted', 'organization_domain.deleted', 'organization_domain.deleted']);
     });
   });
@@ -187,7 +204,11 @@ describe('organizations', () => {
     const other = await suite.otherEnvironment();
     const { id } = await create({ external_id: 'mine', domains: ['mine.test'] });
     const unknown = 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ';
-    for (const ask of [(asked: string) => other.get(`/organizations/${asked}`), (asked: string) => other.put(`/organizations/${asked}`, { name: 'x' }), (asked: string) => other.delete(`/organizations/${asked}`)]) {
+    for (const ask of [
+      (asked: string) => other.get(`/organizations/${asked}`),
+      (asked: string) => other.put(`/organizations/${asked}`, { name: 'x' }),
+      (asked: string) => other.delete(`/organizations/${asked}`),
+    ]) {
       const answer = await ask(id);
       expect({ status: answer.status, text: answer.text.replaceAll(id, unknown) }).toEqual({ status: 404, text: (await ask(unknown)).text });
     }

@@ -10,7 +10,10 @@ const indexes: readonly Index<Organization>[] = [
   { name: 'domain', keys: ({ domains }) => domains.map(({ domain }) => domain) },
   { name: 'domain_id', keys: ({ domains }) => domains.map(({ id }) => id) },
   { name: 'search', keys: ({ name }) => searchKeys(name) },
-  { name: 'look_up_minute', keys: ({ domains }) => [...new Set(domains.filter(({ state }) => state === 'pending').map(({ updated_at }) => lookUpMinute(updated_at)))] },
+  {
+    name: 'look_up_minute',
+    keys: ({ domains }) => [...new Set(domains.filter(({ state }) => state === 'pending').map(({ updated_at }) => lookUpMinute(updated_at)))],
+  },
 ];
 
 /** The minute of every hour in which a domain is looked for whose window began at `start`: `07`. */

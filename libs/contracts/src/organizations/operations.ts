@@ -22,7 +22,8 @@ export class DomainData {
 export class CreateOrganization extends Command<Organization> {
   @Picked(Organization) name!: string;
   @Optional() @ListOf(() => DomainData, { doc: 'Domains to add.' }) domain_data?: readonly DomainData[];
-  @Optional() @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Deprecated: domains to add as pending, used where `domain_data` is absent.' })
+  @Optional()
+  @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Deprecated: domains to add as pending, used where `domain_data` is absent.' })
   domains?: readonly string[];
   @Optional() @Picked(Organization) external_id?: string | null;
   @Optional() @MapOfText({ doc: 'Your own data.', nullable: true, example: { tier: 'gold' } }) metadata?: GivenMetadata | null;
@@ -34,7 +35,12 @@ export class GetOrganization extends Query<Organization> {
   @Ref(() => Organization, { doc: 'The organization.' }) id!: string;
 }
 
-@Operation({ get: '/organizations/external_id/{external_id}', owner: 'identity', summary: 'Get an organization by your own identifier', answers: ok(Organization) })
+@Operation({
+  get: '/organizations/external_id/{external_id}',
+  owner: 'identity',
+  summary: 'Get an organization by your own identifier',
+  answers: ok(Organization),
+})
 export class GetOrganizationByExternalId extends Query<Organization> {
   @Text({ doc: 'Your own identifier, percent-encoded.' }) external_id!: string;
 }
@@ -47,7 +53,8 @@ export class GetOrganizationByExternalId extends Query<Organization> {
   answers: listOf(Organization),
 })
 export class ListOrganizations extends PageQuery<Organization> {
-  @Optional() @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Organizations that have any of these domains, in whatever state.', maxItems: 100 })
+  @Optional()
+  @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Organizations that have any of these domains, in whatever state.', maxItems: 100 })
   domains?: readonly string[];
   @Optional() @Text({ doc: 'The beginning of any of the first 8 words of the name, in upper or lower case.', min: 1, max: 255 }) search?: string;
 }
@@ -56,7 +63,8 @@ export class ListOrganizations extends PageQuery<Organization> {
   put: '/organizations/{id}',
   owner: 'identity',
   summary: 'Update an organization',
-  description: 'What is absent stays. `metadata` is merged: null removes a key, `{}` removes all. `domain_data` replaces the domains; one that was verified stays verified.',
+  description:
+    'What is absent stays. `metadata` is merged: null removes a key, `{}` removes all. `domain_data` replaces the domains; one that was verified stays verified.',
   answers: ok(Organization),
   refuses: [
     'invalid_metadata',
@@ -72,11 +80,13 @@ export class UpdateOrganization extends Command<Organization> {
   @Ref(() => Organization, { doc: 'The organization.' }) id!: string;
   @Optional() @Picked(Organization) name?: string;
   @Optional() @ListOf(() => DomainData, { doc: 'The domains that it has from now on.' }) domain_data?: readonly DomainData[];
-  @Optional() @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Deprecated: the domains that it has from now on, used where `domain_data` is absent.' })
+  @Optional()
+  @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Deprecated: the domains that it has from now on, used where `domain_data` is absent.' })
   domains?: readonly string[];
   @Optional() @Picked(Organization) external_id?: string | null;
   @Optional() @MapOfText({ doc: 'Your own data, merged into what is there.', nullable: true, example: { tier: null } }) metadata?: GivenMetadata | null;
-  @Optional() @Text({ doc: 'Customer identifier at a payment processor; null clears it.', min: 1, max: 255, nullable: true }) payment_customer_id?: string | null;
+  @Optional() @Text({ doc: 'Customer identifier at a payment processor; null clears it.', min: 1, max: 255, nullable: true }) payment_customer_id?:
+    string | null;
   @Optional() @Flag({ doc: 'Deprecated: has no effect; kept as it was given.' }) allow_profiles_outside_organization?: boolean;
 }
 

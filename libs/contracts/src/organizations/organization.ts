@@ -10,7 +10,8 @@ export class Organization {
   metadata!: Readonly<Record<string, string>>;
   @Text({ doc: 'Your own identifier; unique in the environment.', min: 1, max: 128, ascii: true, nullable: true, example: 'customer-42' })
   external_id!: string | null;
-  @Optional() @Text({ doc: 'Customer identifier at a payment processor, unique in the environment; absent when unset.', min: 1, max: 255, example: 'cus_R9qWAGMQ6nGE7V' })
+  @Optional()
+  @Text({ doc: 'Customer identifier at a payment processor, unique in the environment; absent when unset.', min: 1, max: 255, example: 'cus_R9qWAGMQ6nGE7V' })
   payment_customer_id?: string;
   @Optional() @Flag({ doc: 'Deprecated: has no effect; kept as it was given.' }) allow_profiles_outside_organization?: boolean;
   @Time({ doc: 'When it was created.' }) created_at!: string;
@@ -24,9 +25,11 @@ export class OrganizationDomain {
   @Ref(() => Organization, { doc: 'The organization that it belongs to.' }) organization_id!: string;
   @Text({ doc: 'The domain, in its ASCII form and in lower case.', max: 253, example: 'acme.test' }) domain!: string;
   @OneOf(['pending', 'verified', 'failed'], { doc: 'Whether ownership was proven.' }) state!: 'pending' | 'verified' | 'failed';
-  @Optional() @Text({ doc: 'Prefix of the TXT record that proves ownership; absent for manual verification.', example: 'gatehouse-domain-verification-z3kjny' })
+  @Optional()
+  @Text({ doc: 'Prefix of the TXT record that proves ownership; absent for manual verification.', example: 'gatehouse-domain-verification-z3kjny' })
   verification_prefix?: string;
-  @Optional() @Text({ doc: 'Token that the TXT record carries; absent for manual verification.', example: 'm5Oztg3jdK4NJLgs8uIlIprMw' })
+  @Optional()
+  @Text({ doc: 'Token that the TXT record carries; absent for manual verification.', example: 'm5Oztg3jdK4NJLgs8uIlIprMw' })
   verification_token?: string;
   @OneOf(['dns', 'manual'], { doc: 'How ownership is proven.' }) verification_strategy!: 'dns' | 'manual';
   @Time({ doc: 'When it was added.' }) created_at!: string;
