@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -30,7 +29,6 @@ process.exit(0);
 /** @throws Error that says how the child ended */
 export async function probe(directory: string): Promise<void> {
   const path = join(directory, 'log');
-  if (!existsSync(join(path, 'data.mdb'))) return;
   const binding = createRequire(import.meta.url).resolve('lmdb');
   await new Promise<void>((resolve, reject) => {
     execFile(process.execPath, ['-e', CHILD, binding, path], { timeout: PROBE_TIMEOUT_MS }, (error, _stdout, stderr) => {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DomainError } from '../domain-error.ts';
@@ -77,12 +77,12 @@ export class LmdbStorage {
     const lock = await lockDirectory(directory);
     try {
       checkFormat(directory);
-      const clean = readState(directory, 'log.state') === cleanState(directory);
-      if (!clean) await probe(directory).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
+      const afterCrash = existsSync(join(directory, 'log', 'data.mdb')) && readState(directory, 'log.state') !== cleanState(directory);
+      if (afterCrash) await probe(directory).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
       if (!['clean', bootId()].includes(readState(directory, 'views.state') ?? '')) rmSync(join(directory, 'views'), { recursive: true, force: true });
       rmSync(join(directory, 'log.state'), { force: true });
       writeFileSync(join(directory, 'views.state'), bootId());
-      const storage = new LmdbStorage(options, lock, !clean);
+      const storage = new LmdbStorage(options, lock, afterCrash);
       await storage.watchFreeSpace();
       return storage;
     } catch (error) {

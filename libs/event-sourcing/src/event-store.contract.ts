@@ -1,0 +1,258 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { newUlid } from '#libs/platform/src/ids';
+import { type EventStore, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
+
+/** Opens the log of one place; opening again after `close` finds what was appended. */
+export type OpenEventStore = () => Promise<{ readonly store: EventStore; close(): Promise<void> }>;
+
+export function newEvent(data: unknown = {}): NewEvent {
+  const id = newUlid(Date.now());
+  return {
+    id,
+    type: 'thing.happened',
+    shape: 1,
+    data,
+    subject: null,
+    public: [{ id: `event_${id}`, name: 'thing.happened' }],
+    meta: { environment: 'environment_1', actor: { id: 'key_1', source: 'api', name: null }, requestId: id, commandId: id, at: 1 },
+  };
+}
+
+/** The next `count` records of a subscription. */
+export async function take(store: EventStore, count: number, after = START): Promise<readonly RecordedEvent[]> {
+  const stop = new AbortController();
+  const records: RecordedEvent[] = [];
+  if (count === 0) return records;
+  for await (const batch of store.subscribe(after, stop.signal)) {
+    records.push(...batch);
+    if (records.length >= count) stop.abort();
+  }
+  return records.slice(0, count);
+}
+
+const idsOf = (records: readonly { readonly id: string }[]): string[] => records.map(({ id }) => id);
+
+/** `given` starts with an empty log. */
+export function eventStoreContract(name: string, given: () => Promise<OpenEventStore>): void {
+  describe(`an event store in ${name}`, () => {
+    let open: OpenEventStore;
+    let opened: Awaited<ReturnType<OpenEventStore>>;
+    let store: EventStore;
+    const reopen = async (): Promise<void> => {
+      await opened.close();
+      opened = await open();
+      ({ store } = opened);
+    };
+
+    beforeEach(async () => {
+      open = await given();
+      opened = await open();
+      ({ store } = opened);
+    });
+    afterEach(() => opened.close());
+
+    it('is empty at first', async () => {
+      expect(await store.head()).toBe(START);
+      expect(await store.read('thing-1')).toEqual([]);
+      expect(await store.read('thing-1', 5)).toEqual([]);
+    });
+
+    it('gives back what was appended, with stream, version and position', async () => {
+      const event = { ...newEvent({ text: 'Zoë 日本 😀 \u0000 "\\', number: 1.5, nothing: null, list: [true, {}] }), subject: { object: 'thing' } };
+      const { version, position } = await store.append('thing-1', 0, [event]);
+      const expected = { ...event, stream: 'thing-1', version: 1, position };
+      expect(version).toBe(1);
+      expect(await store.read('thing-1')).toEqual([expected]);
+      expect(await take(store, 1)).toEqual([expected]);
+      await reopen();
+      expect(await store.read('thing-1')).toEqual([expected]);
+      expect(await take(store, 1)).toEqual([expected]);
+    });
+
+    it('keeps JSON, not objects: what JSON drops is gone, and later changes do not show', async () => {
+      const data: Record<string, unknown> = { gone: undefined, date: new Date(0) };
+      await store.append('thing-1', 0, [newEvent(data)]);
+      data['later'] = true;
+      const expected = { date: '1970-01-01T00:00:00.000Z' };
+      expect((await store.read('thing-1'))[0]!.data).toStrictEqual(expected);
+      expect((await take(store, 1))[0]!.data).toStrictEqual(expected);
+    });
+
+    it('counts versions per stream and reads from any of them', async () => {
+      const events = Array.from({ length: 5 }, () => newEvent());
+      expect(await store.append('thing-1', 0, events.slice(0, 3))).toMatchObject({ version: 3 });
+      expect(await store.append('thing-1', 3, events.slice(3))).toMatchObject({ version: 5 });
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        expect((await store.read('thing-1')).map(({ version }) => version)).toEqual([1, 2, 3, 4, 5]);
+        for (const from of [1, 3, 5]) expect(idsOf(await store.read('thing-1', from))).toEqual(idsOf(events.slice(from - 1)));
+        expect(await store.read('thing-1', 6)).toEqual([]);
+      }
+    });
+
+    it('keeps streams apart whose names begin alike', async () => {
+      const streams = ['thing-1', 'thing-10', 'thing-1-1', 'thing'];
+      for (const stream of streams) await store.append(stream, 0, [newEvent(stream)]);
+      await reopen();
+      for (const stream of streams) expect((await store.read(stream)).map(({ data }) => data)).toEqual([stream]);
+    });
+
+    it('refuses an append at another version than the stream has', async () => {
+      await store.append('thing-1', 0, [newEvent()]);
+      for (const expected of [0, 2, 7]) await expect(store.append('thing-1', expected, [newEvent()])).rejects.toThrow(WrongVersion);
+      await expect(store.append('thing-2', 1, [newEvent()])).rejects.toMatchObject({ stream: 'thing-2', expected: 1 });
+      await reopen();
+      await expect(store.append('thing-1', 0, [newEvent()])).rejects.toThrow(WrongVersion);
+      expect(await store.read('thing-1')).toHaveLength(1);
+    });
+
+    it('lets one of two racing appends win', async () => {
+      for (let version = 0; version < 10; version++) {
+        const rivals = Array.from({ length: 8 }, () => newEvent());
+        const outcomes = await Promise.allSettled(rivals.map((event) => store.append('thing-1', version, [event])));
+        const won = rivals.filter((_, index) => outcomes[index]!.status === 'fulfilled');
+        expect(won).toHaveLength(1);
+        for (const outcome of outcomes) if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(WrongVersion);
+        expect(idsOf(await store.read('thing-1', version + 1))).toEqual(idsOf(won));
+      }
+    });
+
+    it('answers a repeated append as the first time, also after others and after a restart', async () => {
+      const events = [newEvent(), newEvent()];
+      const first = await store.append('thing-1', 0, events);
+      expect(await store.append('thing-1', 0, events)).toEqual(first);
+      await store.append('thing-1', 2, [newEvent()]);
+      expect(await store.append('thing-1', 0, events)).toEqual(first);
+      await reopen();
+      expect(await store.append('thing-1', 0, events)).toEqual(first);
+      expect(await store.read('thing-1')).toHaveLength(3);
+    });
+
+    it('answers a repeat that comes while the first is on its way', async () => {
+      const event = newEvent();
+      const answers = await Promise.all(Array.from({ length: 5 }, () => store.append('thing-1', 0, [event])));
+      expect(new Set(answers.map(({ position }) => position)).size).toBe(1);
+      expect(await store.read('thing-1')).toHaveLength(1);
+      expect(await take(store, 1)).toHaveLength(1);
+    });
+
+    it('takes nothing for a repeat that differs in an id, in number or in place', async () => {
+      const [one, two] = [newEvent(), newEvent()];
+      await store.append('thing-1', 0, [one, two]);
+      for (const [version, events] of [[0, [one, newEvent()]], [0, [newEvent(), two]], [0, [one, two, newEvent()]], [1, [one]], [0, [two, one]]] as const) {
+        await expect(store.append('thing-1', version, events)).rejects.toThrow(WrongVersion);
+      }
+      expect(await store.append('thing-1', 1, [two])).toMatchObject({ version: 2 });
+    });
+
+    it('appends many events as one', async () => {
+      const events = Array.from({ length: 500 }, (_, index) => newEvent(index));
+      await store.append('thing-1', 0, events);
+      await reopen();
+      expect((await store.read('thing-1')).map(({ data }) => data)).toEqual(events.map(({ data }) => data));
+      expect(idsOf(await take(store, 500))).toEqual(idsOf(events));
+    });
+
+    it('keeps big events', async () => {
+      const text = 'ж'.repeat(64 * 1024);
+      for (let version = 0; version < 20; version++) await store.append('thing-1', version, [newEvent({ text, version })]);
+      await reopen();
+      expect((await take(store, 20)).map(({ data }) => data)).toEqual(Array.from({ length: 20 }, (_, version) => ({ text, version })));
+    });
+
+    it('gives positions that sort as text in the order of the log', async () => {
+      const positions: string[] = [];
+      for (let number = 0; number < 120; number++) positions.push((await store.append(`thing-${number % 7}`, Math.floor(number / 7), [newEvent()])).position);
+      expect([...positions].sort()).toEqual(positions);
+      expect(new Set(positions).size).toBe(120);
+      expect(positions[0]! > START).toBe(true);
+      expect((await take(store, 120)).map(({ position }) => position)).toEqual(positions);
+    });
+
+    it('has a head that is never behind an answer', async () => {
+      await Promise.all(
+        Array.from({ length: 50 }, async (_, number) => {
+          const { position } = await store.append(`thing-${number}`, 0, [newEvent()]);
+          expect((await store.head()) >= position).toBe(true);
+        }),
+      );
+      const head = await store.head();
+      expect(head).toBe((await take(store, 50)).at(-1)!.position);
+      await reopen();
+      expect(await store.head()).toBe(head);
+    });
+
+    it('follows history and then what is appended meanwhile, without gap or double', async () => {
+      const appended: string[] = [];
+      const append = async (writer: number, count: number, version: number): Promise<void> => {
+        for (let index = 0; index < count; index++) {
+          const event = newEvent();
+          await store.append(`thing-${writer}`, version + index, [event]);
+          appended.push(event.id);
+        }
+      };
+      const writers = [0, 1, 2, 3, 4, 5, 6, 7];
+      await Promise.all(writers.map((writer) => append(writer, 100, 0)));
+      const followers = Array.from({ length: 4 }, async () => {
+        await nextTurn();
+        return take(store, 1_600);
+      });
+      await Promise.all(writers.map((writer) => append(writer, 100, 100)));
+      for (const records of await Promise.all(followers)) {
+        expect(new Set(idsOf(records))).toEqual(new Set(appended));
+        expect(idsOf(records)).toHaveLength(1_600);
+        for (const writer of writers) expect(records.filter(({ stream }) => stream === `thing-${writer}`).map(({ version }) => version)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+      }
+    });
+
+    it('resumes after any position', async () => {
+      for (let number = 0; number < 30; number++) await store.append('thing-1', number, [newEvent()]);
+      const all = await take(store, 30);
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        for (const [index, { position }] of all.entries()) expect(idsOf(await take(store, 29 - index, position))).toEqual(idsOf(all.slice(index + 1)));
+      }
+    });
+
+    it('waits at the end of the log for what comes', async () => {
+      const { position } = await store.append('thing-1', 0, [newEvent()]);
+      const next = take(store, 1, position);
+      await pause(20);
+      const event = newEvent();
+      await store.append('thing-2', 0, [event]);
+      expect(idsOf(await next)).toEqual([event.id]);
+    });
+
+    it('ends quietly when aborted: before, while waiting, and between batches', async () => {
+      const follow = async (signal: AbortSignal): Promise<number> => {
+        let batches = 0;
+        for await (const batch of store.subscribe(START, signal)) batches += batch.length > 0 ? 1 : 0;
+        return batches;
+      };
+      expect(await follow(AbortSignal.abort())).toBe(0);
+      const stop = new AbortController();
+      const waiting = follow(stop.signal);
+      await pause(10);
+      stop.abort();
+      expect(await waiting).toBe(0);
+      await store.append('thing-1', 0, [newEvent()]);
+      expect(await take(store, 1)).toHaveLength(1);
+    });
+
+    it('lets a slow subscriber miss nothing, and hold nobody up', async () => {
+      const slow = (async () => {
+        const records: RecordedEvent[] = [];
+        const stop = new AbortController();
+        for await (const batch of store.subscribe(START, stop.signal)) {
+          await pause(10);
+          records.push(...batch);
+          if (records.length === 6_000) stop.abort();
+        }
+        return records;
+      })();
+      for (let round = 0; round < 60; round++) await Promise.all(Array.from({ length: 10 }, (_, stream) => store.append(`thing-${stream}`, round * 10, Array.from({ length: 10 }, () => newEvent()))));
+      const quick = take(store, 6_000);
+      expect(idsOf(await slow)).toEqual(idsOf(await quick));
+    });
+  });
+}
