@@ -12,7 +12,7 @@ export interface DecisionContext {
   /** ISO 8601 with milliseconds. */
   readonly now: string;
   /** The id of the `ordinal`-th (default 0) resource of this kind that the command creates: the same whenever the command is repeated. */
-  id(prefix: string, ordinal?: number): string;
+  readonly id: (prefix: string, ordinal?: number) => string;
 }
 
 /** A command, bound to its arguments: yields the facts that follow, none when it is already satisfied. @throws DomainError when it is refused */

@@ -17,7 +17,7 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
 /** When a young domain is looked for, counted from the beginning of its window; after that, once an hour. */
-export const YOUNG = [0, 5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE] as const;
+const YOUNG = [0, 5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE] as const;
 const YOUTH = YOUNG[YOUNG.length - 1]!;
 
 /** Look-ups at one time: a server that lets each wait 3 s still leaves 60 a second to the others. */
