@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AnswerVault } from './answer-vault.ts';
 import { Authentication } from './authentication.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
@@ -15,6 +16,7 @@ import { Traffic } from './traffic.ts';
     OperationRoutes,
     Authentication,
     Idempotency,
+    AnswerVault,
     RateLimits,
     { provide: RequestCounters, useClass: LocalRequestCounters },
     Traffic,

@@ -16,6 +16,7 @@ import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { Positions } from '#libs/event-sourcing/src/positions';
 import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
@@ -33,8 +34,7 @@ import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { GatewayAdapter } from './gateway.adapter.ts';
 import { GatewayModule } from './gateway.module.ts';
-import { AnswerVault, OnlyReplica, Replicas } from './idempotency.ts';
-import { KeyStoreAnswerVault } from './key-store.answer-vault.ts';
+import { OnlyReplica, Replicas } from './idempotency.ts';
 
 /** A slice of its own, so that the gateway's specs depend on no service. */
 class Note {
@@ -231,7 +231,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: EventStore, useValue: events },
     { provide: ShortLived, useValue: shortLived },
     { provide: Positions, useClass: FivePositions },
-    { provide: AnswerVault, useValue: new KeyStoreAnswerVault(await FileKeyStore.open(join(data, 'keys'), [])) },
+    { provide: KeyStore, useValue: await FileKeyStore.open(join(data, 'keys'), []) },
     { provide: Replicas, useClass: OnlyReplica },
     { provide: GatewaySettings, useValue: settings },
     { provide: PlatformSettings, useValue: readSettings(PlatformSettings, variables) },

@@ -8,9 +8,9 @@ import { readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { AnswerVault } from './answer-vault.ts';
 import { givenGateway, KeptLog, type GivenGateway } from './given-gateway.ts';
 import { Idempotency, Replicas } from './idempotency.ts';
-import { KeyStoreAnswerVault } from './key-store.answer-vault.ts';
 import type { Outcome } from './outcome.ts';
 
 const ULID = '01J00000000000000000000000';
@@ -185,7 +185,7 @@ describe('among several processes', () => {
   const processes = async (): Promise<readonly [Idempotency, Idempotency]> => {
     const store = new LmdbShortLived(storage, clock);
     const keys = await FileKeyStore.open(join(directory, 'keys'), []);
-    const start = (): Idempotency => new Idempotency(store, new KeyStoreAnswerVault(keys), new ManyReplicas(), clock, settings, new KeptLog());
+    const start = (): Idempotency => new Idempotency(store, new AnswerVault(keys), new ManyReplicas(), clock, settings, new KeptLog());
     return [start(), start()];
   };
 

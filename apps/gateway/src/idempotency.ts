@@ -7,19 +7,13 @@ import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
+import { AnswerVault } from './answer-vault.ts';
 import type { Outcome } from './outcome.ts';
 
 const COLLECTION = 'idempotency';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 /** How often another process's answer is looked for. */
 const POLL = 50;
-
-/** Encrypts answers at rest: they hold personal data and, of some commands, secrets. */
-export abstract class AnswerVault {
-  /** Text without spaces. `name` says which answer this is; a text sealed under one name does not open under another. */
-  abstract seal(environment: string, name: string, text: string): string | Promise<string>;
-  abstract open(environment: string, name: string, sealed: string): string | Promise<string>;
-}
 
 /** Which processes may still be carrying out what they have reserved. */
 export abstract class Replicas {

@@ -2,26 +2,26 @@ import type { KeyObject } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { openText, sealText } from '#libs/event-sourcing/src/sealing/vault';
-import { AnswerVault } from './idempotency.ts';
 
-/** Seals stored answers under a key per environment, each bound to its name. */
+/**
+ * Seals stored answers under a key per environment, since they hold personal data and, of some commands, secrets. `name` says which answer it is: under
+ * another name it does not open.
+ */
 @Injectable()
-export class SealedAnswerVault extends AnswerVault {
-  /** Few: one for each environment. Kept here, so that sealing an answer need not wait. */
+export class AnswerVault {
+  /** Kept at hand, so that sealing an answer need not wait; one for each environment. */
   private readonly known = new Map<string, KeyObject>();
 
-  constructor(private readonly keys: KeyStore) {
-    super();
-  }
+  constructor(private readonly keys: KeyStore) {}
 
+  /** Text without spaces. */
   seal(environment: string, name: string, text: string): string | Promise<string> {
     const key = this.known.get(environment);
     return key === undefined ? this.keyOf(environment).then((made) => sealText(made, name, text)) : sealText(key, name, text);
   }
 
-  open(environment: string, name: string, sealed: string): string | Promise<string> {
-    const key = this.known.get(environment);
-    return key === undefined ? this.keyOf(environment).then((made) => openText(made, name, sealed)) : openText(key, name, sealed);
+  async open(environment: string, name: string, sealed: string): Promise<string> {
+    return openText(this.known.get(environment) ?? (await this.keyOf(environment)), name, sealed);
   }
 
   private async keyOf(environment: string): Promise<KeyObject> {
