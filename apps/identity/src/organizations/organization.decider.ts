@@ -40,7 +40,7 @@ interface DeletedOrganization {
 }
 
 /** A pending domain is looked for this long after `updated_at`, which is when it was added or its verification last asked for. */
-export const VERIFICATION_PERIOD = 30 * 24 * 60 * 60 * 1000;
+const VERIFICATION_PERIOD = 30 * 24 * 60 * 60 * 1000;
 
 function evolve(state: OrganizationState, event: OrganizationEvent & { readonly at: string }): OrganizationState {
   if (event.type === 'organization.created') return state ?? bornOrganization(event.data, event.at);
