@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { GatewayAdapter } from '#apps/gateway/src/gateway.adapter';
-import { AnswerVault, OnlyReplica, Replicas } from '#apps/gateway/src/idempotency';
-import { SealedAnswerVault } from '#apps/gateway/src/sealed.answer-vault';
+import { OnlyReplica, Replicas } from '#apps/gateway/src/idempotency';
 import { identityViews } from '#apps/identity/src/identity.module';
 import { notificationsViews } from '#apps/notifications/src/notifications.module';
 import { EnsureEnvironmentKey } from '#libs/contracts/src/environments/operations';
@@ -70,7 +69,6 @@ export class Suite {
       provided(GatewaySettings, settings.gateway),
       provided(IdentitySettings, settings.identity),
       provided(NotificationsSettings, settings.notifications),
-      provided(AnswerVault, new SealedAnswerVault(engines.keys)),
       provided(Replicas, new OnlyReplica()),
     ];
     const runtime = await runtimeOver({ engines, services: SERVICES, settings: settings.platform, clock, log, also });
