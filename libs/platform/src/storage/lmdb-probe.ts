@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
 
 const PROBE_TIMEOUT_MS = 10_000;
 
@@ -27,8 +26,7 @@ process.exit(0);
 `;
 
 /** @throws Error that says how the child ended */
-export async function probe(directory: string): Promise<void> {
-  const path = join(directory, 'log');
+export async function probe(path: string): Promise<void> {
   const binding = createRequire(import.meta.url).resolve('lmdb');
   await new Promise<void>((resolve, reject) => {
     execFile(process.execPath, ['-e', CHILD, binding, path], { timeout: PROBE_TIMEOUT_MS }, (error, _stdout, stderr) => {

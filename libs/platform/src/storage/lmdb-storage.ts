@@ -77,9 +77,9 @@ export class LmdbStorage {
     const lock = await lockDirectory(directory);
     try {
       checkFormat(directory);
-      const afterCrash = existsSync(join(directory, 'log', 'data.mdb')) && readState(directory, 'log.state') !== cleanState(directory);
-      if (afterCrash) await probe(directory).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
-      if (!['clean', bootId()].includes(readState(directory, 'views.state') ?? '')) rmSync(join(directory, 'views'), { recursive: true, force: true });
+      const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory);
+      if (afterCrash) await probe(join(directory, 'log')).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
+      if (!(await viewsAreWhole(directory))) rmSync(join(directory, 'views'), { recursive: true, force: true });
       rmSync(join(directory, 'log.state'), { force: true });
       writeFileSync(join(directory, 'views.state'), bootId());
       const storage = new LmdbStorage(options, lock, afterCrash);
@@ -152,6 +152,17 @@ function checkFormat(directory: string): void {
   const found = readState(directory, 'format');
   if (found === null) writeFileSync(join(directory, 'format'), `${FORMAT}\n`);
   else if (!(Number(found) <= FORMAT)) throw new NewerFormat(directory, found);
+}
+
+function isThere(directory: string, name: string): boolean {
+  return existsSync(join(directory, name, 'data.mdb'));
+}
+
+/** Whether they are all that was committed; what is dropped is filled again. */
+async function viewsAreWhole(directory: string): Promise<boolean> {
+  const state = readState(directory, 'views.state');
+  if (state === 'clean' || !isThere(directory, 'views')) return true;
+  return state === bootId() && (await probe(join(directory, 'views')).then(() => true, () => false));
 }
 
 function readState(directory: string, file: string): string | null {

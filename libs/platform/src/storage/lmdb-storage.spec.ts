@@ -1,0 +1,211 @@
+import { cp, mkdtemp, open, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newEvent, take } from '#libs/event-sourcing/src/event-store.contract';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { startLogWriter } from '#libs/testing/src/log-writer-process';
+import { DirectoryHeld } from './directory-lock.ts';
+import { byteTextKeys } from './lmdb-keys.ts';
+import { DamagedData, LmdbStorage, NewerFormat } from './lmdb-storage.ts';
+
+const directories: string[] = [];
+afterAll(() => Promise.all(directories.map((directory) => rm(directory, { recursive: true }))));
+
+async function newDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'storage-'));
+  directories.push(directory);
+  return directory;
+}
+
+async function append(storage: LmdbStorage, count: number): Promise<string> {
+  const store = new LmdbEventStore(storage);
+  await Promise.all(Array.from({ length: count }, () => newEvent()).map((event) => store.append(`thing-${event.id}`, 0, [event])));
+  return store.head();
+}
+
+async function problems(storage: LmdbStorage): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for await (const problem of new LmdbEventStore(storage).verify()) found.push(problem);
+  return found;
+}
+
+describe('the storage of a data directory', () => {
+  it('belongs to one process at a time, by whatever path it comes', async () => {
+    const directory = await newDirectory();
+    const link = `${directory}-link`;
+    directories.push(link);
+    await symlink(directory, link);
+    const storage = await LmdbStorage.open({ directory });
+    for (const path of [directory, link, `${directory}/.`]) await expect(LmdbStorage.open({ directory: path })).rejects.toThrow(DirectoryHeld);
+    const other = await startLogWriter(link).ended;
+    expect(other).toMatchObject({ code: 1, acknowledged: [], stderr: expect.stringMatching(/^Another process works on .*\n$/) });
+    await storage.close();
+    await (await LmdbStorage.open({ directory })).close();
+  });
+
+  it('is free again when its process was killed', async () => {
+    const directory = await newDirectory();
+    const writer = startLogWriter(directory);
+    await writer.hasAcknowledged(1);
+    await expect(LmdbStorage.open({ directory })).rejects.toThrow(DirectoryHeld);
+    writer.child.kill('SIGKILL');
+    await writer.ended;
+    const storage = await LmdbStorage.open({ directory });
+    expect(storage.afterCrash).toBe(true);
+    await storage.close();
+  });
+
+  it('refuses what a later release wrote', async () => {
+    const directory = await newDirectory();
+    await writeFile(join(directory, 'format'), '2\n');
+    await expect(LmdbStorage.open({ directory })).rejects.toThrow(NewerFormat);
+    await writeFile(join(directory, 'format'), '1\n');
+    await (await LmdbStorage.open({ directory })).close();
+  });
+
+  it('knows a clean end from a crash', async () => {
+    const directory = await newDirectory();
+    const first = await LmdbStorage.open({ directory });
+    await append(first, 3);
+    await first.close();
+    const second = await LmdbStorage.open({ directory });
+    expect(second.afterCrash).toBe(false);
+    second.fail('tried out');
+    await second.close();
+    const third = await LmdbStorage.open({ directory });
+    expect(third.afterCrash).toBe(true);
+    await third.close();
+  });
+
+  it('refuses writes while the disk is nearly full, and goes on reading', async () => {
+    const directory = await newDirectory();
+    const roomy = await LmdbStorage.open({ directory });
+    await append(roomy, 1);
+    await roomy.close();
+    const storage = await LmdbStorage.open({ directory, minFree: Number.MAX_SAFE_INTEGER });
+    await expect(append(storage, 1)).rejects.toMatchObject({ kind: 'unavailable', code: 'storage_full' });
+    expect(await take(new LmdbEventStore(storage), 1)).toHaveLength(1);
+    await storage.close();
+  });
+
+  it('copies itself as of one moment while it is written', async () => {
+    const storage = await LmdbStorage.open({ directory: await newDirectory() });
+    const before = await append(storage, 100);
+    let isWriting = true;
+    const writing = (async () => {
+      while (isWriting) await append(storage, 20);
+    })();
+    const target = join(await newDirectory(), 'copy');
+    await storage.backup(target);
+    isWriting = false;
+    await writing;
+    const after = await new LmdbEventStore(storage).head();
+    await storage.close();
+    const copy = await LmdbStorage.open({ directory: target });
+    expect(await problems(copy)).toEqual([]);
+    const head = await new LmdbEventStore(copy).head();
+    expect(head >= before && head <= after).toBe(true);
+    await append(copy, 1);
+    await copy.close();
+  });
+
+  it('keeps views after kill -9, and drops them when the machine has started anew', async () => {
+    const directory = await newDirectory();
+    const fill = async (): Promise<void> => {
+      const storage = await LmdbStorage.open({ directory });
+      void storage.views.db('view', byteTextKeys).put('key', Buffer.from('value'));
+      await storage.views.committed();
+      storage.fail('tried out');
+      await storage.close();
+    };
+    const found = async (): Promise<boolean> => {
+      const storage = await LmdbStorage.open({ directory });
+      const value = storage.views.db('view', byteTextKeys).get('key');
+      storage.fail('tried out');
+      await storage.close();
+      return value !== undefined;
+    };
+    await fill();
+    expect(await found()).toBe(true);
+    await writeFile(join(directory, 'views.state'), 'another boot');
+    expect(await found()).toBe(false);
+  });
+});
+
+describe('a full disk', () => {
+  it('ends the process with one sentence, and loses nothing that was acknowledged', async () => {
+    const directory = await newDirectory();
+    for (const kilobytes of [1_024, 3_000, 6_000]) {
+      const { code, signal, stderr, acknowledged } = await startLogWriter(directory, { kilobytes, padding: 2_000 }).ended;
+      expect([code, signal]).toEqual([1, null]);
+      expect(stderr).toMatch(/^The data in .* cannot be relied on any more \(.+\): the server stops\./m);
+      const storage = await LmdbStorage.open({ directory });
+      expect(await problems(storage)).toEqual([]);
+      const store = new LmdbEventStore(storage);
+      for (const { stream, version, id } of acknowledged) expect((await store.read(stream, version))[0]).toMatchObject({ id });
+      expect(acknowledged.length).toBeGreaterThan(0);
+      await append(storage, 3);
+      await storage.close();
+    }
+  });
+});
+
+describe('a damaged data file', () => {
+  /** Length of a page, and of the two at the beginning that lead to all others. */
+  const PAGE = 4_096;
+  const filled = async (): Promise<string> => {
+    const directory = await newDirectory();
+    const storage = await LmdbStorage.open({ directory });
+    await append(storage, 2_000);
+    await storage.close();
+    return directory;
+  };
+  const damage = async (directory: string, change: (file: string, length: number) => Promise<void>): Promise<string> => {
+    const copy = await newDirectory();
+    await cp(directory, copy, { recursive: true });
+    const file = join(copy, 'log', 'data.mdb');
+    await change(file, (await stat(file)).size);
+    return copy;
+  };
+  const overwrite = async (file: string, start: number, bytes: Buffer): Promise<void> => {
+    const handle = await open(file, 'r+');
+    await handle.write(bytes, 0, bytes.length, start);
+    await handle.close();
+  };
+
+  it('is found at the start, said in one sentence, and left as it is', async () => {
+    const directory = await filled();
+    const damages = {
+      cut: await damage(directory, (file, length) => truncate(file, Math.floor(length / 4 / PAGE) * PAGE)),
+      'cut to nothing': await damage(directory, (file) => truncate(file, 100)),
+      'garbled at the beginning': await damage(directory, (file) => overwrite(file, 0, Buffer.alloc(2 * PAGE, 0xa5))),
+      'garbled all over': await damage(directory, (file, length) => overwrite(file, 2 * PAGE, Buffer.alloc(length - 2 * PAGE, 0xa5))),
+      'zeroed all over': await damage(directory, (file, length) => overwrite(file, 2 * PAGE, Buffer.alloc(length - 2 * PAGE))),
+    };
+    for (const [kind, copy] of Object.entries(damages)) {
+      const before = await readFile(join(copy, 'log', 'data.mdb'));
+      const outcome = await LmdbStorage.open({ directory: copy }).then(() => null, (error: unknown) => error);
+      expect([kind, outcome]).toEqual([kind, expect.any(DamagedData)]);
+      expect((await readFile(join(copy, 'log', 'data.mdb'))).equals(before)).toBe(true);
+      const { code, signal, stderr, acknowledged } = await startLogWriter(copy).ended;
+      expect([kind, code, signal, acknowledged.length]).toEqual([kind, 1, null, 0]);
+      expect(stderr).toMatch(/^The data in .* is damaged .*\n$/);
+    }
+  });
+
+  it('costs no more than a refill where it holds views', async () => {
+    const directory = await filled();
+    const storage = await LmdbStorage.open({ directory });
+    const view = storage.views.db('view', byteTextKeys);
+    for (let key = 0; key < 1_000; key++) void view.put(String(key), Buffer.alloc(100));
+    await storage.views.committed();
+    storage.fail('tried out');
+    await storage.close();
+    const file = join(directory, 'views', 'data.mdb');
+    await overwrite(file, 2 * PAGE, Buffer.alloc((await stat(file)).size - 2 * PAGE, 0xa5));
+    const again = await LmdbStorage.open({ directory });
+    expect(again.views.db('view', byteTextKeys).getKeysCount()).toBe(0);
+    expect(await problems(again)).toEqual([]);
+    await again.close();
+  });
+});

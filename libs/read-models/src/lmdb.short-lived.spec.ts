@@ -1,0 +1,45 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '#libs/platform/src/clock';
+import { byteTextKeys } from '#libs/platform/src/storage/lmdb-keys';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { SettableClock } from '#libs/testing/src/settable-clock';
+import { LmdbShortLived } from './lmdb.short-lived.ts';
+import { shortLivedContract } from './short-lived.contract.ts';
+
+const directories: string[] = [];
+afterAll(() => Promise.all(directories.map((directory) => rm(directory, { recursive: true }))));
+
+async function newDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'short-lived-'));
+  directories.push(directory);
+  return directory;
+}
+
+shortLivedContract(
+  'LMDB',
+  async (clock) => {
+    const directory = await newDirectory();
+    return async () => {
+      const storage = await LmdbStorage.open({ directory });
+      return { shortLived: new LmdbShortLived(storage, clock as Clock), close: () => storage.close() };
+    };
+  },
+  () => new SettableClock(),
+);
+
+it('leaves no listing behind of what was swept', async () => {
+  const clock = new SettableClock();
+  const storage = await LmdbStorage.open({ directory: await newDirectory() });
+  const entries = new LmdbShortLived(storage, clock);
+  for (let number = 0; number < 50; number++) await entries.put('codes', String(number), 'value', clock.now() + number * 1_000);
+  await storage.log.committed();
+  clock.forward(5 * 60_000);
+  expect(await entries.sweep(clock.now(), 1_000)).toBe(50);
+  await storage.log.committed();
+  const left = ['short-lived', 'expiry'].map((name) => storage.log.db(name, byteTextKeys).getKeysCount());
+  // The number that versions grow from.
+  expect(left).toEqual([0, 1]);
+  await storage.close();
+});
