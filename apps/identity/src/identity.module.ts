@@ -1,4 +1,5 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
+import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { Clock } from '#libs/platform/src/clock';
@@ -29,6 +30,7 @@ export class IdentityModule implements OnModuleInit {
   constructor(
     private readonly lookUps: DomainLookUps,
     private readonly reactions: Reactions,
+    private readonly forwarders: Forwarders,
     private readonly repository: Repository,
     private readonly lifecycle: Lifecycle,
     private readonly leases: ShortLived,
@@ -37,6 +39,7 @@ export class IdentityModule implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
+    this.forwarders.add({ service: 'identity', categories: ['organization'] });
     this.reactions.add(deleteDomainsWhenOrganizationDeleted(this.repository, this.clock));
     this.work('identity.young-domains', (signal) => this.lookUps.watchYoung(signal));
     this.work('identity.old-domains', (signal) => this.lookUps.watchOld(signal));

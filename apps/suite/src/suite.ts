@@ -53,7 +53,7 @@ export class Suite {
   private constructor(
     readonly engines: Engines,
     readonly runtime: Runtime,
-    private readonly settings: Settings,
+    readonly settings: Settings,
     private readonly clock: Clock,
   ) {
     this.stops.push(() => engines.close());

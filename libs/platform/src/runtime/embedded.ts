@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { EventStore } from '#libs/event-sourcing/src/event-store';
 import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import type { MessageBus } from '#libs/messaging/src/message-bus';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import type { Clock } from '../clock.ts';
@@ -13,6 +14,7 @@ export interface Engines {
   readonly events: EventStore;
   readonly readModels: ReadModels;
   readonly shortLived: ShortLived;
+  readonly bus: MessageBus;
   readonly keys: KeyStore;
   readonly storage: LmdbStorage;
   /** After everything that uses them has stopped. */
@@ -31,11 +33,12 @@ interface Needs {
  * @throws StartRefused when the directory is held, unwritable, damaged or of a newer release
  */
 export async function openEmbeddedEngines({ settings, clock, onFatal }: Needs): Promise<Engines> {
-  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { FileKeyStore }] = await Promise.all([
+  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { InProcessMessageBus }, { FileKeyStore }] = await Promise.all([
     import('../storage/lmdb-storage.ts'),
     import('#libs/event-sourcing/src/lmdb.event-store'),
     import('#libs/read-models/src/lmdb.read-models'),
     import('#libs/read-models/src/lmdb.short-lived'),
+    import('#libs/messaging/src/in-process.message-bus'),
     import('#libs/event-sourcing/src/sealing/file.key-store'),
   ]);
   const directory = settings.DATA_DIR;
@@ -44,13 +47,18 @@ export async function openEmbeddedEngines({ settings, clock, onFatal }: Needs): 
     await storage.close();
     throw error;
   });
+  const bus = new InProcessMessageBus(storage);
   return {
     storage,
+    bus,
     keys,
     events: new LmdbEventStore(storage),
     readModels: new LmdbReadModels(storage),
     shortLived: new LmdbShortLived(storage, clock),
-    close: () => storage.close(),
+    close: async () => {
+      await bus.close();
+      await storage.close();
+    },
   };
 }
 

@@ -1,0 +1,114 @@
+import type { DynamicModule } from '@nestjs/common';
+import type { Owner } from '#libs/contracts/src/operation';
+import { EventStore } from '#libs/event-sourcing/src/event-store';
+import { Forwarders } from '#libs/event-sourcing/src/forwarder';
+import { LogPositions } from '#libs/event-sourcing/src/log.positions';
+import { LogRepository } from '#libs/event-sourcing/src/log.repository';
+import { Naming } from '#libs/event-sourcing/src/naming';
+import { Positions } from '#libs/event-sourcing/src/positions';
+import { Projector, ProjectorMetrics } from '#libs/event-sourcing/src/projector';
+import { Reactions } from '#libs/event-sourcing/src/reaction';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { GuardedReadModels, StoppedViews } from '#libs/event-sourcing/src/stopped-views';
+import type { PrimaryView, View } from '#libs/event-sourcing/src/view';
+import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
+import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
+import { MessageBus } from '#libs/messaging/src/message-bus';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { Clock } from '../clock.ts';
+import type { PlatformSettings } from '../config/settings.ts';
+import { newUlid } from '../ids.ts';
+import { Log } from '../log.ts';
+import { Metrics } from '../metrics.ts';
+import { OperationsSurface } from '../operations/operations-surface.ts';
+import { Sweepers } from '../sweepers.ts';
+import type { Engines } from './embedded.ts';
+import { Lifecycle } from './lifecycle.ts';
+import { Readiness } from './readiness.ts';
+import { provided, RuntimeModule, type Provided } from './runtime.module.ts';
+
+/** A service that this process runs. */
+export interface Service {
+  readonly owner: Owner;
+  /** Each of rows of its own, which only the view itself knows. */
+  readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
+}
+
+interface Needs {
+  readonly engines: Engines;
+  readonly services: readonly Service[];
+  readonly settings: PlatformSettings;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What the apps themselves want to have injected: their settings. */
+  readonly also: readonly Provided[];
+}
+
+/** Everything that stands between the engines and the services, whichever engines these are. */
+export interface Runtime {
+  readonly module: DynamicModule;
+  readonly lifecycle: Lifecycle;
+  readonly readiness: Readiness;
+  readonly surface: OperationsSurface;
+  readonly projectors: readonly Projector[];
+}
+
+export async function runtimeOver({ engines, services, settings, clock, log, also }: Needs): Promise<Runtime> {
+  const { events, readModels, shortLived, keys, bus } = engines;
+  const lifecycle = new Lifecycle();
+  const readiness = new Readiness();
+  const metrics = new Metrics();
+  const surface = new OperationsSurface(readiness, metrics);
+
+  const repository = new LogRepository(events, readModels, new Naming(await keys.obtain('naming')), clock, log);
+  for (const view of services.flatMap(viewsOf)) if (isPrimary(view)) repository.keep(view);
+
+  const stopped = new StoppedViews();
+  const needs = { events, readModels, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
+  const projectors = services.map((service) => new Projector(service.owner, viewsOf(service), needs));
+
+  const sweepers = new Sweepers({ clock, log, metrics, leases: shortLived, intervalMs: settings.SWEEP_INTERVAL, holder: newUlid(clock.now()) });
+  sweepers.add('short_lived', (now, limit) => shortLived.sweep(now, limit));
+  for (const part of [...projectors, sweepers]) lifecycle.add(part);
+
+  const module = RuntimeModule.with(
+    [
+      provided(Clock, clock),
+      provided(Log, log),
+      provided(Metrics, metrics),
+      provided(Readiness, readiness),
+      provided(OperationsSurface, surface),
+      provided(Lifecycle, lifecycle),
+      provided(Sweepers, sweepers),
+      provided(EventStore, events),
+      provided(ReadModels, new GuardedReadModels(readModels, stopped)),
+      provided(ShortLived, shortLived),
+      provided(MessageBus, bus),
+      provided(KeyStore, keys),
+      provided(Vault, new Vault(keys)),
+      provided(Repository, repository),
+      provided(Positions, new LogPositions(events, projectors, clock)),
+      provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
+      ...also,
+    ],
+    [
+      { port: OperationTransport, by: DirectOperationTransport },
+      { port: Handlers, by: Handlers },
+      { port: Reactions, by: Reactions },
+      { port: Forwarders, by: Forwarders },
+    ],
+  );
+  return { module, lifecycle, readiness, surface, projectors };
+}
+
+function viewsOf({ views }: Service): readonly View<never>[] {
+  return views as readonly View<never>[];
+}
+
+function isPrimary(view: View<never>): view is View<never> & PrimaryView<unknown, never, never> {
+  return 'decider' in view;
+}

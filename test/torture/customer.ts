@@ -1,0 +1,155 @@
+import { randomInt, randomUUID } from 'node:crypto';
+
+/** A request that was sent and not answered: the process was killed, and nobody knows whether it happened. */
+interface Unanswered {
+  readonly request: Request;
+  readonly answered: (body: { readonly id?: string } | null) => void;
+}
+
+interface Request {
+  readonly method: 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly body?: object;
+  readonly key?: string;
+  readonly expected: readonly number[];
+}
+
+/** What was acknowledged of one organization. */
+export interface Remembered {
+  readonly id: string;
+  /** Told apart by it: no two organizations are given the same. */
+  readonly marker: string;
+  name: string;
+  isDeleted: boolean;
+  readonly domains: { readonly id: string; readonly domain: string }[];
+  /** Every acknowledged change and how its public event is recognised. */
+  readonly changes: { readonly event: string; readonly recognise: (data: EventData) => boolean }[];
+}
+
+export interface EventData {
+  readonly id: string;
+  readonly name?: string;
+}
+
+export interface Tally {
+  acknowledged: number;
+  unanswered: number;
+  retried: number;
+  abandoned: number;
+}
+
+/** Sends one request after the other until the server is gone, and remembers what was answered. */
+export class Customer {
+  readonly organizations: Remembered[] = [];
+  /** Markers of creations that were neither answered nor tried again: they may have happened, but then wholly. */
+  readonly abandoned: string[] = [];
+  private unanswered: Unanswered | null = null;
+
+  constructor(
+    private readonly number: number,
+    private readonly tally: Tally,
+  ) {}
+
+  /** Until a request is not answered. */
+  async work(url: string, key: string): Promise<void> {
+    for (;;) {
+      const { request, answered } = this.next();
+      const answer = await send(url, key, request).catch(() => null);
+      if (answer === null) {
+        this.tally.unanswered++;
+        this.unanswered = { request, answered };
+        return;
+      }
+      expectStatus(request, answer.status);
+      this.tally.acknowledged++;
+      answered(answer.body);
+    }
+  }
+
+  /** Sends what was not answered once more, unchanged: it must find itself done, or be done now. Sometimes nobody comes back to ask. */
+  async retry(url: string, key: string): Promise<void> {
+    if (this.unanswered === null) return;
+    const { request, answered } = this.unanswered;
+    this.unanswered = null;
+    const marker = (request.body as { readonly external_id?: string } | undefined)?.external_id;
+    if (marker !== undefined && randomInt(4) === 0) {
+      this.tally.abandoned++;
+      this.abandoned.push(marker);
+      return;
+    }
+    // A deletion without a key may have happened the first time.
+    const again = request.method === 'DELETE' ? { ...request, expected: [...request.expected, 404] } : request;
+    const answer = await send(url, key, again);
+    expectStatus(again, answer.status);
+    this.tally.retried++;
+    answered(answer.body);
+  }
+
+  private next(): Unanswered {
+    const living = this.organizations.filter(({ isDeleted }) => !isDeleted);
+    const one = living[randomInt(Math.max(1, living.length))];
+    const dice = randomInt(10);
+    if (one === undefined || dice < 5) return this.create();
+    if (dice < 7) return this.rename(one);
+    return dice < 9 ? this.addDomain(one) : this.delete(one);
+  }
+
+  private create(): Unanswered {
+    const marker = randomUUID();
+    const name = `Customer ${this.number} ${marker}`;
+    return {
+      request: { method: 'POST', path: '/organizations', body: { name, external_id: marker, metadata: { number: String(this.number) } }, key: randomUUID(), expected: [201] },
+      answered: (body) => {
+        const id = body!.id!;
+        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes: [{ event: 'organization.created', recognise: (data) => data.id === id }] });
+      },
+    };
+  }
+
+  private rename(one: Remembered): Unanswered {
+    const name = `Renamed ${randomUUID()}`;
+    return {
+      request: { method: 'PUT', path: `/organizations/${one.id}`, body: { name }, expected: [200] },
+      answered: () => {
+        one.name = name;
+        one.changes.push({ event: 'organization.updated', recognise: (data) => data.id === one.id && data.name === name });
+      },
+    };
+  }
+
+  private addDomain(one: Remembered): Unanswered {
+    const domain = `${randomUUID()}.test`;
+    return {
+      request: { method: 'POST', path: '/organization_domains', body: { domain, organization_id: one.id }, key: randomUUID(), expected: [201] },
+      answered: (body) => {
+        const id = body!.id!;
+        one.domains.push({ id, domain });
+        one.changes.push({ event: 'organization_domain.created', recognise: (data) => data.id === id });
+      },
+    };
+  }
+
+  private delete(one: Remembered): Unanswered {
+    return {
+      request: { method: 'DELETE', path: `/organizations/${one.id}`, expected: [202] },
+      answered: () => {
+        one.isDeleted = true;
+        one.changes.push({ event: 'organization.deleted', recognise: (data) => data.id === one.id });
+      },
+    };
+  }
+}
+
+function expectStatus({ method, path, expected }: Request, status: number): void {
+  if (!expected.includes(status)) throw new Error(`${method} ${path} was answered ${status}, expected ${expected.join(' or ')}.`);
+}
+
+async function send(url: string, key: string, { method, path, body, key: idempotencyKey }: Request): Promise<{ readonly status: number; readonly body: { readonly id?: string } | null }> {
+  const response = await fetch(url + path, {
+    method,
+    headers: { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }), ...(idempotencyKey && { 'Idempotency-Key': idempotencyKey }) },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? null : (JSON.parse(text) as { readonly id?: string }) };
+}
