@@ -32,6 +32,9 @@ const PAUSES = [100, 500, 2_500];
 /** While an engine is away, waiting is all that helps. */
 const AWAY = 1_000;
 
+/** Reading past the events of others again costs less than storing how far one read of them. */
+const CHECKPOINT_EVERY = 1_000;
+
 /** Runs the reactions of this process, each in one process of a cluster at a time. */
 @Injectable()
 export class Reactions {
@@ -61,12 +64,15 @@ export class Reactions {
   }
 
   private async follow(reaction: Reaction, table: Table<Skipped>, signal: AbortSignal): Promise<void> {
-    const handles = new Set(reaction.handles);
+    let stored = 0;
     for await (const batch of this.events.subscribe(await table.checkpoint(), signal)) {
-      for (const event of batch) if (handles.has(event.type)) await this.handle(reaction, event, table, signal);
+      const handled = batch.filter(({ type }) => reaction.handles.includes(type));
+      for (const event of handled) await this.handle(reaction, event, table, signal);
       // What was cut short is not behind us.
       if (signal.aborted) return;
+      if (handled.length === 0 && this.clock.now() - stored < CHECKPOINT_EVERY) continue;
       await table.write([], batch.at(-1)?.position);
+      stored = this.clock.now();
     }
   }
 
