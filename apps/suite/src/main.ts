@@ -17,8 +17,8 @@ try {
   const { Suite } = await import('./suite.ts');
   const suite = await Suite.start({ variables, log, onFatal: endWithSentence });
   stopOnSignals(suite);
-  const seconds = (process.uptime()).toFixed(1);
-  log.info(`Gatehouse is ready at ${suite.url} in ${mode} mode, after ${seconds} s.`);
+  endOnBugs(log);
+  log.info(`Gatehouse is ready at ${suite.url} in ${mode} mode, after ${process.uptime().toFixed(1)} s.`);
   if (suite.firstKey !== null) console.log(introduction(suite.url, suite.firstKey));
 } catch (error) {
   endWith(error);
@@ -26,6 +26,14 @@ try {
 
 function introduction(url: string, { value, path, isNew }: { readonly value: string; readonly path: string; readonly isNew: boolean }): string {
   return [`  API docs   ${url}/docs`, ...(isNew ? [`  first key  ${value}`] : []), `  key file   ${path}`].join('\n');
+}
+
+/** What nobody caught leaves the process in a state that nobody thought of: the log keeps the stack, and the next start finds the data as acknowledged. */
+function endOnBugs(log: PinoLog): void {
+  process.on('uncaughtException', (error) => {
+    log.error('An error was caught by nobody; the server ends.', { error });
+    endWith(error);
+  });
 }
 
 function stopOnSignals(suite: { close(): Promise<void> }): void {

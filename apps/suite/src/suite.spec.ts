@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { OPERATIONS_PATHS } from '#libs/platform/src/operations/operations-surface';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { Suite } from './suite.ts';
@@ -42,6 +44,19 @@ describe('the suite', () => {
     expect((await send()).status).toBe(200);
     const changes = await given.records('environment_key.created');
     expect(changes).toHaveLength(2);
+  });
+});
+
+describe('production mode', () => {
+  it('prints no key, and has health and metrics on a port of their own', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-production-'));
+    const variables = { GATEHOUSE_MODE: 'production', HOST: '127.0.0.1', PORT: '0', OPERATIONS_PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', MASTER_KEYS: randomBytes(32).toString('base64') };
+    const suite = await Suite.start({ variables, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
+    expect(suite.firstKey).toBeNull();
+    expect((await fetch(`${suite.operationsUrl}/health/ready`)).status).toBe(200);
+    for (const path of OPERATIONS_PATHS) expect((await fetch(`${suite.url}${path}`)).status).toBe(404);
+    await suite.close();
+    rmSync(directory, { recursive: true });
   });
 });
 

@@ -47,6 +47,7 @@ export class Suite {
   /** What stops what was started, in the order of starting. */
   private readonly stops: (() => Promise<unknown>)[] = [];
   private app!: NestFastifyApplication;
+  private operations: Server | null = null;
   /** Only in development mode, and only while serving. */
   firstKey: FirstKey | null = null;
 
@@ -85,8 +86,12 @@ export class Suite {
   }
 
   get url(): string {
-    const { address, family, port } = this.app.getHttpServer().address() as AddressInfo;
-    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    return urlOf(this.app.getHttpServer() as Server);
+  }
+
+  /** Where health and metrics are asked. */
+  get operationsUrl(): string {
+    return this.operations === null ? this.url : urlOf(this.operations);
   }
 
   call<Answer>(operation: Operation<Answer>): Promise<Answer> {
@@ -116,7 +121,10 @@ export class Suite {
     const { HOST, PORT, OPERATIONS_PORT } = this.settings.gateway;
     const { GATEHOUSE_MODE, DATA_DIR } = this.settings.platform;
     const { surface, readiness } = this.runtime;
-    if (OPERATIONS_PORT !== null) this.stopLater(closing(await surface.listen(HOST, OPERATIONS_PORT)));
+    if (OPERATIONS_PORT !== null) {
+      this.operations = await surface.listen(HOST, OPERATIONS_PORT);
+      this.stopLater(closing(this.operations));
+    }
     await this.startParts();
     if (GATEHOUSE_MODE === 'development') this.firstKey = firstKey(DATA_DIR);
     await this.ensureKeys();
@@ -159,6 +167,11 @@ function readAll(variables: Variables) {
     identity: readSettings(IdentitySettings, variables),
     notifications: readSettings(NotificationsSettings, variables),
   };
+}
+
+function urlOf(server: Server): string {
+  const { address, family, port } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 function closing(server: Server): () => Promise<void> {

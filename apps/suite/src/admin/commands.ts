@@ -10,8 +10,9 @@ import {
 } from '#libs/contracts/src/environments/operations';
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
 import { validatorOf } from '#libs/contracts/src/validation';
+import type { NewEvent } from '#libs/event-sourcing/src/event-store';
 import { milliseconds } from '#libs/platform/src/config/kinds';
-import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';
@@ -22,8 +23,8 @@ import { refusalText } from './refusal-text.ts';
 
 interface Option {
   readonly doc: string;
-  /** How the help shows its value. */
-  readonly value: string;
+  /** How the help shows its value; absent: the option has none. */
+  readonly value?: string;
   readonly isRequired?: true;
 }
 
@@ -109,7 +110,40 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     arguments: ['ID'],
     run: async (suite, { arguments: [id] }) => suite.call(systemOperation(RevokeEnvironmentKey, { id })),
   },
+  'views list': {
+    doc: 'Show how far each view has read the log, and which stand still.',
+    run: async ({ runtime, engines }, _input, tell) => {
+      const head = await engines.events.head();
+      for (const { view, position, isStopped } of runtime.projectors.flatMap((projector) => projector.status()))
+        tell(`${view.padEnd(24)} ${position || 'nothing'} of ${head}${isStopped ? ', stands still before an event that it cannot fold' : ''}`);
+    },
+  },
+  'views fill': {
+    doc: 'Wait until every view has read the whole log, as before a release goes live.',
+    run: async ({ runtime, engines }, _input, tell) => {
+      const head = await engines.events.head();
+      await Promise.all(runtime.projectors.map((projector) => projector.caughtUpWith(head)));
+      tell(`Every view has read the log up to position ${head}.`);
+    },
+  },
+  'views skip': {
+    doc: 'Leave the event out before which a view stands still, for ever, and go on.',
+    arguments: ['VIEW', 'POSITION'],
+    options: { reason: { doc: 'Why; recorded in the log.', value: 'TEXT', isRequired: true } },
+    run: async ({ runtime }, { arguments: [view, position], options }, tell) => {
+      const projector = runtime.projectors.find((candidate) => candidate.status().some((status) => status.view === view));
+      if (projector === undefined) throw new WrongUsage(`There is no view '${view}'.`);
+      await projector.skip(view!, position!, options['reason']!, operatorRecord);
+      tell(`${view} goes on without the event at position ${position}.`);
+    },
+  },
 };
+
+/** An event that an operator causes, rather than a request. */
+function operatorRecord(type: string): NewEvent {
+  const { environment, actor, requestId, commandId } = commandLineContext();
+  return { id: commandId, type, shape: 1, data: null, subject: null, public: [], meta: { environment, actor, requestId, commandId, at: Date.now() } };
+}
 
 const backupArguments = { arguments: ['DIR'], options: { keys: { doc: 'Directory of the keys (default: DIR-keys).', value: 'DIR' } } };
 
@@ -177,8 +211,12 @@ function backupDirectories({ arguments: [directory], options }: CommandInput): {
 /** What the command line asks belongs to no environment; no HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
 function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>): O {
   const operation = validatorOf<O>(operationOf(type))({}, {}, fields);
-  operation.context = { ...systemContext(SYSTEM_ENVIRONMENT, Date.now()), actor: { id: 'command_line', source: 'system', name: 'command line' } };
+  operation.context = commandLineContext();
   return operation;
+}
+
+function commandLineContext(): RequestContext {
+  return { ...systemContext(SYSTEM_ENVIRONMENT, Date.now()), actor: { id: 'command_line', source: 'system', name: 'command line' } };
 }
 
 /** @throws WrongUsage */
@@ -197,17 +235,22 @@ export function parseCommand(commands: Readonly<Record<string, CommandDefinition
 
 function optionsOf({ options = {} }: CommandDefinition, args: readonly string[]) {
   try {
-    const known = Object.fromEntries(Object.keys(options).map((name) => [name, { type: 'string' as const }]));
+    const known = Object.fromEntries(Object.entries(options).map(([name, { value }]) => [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }]));
     const { positionals, values } = parseArgs({ args: [...args], options: known, allowPositionals: true });
-    return { positionals, values: { ...values } as Record<string, string> };
+    return { positionals, values: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)])) };
   } catch (error) {
     throw new WrongUsage((error as Error).message.split('. ')[0]!);
   }
 }
 
+function usageOf([name, { value, isRequired }]: [string, Option]): string {
+  const usage = value === undefined ? `--${name}` : `--${name} ${value}`;
+  return isRequired ? usage : `[${usage}]`;
+}
+
 export function helpText(commands: Readonly<Record<string, CommandDefinition>>): string {
   const lines = Object.entries(commands).map(([words, { arguments: names = [], options = {}, doc }]) => {
-    const usage = [words, ...names, ...Object.entries(options).map(([name, { value, isRequired }]) => (isRequired ? `--${name} ${value}` : `[--${name} ${value}]`))].join(' ');
+    const usage = [words, ...names, ...Object.entries(options).map(usageOf)].join(' ');
     return `  ${usage.padEnd(52)} ${doc}`;
   });
   return ['Usage: npm run gatehouse -- COMMAND', '', ...lines, '', 'Speaks to the server that runs on DATA_DIR; opens DATA_DIR itself when none runs.'].join('\n');
