@@ -1,10 +1,13 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { releaseVersion } from '#libs/platform/src/release';
+
+const require = createRequire(import.meta.url);
 
 /** Everything comes from this server; swagger-ui sets styles and draws its icons from `data:`. */
 const POLICY =
@@ -43,8 +46,8 @@ export class DocsPage {
     serve(scope, '/openapi.json', 'application/json; charset=utf-8', () => JSON.stringify(openApiDocument(releaseVersion())));
     serve(scope, '/docs', 'text/html; charset=utf-8', () => PAGE);
     serve(scope, '/docs/start.js', 'text/javascript; charset=utf-8', () => START);
-    const { resolve } = createRequire(import.meta.url);
-    for (const [name, type] of Object.entries(ASSETS)) serve(scope, `/docs/${name}`, type, () => readFileSync(resolve(`swagger-ui-dist/${name}`)));
+    const folder = dirname(require.resolve('swagger-ui-dist/package.json'));
+    for (const [name, type] of Object.entries(ASSETS)) serve(scope, `/docs/${name}`, type, () => readFileSync(join(folder, name)));
   }
 }
 
