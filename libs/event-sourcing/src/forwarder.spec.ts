@@ -23,7 +23,17 @@ const TOPIC = `gatehouse.${ENVIRONMENT}.identity`;
 const ORGANIZATION = 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 const at = Date.parse('2026-01-15T12:00:00.000Z');
 
-const subject = { object: 'organization', id: ORGANIZATION, name: 'Acme', domains: [], metadata: {}, external_id: null, created_at: '2026-01-15T12:00:00.000Z', updated_at: '2026-01-15T12:00:00.000Z', private: 'stays' };
+const subject = {
+  object: 'organization',
+  id: ORGANIZATION,
+  name: 'Acme',
+  domains: [],
+  metadata: {},
+  external_id: null,
+  created_at: '2026-01-15T12:00:00.000Z',
+  updated_at: '2026-01-15T12:00:00.000Z',
+  private: 'stays',
+};
 
 describe('the forwarder', () => {
   let directory: string;
@@ -81,9 +91,21 @@ describe('the forwarder', () => {
     await until(() => delivered.length === 1);
     const [{ topic, key, value, headers }] = delivered as [Delivery];
     expect({ topic, key }).toEqual({ topic: TOPIC, key: ORGANIZATION });
-    expect(JSON.parse(value)).toMatchObject({ object: 'event', id: 'event_1', event: 'organization.created', data: { id: ORGANIZATION, name: 'Acme' }, context: { actor: { id: 'key' } } });
+    expect(JSON.parse(value)).toMatchObject({
+      object: 'event',
+      id: 'event_1',
+      event: 'organization.created',
+      data: { id: ORGANIZATION, name: 'Acme' },
+      context: { actor: { id: 'key' } },
+    });
     expect(value).not.toContain('stays');
-    expect(headers).toMatchObject({ ce_specversion: '1.0', ce_id: 'event_1', ce_type: 'organization.created', ce_source: `/environments/${ENVIRONMENT}/identity`, ce_time: '2026-01-15T12:00:00.000Z' });
+    expect(headers).toMatchObject({
+      ce_specversion: '1.0',
+      ce_id: 'event_1',
+      ce_type: 'organization.created',
+      ce_source: `/environments/${ENVIRONMENT}/identity`,
+      ce_time: '2026-01-15T12:00:00.000Z',
+    });
     expect(headers['position']).toBe(await events.head());
   });
 
@@ -91,7 +113,11 @@ describe('the forwarder', () => {
     const { id } = await record('organization', 0, { type: 'organization_domain.verification_restarted' });
     await start();
     await until(() => delivered.length === 1);
-    expect(delivered[0]).toMatchObject({ topic: `${TOPIC}.domain`, key: ORGANIZATION, headers: { ce_id: id, ce_type: 'organization_domain.verification_restarted' } });
+    expect(delivered[0]).toMatchObject({
+      topic: `${TOPIC}.domain`,
+      key: ORGANIZATION,
+      headers: { ce_id: id, ce_type: 'organization_domain.verification_restarted' },
+    });
     expect(JSON.parse(delivered[0]!.value)).toMatchObject({ id, data: { name: 'Acme' }, version: 1 });
   });
 

@@ -55,7 +55,8 @@ export class Forwarders {
       help: 'Age of the oldest event that is on its way to the bus.',
       labels: ['service'],
       collect: (gauge) => {
-        for (const service of this.services) gauge.set({ service }, this.behindSince.has(service) ? (this.clock.now() - this.behindSince.get(service)!) / 1000 : 0);
+        for (const service of this.services)
+          gauge.set({ service }, this.behindSince.has(service) ? (this.clock.now() - this.behindSince.get(service)!) / 1000 : 0);
       },
     });
   }
@@ -65,7 +66,9 @@ export class Forwarders {
     const { leases, log } = this;
     const table = this.readModels.table<never>({ name: `forwarder-${forwarded.service}`, indexes: [], rebuildable: false });
     this.services.push(forwarded.service);
-    this.lifecycle.add(new LeasedWork(`forwarder.${forwarded.service}`, (signal) => this.follow(forwarded, table, signal), { leases, log, holder: newUlid(this.clock.now()) }));
+    this.lifecycle.add(
+      new LeasedWork(`forwarder.${forwarded.service}`, (signal) => this.follow(forwarded, table, signal), { leases, log, holder: newUlid(this.clock.now()) }),
+    );
   }
 
   private async follow({ service, categories }: Forwarded, table: Table<never>, signal: AbortSignal): Promise<void> {
@@ -98,20 +101,31 @@ export class Forwarders {
 
   private announced(service: Owner, record: RecordedEvent): { readonly topic: string; readonly messages: readonly Message[] } {
     const topic = topicOf(record.meta.environment, service);
-    if (record.public.length === 0) return { topic: `${topic}.domain`, messages: [message(service, record, { id: record.id, type: record.type, text: domainText(record) })] };
+    if (record.public.length === 0)
+      return { topic: `${topic}.domain`, messages: [message(service, record, { id: record.id, type: record.type, text: domainText(record) })] };
     try {
       return { topic, messages: publicEventsOf(record).map(({ id, name, text }) => message(service, record, { id, type: name, text })) };
     } catch (error) {
       // One record that cannot be told must not silence all that follow.
       this.skipped.inc({ service });
-      this.log.error('A record cannot be announced and is passed over.', { service, stream: record.stream, position: record.position, type: record.type, error });
+      this.log.error('A record cannot be announced and is passed over.', {
+        service,
+        stream: record.stream,
+        position: record.position,
+        type: record.type,
+        error,
+      });
       return { topic, messages: [] };
     }
   }
 }
 
 /** CloudEvents 1.0 in binary mode. */
-function message(service: Owner, { stream, position, meta }: RecordedEvent, { id, type, text }: { readonly id: string; readonly type: string; readonly text: string }): Message {
+function message(
+  service: Owner,
+  { stream, position, meta }: RecordedEvent,
+  { id, type, text }: { readonly id: string; readonly type: string; readonly text: string },
+): Message {
   const headers = {
     'content-type': 'application/json',
     ce_specversion: '1.0',
@@ -127,5 +141,16 @@ function message(service: Owner, { stream, position, meta }: RecordedEvent, { id
 /** What services tell each other beside the public events; secrets in it are sealed. */
 function domainText({ id, stream, version, type, shape, data, meta }: RecordedEvent): string {
   const { environment, organization, actor, at } = meta;
-  return JSON.stringify({ id, type, shape, stream, version, environment, ...(organization !== undefined && { organization }), actor, data, created_at: new Date(at).toISOString() });
+  return JSON.stringify({
+    id,
+    type,
+    shape,
+    stream,
+    version,
+    environment,
+    ...(organization !== undefined && { organization }),
+    actor,
+    data,
+    created_at: new Date(at).toISOString(),
+  });
 }
