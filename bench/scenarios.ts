@@ -153,7 +153,7 @@ async function sustainedCreates(ground: Ground, pace: Pace): Promise<readonly Ro
     const result = await creates(suite, pace.sustainedSeconds);
     const lags = await suite.lags();
     // No lag at all is a metric that was renamed, not a fast projector.
-    const worst = lags.size === 0 ? Number.NaN : Math.max(...lags.values());
+    const [name, worst] = [...lags].sort(([, one], [, other]) => other - one)[0] ?? ['no lag in /metrics', Number.NaN];
     const where = `at ${count(ground.organizations)} organizations`;
     return [
       row(
@@ -162,12 +162,7 @@ async function sustainedCreates(ground: Ground, pace: Pace): Promise<readonly Ro
         timing(result),
         result.perSecond >= 8_000 && result.p99 <= 20,
       ),
-      row(
-        `projector, forwarder and feed behind at its end, ${where}`,
-        '≤ 1 s',
-        [...lags].map(([name, value]) => `${name} ${value.toFixed(2)} s`).join(', '),
-        worst <= 1,
-      ),
+      row(`projector, forwarder, feed and webhooks behind at its end, ${where}`, '≤ 1 s', `${worst.toFixed(2)} s (${name})`, worst <= 1),
     ];
   });
 }
