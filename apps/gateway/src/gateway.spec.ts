@@ -102,7 +102,8 @@ describe('the gateway', () => {
     });
 
     it('refuses a path parameter that is longer than any', async () => {
-      expect(await refusalOf(await gateway.request('GET', `/notes/label/${'x'.repeat(2_000)}`))).toEqual({ status: 400, code: 'bad_request' });
+      expect(await refusalOf(await gateway.request('GET', `/notes/${'x'.repeat(2_000)}`))).toEqual({ status: 400, code: 'bad_request' });
+      expect(await refusalOf(await gateway.request('GET', `/notes/label/${'x'.repeat(2_000)}`))).toMatchObject({ status: 422, errors: [{ field: 'label', code: 'too_long' }] });
     });
   });
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { Serialised, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { placesOf } from '#libs/contracts/src/json-schema';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { validatorOf } from '#libs/contracts/src/validation';
 import { Positions } from '#libs/event-sourcing/src/positions';
@@ -52,6 +53,7 @@ export class OperationRoutes {
     const validate = validatorOf(registered);
     const serialise = serialiserOf(options.answers);
     const observe = this.traffic.of(name, path);
+    const { url, parametersOf } = routerPath(registered);
 
     const textOf = (answer: unknown): string | null => {
       if (options.answers.shape === 'empty') return null;
@@ -74,7 +76,7 @@ export class OperationRoutes {
       requireReadableQuery(request.url);
       const text = takesBody ? (request.body as string | undefined) : undefined;
       if (text) requireJson(request.headers['content-type']);
-      const parameters = request.params as Record<string, string>;
+      const parameters = parametersOf(request.params as Record<string, string>);
       requireParameters(route.parameters, parameters);
       const operation = validate(parameters, request.query as Record<string, unknown>, valueOfBody(text));
       const key = request.headers['idempotency-key'];
@@ -108,7 +110,7 @@ export class OperationRoutes {
 
     return {
       method: method.toUpperCase(),
-      url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      url,
       onRequest: (request, _reply, done) => this.admit(registered, request, done),
       handler,
       onResponse: (request, reply, done) => {
@@ -159,6 +161,19 @@ export class OperationRoutes {
       receipt: {},
     };
   }
+}
+
+/**
+ * The operation's path in the router's form. A text at the end of a path (an identifier of the caller's own) goes to the end whatever it holds: SDKs send its
+ * slashes unescaped.
+ */
+function routerPath(registered: RegisteredOperation): { readonly url: string; readonly parametersOf: (params: Record<string, string>) => Record<string, string> } {
+  const { path, parameters } = registered.route!;
+  const last = parameters.at(-1);
+  const url = path.replaceAll(/\{(\w+)\}/g, ':$1');
+  const isOpen = path.endsWith(`{${last}}`) && placesOf(registered).path.some(({ name, kind }) => name === last && kind === 'text');
+  if (!isOpen || last === undefined) return { url, parametersOf: (params) => params };
+  return { url: `${url.slice(0, -last.length - 1)}*`, parametersOf: ({ '*': rest = '', ...params }) => ({ ...params, [last]: rest }) };
 }
 
 function pathOf(url: string): string {

@@ -2,7 +2,7 @@
 export class PathTable {
   private readonly routes: { readonly methods: readonly string[]; readonly segments: readonly string[] }[] = [];
 
-  /** `path` in the router's form: parameters begin with a colon. */
+  /** `path` in the router's form: parameters begin with a colon, a star stands for the rest. */
   add(methods: string | readonly string[], path: string): void {
     this.routes.push({ methods: [methods].flat(), segments: path.split('/') });
   }
@@ -16,5 +16,7 @@ export class PathTable {
 }
 
 function matches(template: readonly string[], segments: readonly string[]): boolean {
-  return template.length === segments.length && template.every((part, index) => part === segments[index] || (part.startsWith(':') && segments[index] !== ''));
+  const isOpen = template.at(-1) === '*';
+  if (isOpen ? segments.length < template.length : segments.length !== template.length) return false;
+  return template.every((part, index) => part === segments[index] || part === '*' || (part.startsWith(':') && segments[index] !== ''));
 }

@@ -100,6 +100,11 @@ describe('organizations', () => {
       }
     });
 
+    it('by which they are found although its slashes were sent as they are', async () => {
+      const { id } = await create({ external_id: 'eu/acme//1' });
+      await suite.get('/organizations/external_id/eu/acme//1').expect(200, { id });
+    });
+
     it('that is used once', async () => {
       await create({ external_id: 'once' });
       await suite.post('/organizations', { name: 'Other', external_id: 'once' }).expect(400, { code: 'external_id_already_used' });
