@@ -1,4 +1,5 @@
 import type { DomainError } from '#libs/platform/src/domain-error';
+import type { Upcasts } from './upcasts.ts';
 
 /** A fact to record, as a decision yields it. Type and data are what is folded; the rest is filled in by `transact`. */
 export interface Fact<Type extends string = string, Data = unknown> {
@@ -36,6 +37,8 @@ export interface Decider<State, Event extends Fact> {
   readonly foldVersion: number;
   readonly initial: State;
   evolve(state: State, event: Event & { readonly at: string }): State;
+  /** How events of older shapes become what `evolve` folds. Absent: every type still has its first shape. */
+  readonly upcasts?: Upcasts;
   /** The values that this state holds exclusively. Absent: none. */
   claims?(state: State): readonly Claim[];
   /** The organization that this state belongs to, for the event's meta and the message key. */
