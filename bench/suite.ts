@@ -27,6 +27,10 @@ export class Suite {
     return new Program('apps/suite/src/cli.js', settingsFor(directory), args).ended();
   }
 
+  async get(path: string): Promise<string> {
+    return (await fetch(this.url + path, { headers: { authorization: `Bearer ${KEY}` } })).text();
+  }
+
   async post(path: string, body: unknown): Promise<unknown> {
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
     const answer = await fetch(this.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
