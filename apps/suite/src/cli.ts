@@ -4,7 +4,7 @@ import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { adminAddress } from './admin/admin-address.ts';
 import { askServer, NobodyListens, type AdminRequest } from './admin/admin-socket.ts';
-import { carryOut, carryOutOnData, COMMANDS, helpText, parseCommand, WrongUsage } from './admin/commands.ts';
+import { carryOut, carryOutOnData, COMMANDS, helpText, neededFor, parseCommand, WrongUsage } from './admin/commands.ts';
 import { endWith, endWithSentence } from './ending.ts';
 
 const tell = (line: string): void => console.log(line);
@@ -38,7 +38,7 @@ async function onData(dataDir: string, request: AdminRequest): Promise<void> {
 async function onDataHere(request: AdminRequest): Promise<void> {
   const [{ Suite }, { PinoLog }] = await Promise.all([import('./suite.ts'), import('#libs/platform/src/pino.log')]);
   const log = new PinoLog({ level: 'warn', readable: process.stderr.isTTY, destination: process.stderr });
-  const suite = await Suite.start({ variables: environmentVariables(), log, serve: false, onFatal: endWithSentence });
+  const suite = await Suite.start({ variables: environmentVariables(), log, run: neededFor(request), onFatal: endWithSentence });
   try {
     await carryOutOnData(suite, request, tell);
   } finally {

@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Gateway } from '#apps/gateway/src/gateway';
 import { GatewayAdapter } from '#apps/gateway/src/gateway.adapter';
 import { OnlyReplica, Replicas } from '#apps/gateway/src/idempotency';
 import { identityViews } from '#apps/identity/src/identity.module';
@@ -31,8 +32,8 @@ export interface SuiteOptions {
   readonly variables: Variables;
   readonly log: Log;
   readonly clock?: Clock;
-  /** Without it nothing is listened on and nothing runs in the background: for the command line when no server runs. */
-  readonly serve?: boolean;
+  /** Less than the server, where the command line takes its place: nothing listens and nothing runs in the background. */
+  readonly run?: 'server' | 'views' | 'nothing';
   /** The disk failed, or what lies on it is damaged: the process has to end, with this sentence. */
   readonly onFatal: (sentence: string) => void;
 }
@@ -61,7 +62,7 @@ export class Suite {
   }
 
   /** @throws StartRefused with the way out, when something outside of this program stands in the way */
-  static async start({ variables, log, clock = new SystemClock(), serve = true, onFatal }: SuiteOptions): Promise<Suite> {
+  static async start({ variables, log, clock = new SystemClock(), run = 'server', onFatal }: SuiteOptions): Promise<Suite> {
     const settings = readAll(variables);
     for (const name of unknownSettings(SETTINGS_CLASSES, variables)) log.warn(`${name} is set, but there is no such setting.`);
     const engines = await openEmbeddedEngines({ settings: settings.platform, clock, onFatal });
@@ -72,12 +73,15 @@ export class Suite {
       provided(NotificationsSettings, settings.notifications),
       provided(Replicas, new OnlyReplica()),
     ];
-    const runtime = await runtimeOver({ engines, services: SERVICES, settings: settings.platform, clock, log, also });
+    const runtime = await runtimeOver({ engines, services: SERVICES, settings: settings.platform, clock, log, also }).catch(async (error: unknown) => {
+      await engines.close();
+      throw error;
+    });
     const suite = new Suite(engines, runtime, settings, clock);
     try {
       await suite.assemble(log);
-      if (serve) await suite.serve();
-      else await suite.startParts(['views']);
+      if (run === 'server') await suite.serve();
+      if (run === 'views') await suite.startParts(['views']);
       return suite;
     } catch (error) {
       await suite.close().catch(() => {});
@@ -113,6 +117,9 @@ export class Suite {
       logger: new NestLog(log),
       abortOnError: false,
     });
+    this.stopLater(() => this.app.close());
+    // Also where a command has started it.
+    this.stopLater(() => this.runtime.projector.stop());
     await this.app.init();
   }
 
@@ -130,7 +137,7 @@ export class Suite {
     await this.ensureKeys();
     const admin = await listenForAdmin(adminAddress(DATA_DIR), (request, tell) => carryOutOnData(this, request, tell));
     this.stopLater(() => admin.close());
-    this.stopLater(() => this.app.close());
+    this.stopLater(() => this.get(Gateway).drain());
     await this.app.listen(PORT, HOST).catch((error: NodeJS.ErrnoException) => Promise.reject(portRefused(error, 'PORT', HOST, PORT)));
     readiness.start();
   }

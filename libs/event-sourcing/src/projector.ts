@@ -100,6 +100,7 @@ export class Projector implements Part {
     const head = await events.head();
     this.follow();
     await this.caughtUpWith(head);
+    for (const { table, stoppedAt } of this.followers) if (stoppedAt === null) this.needs.stopped.resume(table);
     for (const view of this.views) await readModels.dropOthers(`${view.name}-v`, [tableOf(view).name]);
   }
 
@@ -137,9 +138,10 @@ export class Projector implements Part {
     await this.restart();
   }
 
-  /** Forgets all rows and fills the views anew from the whole log. */
+  /** Forgets all rows and fills the views anew from the whole log; queries that need them are refused meanwhile. */
   async refill(): Promise<void> {
     await this.stop();
+    for (const view of this.views) this.needs.stopped.stop(tableOf(view).name);
     for (const view of this.views) await this.needs.readModels.table(tableOf(view)).clear();
     this.position = START;
     this.stopping = new AbortController();
@@ -155,11 +157,8 @@ export class Projector implements Part {
 
   private async follower(view: View<unknown>): Promise<Follower> {
     const table = this.needs.readModels.table(tableOf(view));
-    const skips = await this.needs.events.read(skipStream(view.name));
-    const skipped = new Set(skips.map(({ data }) => (data as { position: Position }).position));
     const { name } = table.definition;
-    this.needs.stopped.resume(name);
-    return { fold: new ViewFold(view, table, skipped), table: name, position: await table.checkpoint(), storedAt: 0, stoppedAt: null };
+    return { fold: new ViewFold(view, table, await skippedOf(this.needs.events, view.name)), table: name, position: await table.checkpoint(), storedAt: 0, stoppedAt: null };
   }
 
   private follow(): void {
@@ -237,7 +236,13 @@ export class Projector implements Part {
   }
 }
 
-/** Where the decisions to leave an event out of a view are recorded. */
+/** The positions that an operator decided to leave out of a view. */
+export async function skippedOf(events: EventStore, view: string): Promise<ReadonlySet<Position>> {
+  const skips = await events.read(skipStream(view));
+  return new Set(skips.map(({ data }) => (data as { readonly position: Position }).position));
+}
+
+/** Where these decisions are recorded. */
 function skipStream(view: string): string {
   return streamName('view', 'system', view);
 }

@@ -10,6 +10,7 @@ import {
 } from '#libs/contracts/src/environments/operations';
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
 import { validatorOf } from '#libs/contracts/src/validation';
+import type { Difference } from '#libs/event-sourcing/src/rebuild';
 import type { NewEvent } from '#libs/event-sourcing/src/event-store';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
@@ -37,6 +38,8 @@ interface CommandDefinition {
 
 /** A command that works on the open data, in the server or in its stead. */
 interface DataCommand extends CommandDefinition {
+  /** Fills the views itself, so that a process which takes the server's place need not. */
+  readonly fillsViews?: true;
   readonly run: (suite: Suite, input: CommandInput, tell: (line: string) => void) => Promise<void>;
 }
 
@@ -110,11 +113,22 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     arguments: ['ID'],
     run: async (suite, { arguments: [id] }) => suite.call(systemOperation(RevokeEnvironmentKey, { id })),
   },
+  rebuild: {
+    doc: 'Fill all views anew from the log; queries answer 503 meanwhile. With --check, only tell what would change.',
+    options: { check: { doc: 'Change nothing.' } },
+    fillsViews: true,
+    run: async ({ runtime, engines }, { options }, tell) => {
+      if (options['check'] !== undefined) return expectNoDifference(runtime.differences(), tell);
+      const began = Date.now();
+      await runtime.projector.refill();
+      tell(`Every view was filled, up to position ${await engines.events.head()}, in ${((Date.now() - began) / 1000).toFixed(1)} s.`);
+    },
+  },
   'views list': {
     doc: 'Show how far each view has read the log, and which stand still.',
     run: async ({ runtime, engines }, _input, tell) => {
       const head = await engines.events.head();
-      for (const { view, position, isStopped } of runtime.projectors.flatMap((projector) => projector.status()))
+      for (const { view, position, isStopped } of runtime.projector.status())
         tell(`${view.padEnd(24)} ${position || 'nothing'} of ${head}${isStopped ? ', stands still before an event that it cannot fold' : ''}`);
     },
   },
@@ -122,7 +136,7 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     doc: 'Wait until every view has read the whole log, as before a release goes live.',
     run: async ({ runtime, engines }, _input, tell) => {
       const head = await engines.events.head();
-      await Promise.all(runtime.projectors.map((projector) => projector.caughtUpWith(head)));
+      await runtime.projector.caughtUpWith(head);
       tell(`Every view has read the log up to position ${head}.`);
     },
   },
@@ -131,13 +145,22 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     arguments: ['VIEW', 'POSITION'],
     options: { reason: { doc: 'Why; recorded in the log.', value: 'TEXT', isRequired: true } },
     run: async ({ runtime }, { arguments: [view, position], options }, tell) => {
-      const projector = runtime.projectors.find((candidate) => candidate.status().some((status) => status.view === view));
-      if (projector === undefined) throw new WrongUsage(`There is no view '${view}'.`);
-      await projector.skip(view!, position!, options['reason']!, operatorRecord);
+      if (!runtime.projector.status().some((status) => status.view === view)) throw new WrongUsage(`There is no view '${view}'.`);
+      await runtime.projector.skip(view!, position!, options['reason']!, operatorRecord);
       tell(`${view} goes on without the event at position ${position}.`);
     },
   },
 };
+
+async function expectNoDifference(differences: AsyncIterable<Difference>, tell: (line: string) => void): Promise<void> {
+  let count = 0;
+  for await (const { view, environment, id, stored, rebuilt } of differences) {
+    count++;
+    tell(`${view} ${environment} ${id}: ${stored === null ? 'is missing' : rebuilt === null ? 'should not be there' : 'is not what the log says'}`);
+  }
+  if (count > 0) throw new Error(`${count} rows differ from what the log says: 'rebuild' mends them.`);
+  tell('Every row is what the log says.');
+}
 
 /** An event that an operator causes, rather than a request. */
 function operatorRecord(type: string): NewEvent {
@@ -202,6 +225,11 @@ export async function carryOutOnData(suite: Suite, { command, input }: AdminRequ
   } catch (error) {
     throw new Error(refusalText(error), { cause: error });
   }
+}
+
+/** What a process starts that takes the server's place for this. */
+export function neededFor({ command, input }: AdminRequest): 'views' | 'nothing' {
+  return DATA_COMMANDS[command]?.fillsViews && input.options['check'] === undefined ? 'nothing' : 'views';
 }
 
 function backupDirectories({ arguments: [directory], options }: CommandInput): { readonly directory: string; readonly keys: string } {

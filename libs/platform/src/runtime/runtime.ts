@@ -7,6 +7,7 @@ import { LogRepository } from '#libs/event-sourcing/src/log.repository';
 import { Naming } from '#libs/event-sourcing/src/naming';
 import { Positions } from '#libs/event-sourcing/src/positions';
 import { Projector, ProjectorMetrics } from '#libs/event-sourcing/src/projector';
+import { differences, type Difference } from '#libs/event-sourcing/src/rebuild';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
@@ -54,7 +55,9 @@ export interface Runtime {
   readonly lifecycle: Lifecycle;
   readonly readiness: Readiness;
   readonly surface: OperationsSurface;
-  readonly projectors: readonly Projector[];
+  readonly projector: Projector;
+  /** The rows that are not what the log says. */
+  readonly differences: () => AsyncIterable<Difference>;
 }
 
 export async function runtimeOver({ engines, services, settings, clock, log, also }: Needs): Promise<Runtime> {
@@ -69,11 +72,12 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
 
   const stopped = new StoppedViews();
   const needs = { events, readModels, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
-  const projectors = services.map((service) => new Projector(service.owner, viewsOf(service), needs));
+  // One for all that run here, so that the log is read once for all of them.
+  const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
 
   const sweepers = new Sweepers({ clock, log, metrics, leases: shortLived, intervalMs: settings.SWEEP_INTERVAL, holder: newUlid(clock.now()) });
   sweepers.add('short_lived', (now, limit) => shortLived.sweep(now, limit));
-  for (const part of [...projectors, sweepers]) lifecycle.add(part);
+  for (const part of [projector, sweepers]) lifecycle.add(part);
 
   const module = RuntimeModule.with(
     [
@@ -91,7 +95,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
       provided(KeyStore, keys),
       provided(Vault, new Vault(keys)),
       provided(Repository, repository),
-      provided(Positions, new LogPositions(events, projectors, clock)),
+      provided(Positions, new LogPositions(events, [projector], clock)),
       provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
       ...also,
     ],
@@ -102,7 +106,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
       { port: Forwarders, by: Forwarders },
     ],
   );
-  return { module, lifecycle, readiness, surface, projectors };
+  return { module, lifecycle, readiness, surface, projector, differences: () => differences(services.flatMap(viewsOf), { events, readModels }) };
 }
 
 function viewsOf({ views }: Service): readonly View<never>[] {
