@@ -38,9 +38,6 @@ interface PrimaryRows {
   readonly table: Table<unknown>;
 }
 
-/** Something else moved first: begin again from the load. */
-class BeginAgain extends Error {}
-
 /** The repository on the log: the steps of a write in the order that makes them safe. */
 export class LogRepository extends Repository {
   private readonly primaries = new Map<string, PrimaryRows>();
@@ -87,7 +84,7 @@ export class LogRepository extends Repository {
         await this.writeRow(decider.category, environment, key, state, position, version);
         return { state, facts, position, version };
       } catch (error) {
-        if (!(error instanceof WrongVersion || error instanceof BeginAgain)) throw error;
+        if (!(error instanceof WrongVersion)) throw error;
       }
     }
   }

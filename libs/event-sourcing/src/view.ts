@@ -43,7 +43,8 @@ export function primaryView<State, Event extends Fact, Row extends State>(
   };
 }
 
-/** Where the rows of a view are stored: a new version is another table. */
-export function tableOf<Row>({ name, version, indexes, sortKey }: View<Row>): TableDefinition<Row> {
-  return { name: `${name}-v${version}`, indexes, sortKey, rebuildable: true };
+/** Where the rows of a view are stored: a new version of the view, or of the fold whose states its rows are, is another table. */
+export function tableOf<Row>(view: View<Row> & { readonly decider?: { readonly foldVersion: number } }): TableDefinition<Row> {
+  const { name, version, indexes, sortKey, decider } = view;
+  return { name: `${name}-v${version}${decider === undefined ? '' : `.${decider.foldVersion}`}`, indexes, sortKey, rebuildable: true };
 }
