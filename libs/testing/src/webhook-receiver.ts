@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface ReceivedWebhook {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+const PATIENCE = 15_000;
+
+/** Takes webhooks on the loopback, and keeps every attempt in order. */
+export class WebhookReceiver {
+  readonly received: ReceivedWebhook[] = [];
+  private status = 200;
+
+  private constructor(private readonly server: Server) {}
+
+  static async listen(): Promise<WebhookReceiver> {
+    const server = createServer();
+    const receiver = new WebhookReceiver(server);
+    server.on('request', (request, response) => {
+      let body = '';
+      request.setEncoding('utf8').on('data', (text: string) => (body += text));
+      request.on('end', () => {
+        receiver.received.push({ headers: request.headers, body });
+        response.writeHead(receiver.status).end();
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return receiver;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/webhooks`;
+  }
+
+  /** From now on every attempt is answered so. */
+  answers(status: number): void {
+    this.status = status;
+  }
+
+  /** Waits for a webhook whose event is such. @throws Error when it does not come */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an event, it also asserts
+  async receives(isSuch: (event: any) => boolean): Promise<ReceivedWebhook> {
+    for (const deadline = Date.now() + PATIENCE; ; await pause(10)) {
+      const found = this.received.find(({ body }) => isSuch(JSON.parse(body)));
+      if (found !== undefined) return found;
+      if (Date.now() > deadline) throw new Error(`${this.received.length} webhooks came, and none was the expected one.`);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    this.server.close();
+    await once(this.server, 'close');
+  }
+}

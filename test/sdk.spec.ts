@@ -1,0 +1,253 @@
+import { DomainDataState, SignatureVerificationException, WorkOS, type Organization } from '@workos-inc/node';
+import { WorkOS as WorkOS10 } from 'workos-node-10';
+import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
+import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+
+/** Where a client of the SDK has to be pointed, and nothing more. */
+function addressOf(suite: GivenSuite): { readonly apiHostname: string; readonly port: number; readonly https: false } {
+  const { hostname, port } = new URL(suite.url);
+  return { apiHostname: hostname, port: Number(port), https: false };
+}
+
+const UNKNOWN_ORGANIZATION = 'org_01J00000000000000000000000';
+
+let suite: GivenSuite;
+let dns: DnsServer;
+let receiver: WebhookReceiver;
+let workos: WorkOS;
+let workos10: WorkOS10;
+beforeAll(async () => {
+  dns = await startDnsServer();
+  receiver = await WebhookReceiver.listen();
+  suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
+  workos = new WorkOS(suite.key, addressOf(suite));
+  workos10 = new WorkOS10(suite.key, addressOf(suite));
+});
+afterAll(async () => {
+  await dns.close();
+  await receiver.close();
+});
+
+describe('organizations through the SDK', () => {
+  it('are created, found by either id, updated and deleted', async () => {
+    const created = await workos.organizations.createOrganization({
+      name: 'Acme',
+      externalId: 'customer-1',
+      metadata: { tier: 'gold', seats: '3' },
+      domainData: [{ domain: 'acme-sdk.test', state: DomainDataState.Verified }],
+    });
+    expect(created).toMatchObject({
+      object: 'organization',
+      name: 'Acme',
+      externalId: 'customer-1',
+      metadata: { tier: 'gold', seats: '3' },
+      domains: [{ domain: 'acme-sdk.test', state: 'verified', organizationId: created.id }],
+    });
+    expect(await workos.organizations.getOrganization(created.id)).toEqual(created);
+    expect(await workos.organizations.getOrganizationByExternalId('customer-1')).toEqual(created);
+
+    const updated = await workos.organizations.updateOrganization({
+      organization: created.id,
+      name: 'Acme Ltd',
+      externalId: 'customer-2',
+      metadata: { tier: 'silver' },
+    });
+    expect(updated).toMatchObject({ id: created.id, name: 'Acme Ltd', externalId: 'customer-2', metadata: { tier: 'silver', seats: '3' } });
+    expect(updated.domains).toEqual(created.domains);
+    expect(await workos.organizations.getOrganizationByExternalId('customer-2')).toEqual(updated);
+
+    await workos.organizations.deleteOrganization(created.id);
+    await expect(workos.organizations.getOrganization(created.id)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+
+  it('lose their external id when it is set to null', async () => {
+    const { id } = await workos.organizations.createOrganization({ name: 'Once known', externalId: 'to-be-cleared' });
+    expect(await workos.organizations.updateOrganization({ organization: id, externalId: null })).toMatchObject({ externalId: null });
+    await expect(workos.organizations.getOrganizationByExternalId('to-be-cleared')).rejects.toMatchObject({ status: 404 });
+  });
+
+  it.each(['with space', 'dots.and..more', 'api_keys', 'a/b', 'percent%20sign?'])('are found by the external id %p', async (externalId) => {
+    const { id } = await workos.organizations.createOrganization({ name: 'Anyhow named', externalId });
+    // The SDK puts it into the path as it is given, so that what means something in a path is the caller's to escape.
+    const given = /[/%?]/.test(externalId) ? encodeURIComponent(externalId) : externalId;
+    expect(await workos.organizations.getOrganizationByExternalId(given)).toMatchObject({ id });
+  });
+
+  it('are created once for one idempotency key', async () => {
+    const create = () => workos.organizations.createOrganization({ name: 'Only once' }, { idempotencyKey: 'sdk-key-1' });
+    const [first, twin] = await Promise.all([create(), create()]);
+    expect(twin).toEqual(first);
+    expect(await create()).toEqual(first);
+  });
+
+  it('are listed page by page, and all of them by auto-pagination', async () => {
+    const other = await suite.otherEnvironment('paged');
+    const lister = new WorkOS(other.key, addressOf(suite));
+    const made: Organization[] = [];
+    for (let index = 0; index < 103; index++) made.push(await lister.organizations.createOrganization({ name: `Number ${index}` }));
+    const ids = made.map(({ id }) => id);
+
+    const all = await lister.organizations.listOrganizations();
+    expect((await all.autoPagination()).map(({ id }) => id)).toEqual([...ids].reverse());
+
+    const first = await lister.organizations.listOrganizations({ limit: 2, order: 'asc' });
+    expect(first.data).toEqual(made.slice(0, 2));
+    expect(first.listMetadata).toEqual({ before: null, after: ids[1] });
+    const second = await lister.organizations.listOrganizations({ limit: 2, order: 'asc', after: first.listMetadata.after! });
+    expect(second.data).toEqual(made.slice(2, 4));
+    const back = await lister.organizations.listOrganizations({ limit: 2, order: 'asc', before: second.listMetadata.before! });
+    expect(back.data).toEqual(made.slice(0, 2));
+  });
+
+  it('are filtered by their domains', async () => {
+    const withDomain = (domain: string) =>
+      workos.organizations.createOrganization({ name: `Owner of ${domain}`, domainData: [{ domain, state: DomainDataState.Pending }] });
+    const one = await withDomain('filter-one.test');
+    const two = await withDomain('filter-two.test');
+    await withDomain('filter-three.test');
+    const { data } = await workos.organizations.listOrganizations({ domains: ['filter-one.test', 'FILTER-TWO.test'] });
+    expect(data).toEqual([two, one]);
+    expect((await workos.organizations.listOrganizations({ domains: ['nobodys.test'] })).data).toEqual([]);
+  });
+});
+
+describe('organization domains through the SDK', () => {
+  it('are added, verified over DNS and deleted', async () => {
+    const { id: organizationId } = await workos.organizations.createOrganization({ name: 'Has domains' });
+    const added = await workos.organizationDomains.create({ domain: 'proven.test', organizationId });
+    expect(added).toMatchObject({ object: 'organization_domain', domain: 'proven.test', organizationId, state: 'pending', verificationStrategy: 'dns' });
+    expect(await workos.organizationDomains.get(added.id)).toMatchObject({ id: added.id, verificationToken: added.verificationToken });
+
+    dns.answers('proven.test', `verification_token=${added.verificationToken}`);
+    expect(await workos.organizationDomains.verify(added.id)).toMatchObject({ id: added.id, state: 'pending' });
+    await suite.eventually(`/organization_domains/${added.id}`, { state: 'verified' });
+    expect(await workos.organizationDomains.get(added.id)).toMatchObject({ state: 'verified' });
+
+    await workos.organizationDomains.delete(added.id);
+    await expect(workos.organizationDomains.get(added.id)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+});
+
+describe('the events feed through the SDK', () => {
+  it('is read by name, organization, range and cursor', async () => {
+    const before = new Date().toISOString();
+    const organization = await workos.organizations.createOrganization({ name: 'Eventful' });
+    await workos.organizations.updateOrganization({ organization: organization.id, name: 'More eventful' });
+    await workos.organizations.createOrganization({ name: 'Another' });
+    const events = ['organization.created', 'organization.updated'] as const;
+    const query = { events: [...events], organizationId: organization.id, rangeStart: before, rangeEnd: new Date(Date.now() + 60_000).toISOString() };
+    await suite.eventually(`/events?organization_id=${organization.id}&events=organization.updated`, { data: [{ event: 'organization.updated' }] });
+
+    const { data } = await workos.events.listEvents(query);
+    expect(data.map(({ event }) => event)).toEqual(events);
+    expect(data[0]).toMatchObject({ data: { object: 'organization', id: organization.id, name: 'Eventful' } });
+    expect(data[1]).toMatchObject({ data: { name: 'More eventful' } });
+
+    const first = await workos.events.listEvents({ ...query, limit: 1 });
+    expect(first.data).toEqual([data[0]]);
+    const { rangeStart: _, ...afterwards } = query;
+    const next = await workos.events.listEvents({ ...afterwards, after: first.listMetadata.after! });
+    expect(next.data).toEqual([data[1]]);
+    expect((await workos.events.listEvents({ ...query, order: 'desc' })).data).toEqual([...data].reverse());
+  });
+});
+
+describe('webhook endpoints through the SDK', () => {
+  it('are created, listed with their secrets, updated and deleted', async () => {
+    const { webhooks } = workos10;
+    const created = await webhooks.createWebhookEndpoint({ endpointUrl: 'http://127.0.0.1:9/sdk', events: ['organization.created'] });
+    expect(created).toMatchObject({ object: 'webhook_endpoint', endpointUrl: 'http://127.0.0.1:9/sdk', status: 'enabled', events: ['organization.created'] });
+    expect(created.secret).toMatch(/^whsec_/);
+    expect((await webhooks.listWebhookEndpoints()).data).toContainEqual(created);
+
+    const updated = await webhooks.updateWebhookEndpoint({ id: created.id, status: 'disabled', events: ['organization.updated'] });
+    expect(updated).toMatchObject({ id: created.id, status: 'disabled', events: ['organization.updated'], secret: created.secret });
+
+    await webhooks.deleteWebhookEndpoint({ id: created.id });
+    expect((await webhooks.listWebhookEndpoints()).data.map(({ id }) => id)).not.toContain(created.id);
+    await expect(webhooks.deleteWebhookEndpoint({ id: created.id })).rejects.toMatchObject({ name: 'NotFoundException', status: 404 });
+  });
+
+  it('meet the error classes of the SDK', async () => {
+    const { webhooks } = workos10;
+    const url = 'http://127.0.0.1:9/twin';
+    await webhooks.createWebhookEndpoint({ endpointUrl: url, events: [] });
+    await expect(webhooks.createWebhookEndpoint({ endpointUrl: url, events: [] })).rejects.toMatchObject({ name: 'ConflictException', status: 409 });
+    await expect(webhooks.createWebhookEndpoint({ endpointUrl: 'nowhere', events: [] })).rejects.toMatchObject({
+      name: 'UnprocessableEntityException',
+      code: 'invalid_url',
+    });
+    await expect(webhooks.createWebhookEndpoint({ endpointUrl: `${url}/2`, events: ['no.such_event' as never] })).rejects.toMatchObject({
+      name: 'UnprocessableEntityException',
+      code: 'invalid_request_parameters',
+    });
+  });
+});
+
+describe('a delivered webhook', () => {
+  let secret: string;
+  let sigHeader: string;
+  let payload: Record<string, unknown>;
+  let text: string;
+  beforeAll(async () => {
+    const endpoint = await workos10.webhooks.createWebhookEndpoint({ endpointUrl: receiver.url, events: ['organization.created'] });
+    secret = endpoint.secret;
+    const { id } = await workos.organizations.createOrganization({ name: 'Délivered “out”', metadata: { note: 'a "quoted" text' } });
+    const webhook = await receiver.receives(({ data }) => data.id === id);
+    sigHeader = webhook.headers['workos-signature'] as string;
+    text = webhook.body;
+    payload = JSON.parse(text) as Record<string, unknown>;
+  });
+
+  it('is what the feed has', async () => {
+    const { data } = await workos.events.listEvents({ events: ['organization.created'], organizationId: (payload['data'] as { id: string }).id });
+    expect(await workos.webhooks.constructEvent({ payload, sigHeader, secret })).toEqual(data[0]);
+  });
+
+  it.each(['8.13', '10.14'])('passes the signature check of SDK %s', async (version) => {
+    const { webhooks } = version === '8.13' ? workos : workos10;
+    await expect(webhooks.verifyHeader({ payload, sigHeader, secret })).resolves.toBe(true);
+  });
+
+  it('passes it also as the text that arrived', async () => {
+    expect(await workos10.webhooks.constructEvent({ payload: text, sigHeader, secret })).toMatchObject({ event: 'organization.created' });
+  });
+
+  it.each<[string, () => { payload: Record<string, unknown>; sigHeader: string; secret: string; tolerance?: number }]>([
+    ['another secret', () => ({ payload, sigHeader, secret: `${secret}x` })],
+    ['another body', () => ({ payload: { ...payload, id: 'event_forged' }, sigHeader, secret })],
+    ['an old signature', () => ({ payload, sigHeader: sigHeader.replace(/t=\d+/, 't=1'), secret })],
+  ])('fails the check with %s', async (_, forged) => {
+    const checked = workos.webhooks.constructEvent(forged());
+    await expect(checked).rejects.toBeInstanceOf(SignatureVerificationException);
+  });
+});
+
+describe('the error classes of the SDK', () => {
+  it.each<[string, () => Promise<unknown>, object]>([
+    ['401', () => new WorkOS('sk_wrong', addressOf(suite)).organizations.listOrganizations(), { name: 'UnauthorizedException', status: 401 }],
+    ['404', () => workos.organizations.getOrganization(UNKNOWN_ORGANIZATION), { name: 'NotFoundException', status: 404, code: 'entity_not_found' }],
+    ['409', () => twin('taken-sdk.test'), { name: 'ConflictException', status: 409 }],
+    [
+      '422',
+      () => workos.organizations.createOrganization({ name: '' }),
+      { name: 'UnprocessableEntityException', status: 422, code: 'invalid_request_parameters' },
+    ],
+    [
+      '422 with a code of its own',
+      () => workos.organizations.createOrganization({ name: 'Mail', domainData: [{ domain: 'gmail.com', state: DomainDataState.Pending }] }),
+      { name: 'UnprocessableEntityException', code: 'domain_not_allowed' },
+    ],
+    ['400', () => workos.organizations.createOrganization({ name: 'x', metadata: { key: 'ü' } }), { status: 400 }],
+  ])('are met by a %s', async (_, call, expected) => {
+    await expect(call()).rejects.toMatchObject(expected);
+  });
+
+  /** The same domain in the same organization twice. */
+  async function twin(domain: string): Promise<unknown> {
+    const { id: organizationId } = await workos.organizations.createOrganization({ name: 'Twins' });
+    await workos.organizationDomains.create({ domain, organizationId });
+    return workos.organizationDomains.create({ domain, organizationId });
+  }
+});
