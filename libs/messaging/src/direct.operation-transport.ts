@@ -21,8 +21,7 @@ export class DirectOperationTransport extends OperationTransport {
     if (timeLeft <= 0) return Promise.reject(late());
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(late()), timeLeft);
-      const answer: Promise<Answer> = operation instanceof CqrsCommand ? this.commands.execute(operation) : this.queries.execute(operation);
-      answer.then(
+      this.execute(operation).then(
         (value) => {
           clearTimeout(timer);
           resolve(value);
@@ -33,6 +32,11 @@ export class DirectOperationTransport extends OperationTransport {
         },
       );
     });
+  }
+
+  /** Async, so that a handler that throws instead of rejecting leaves no timer behind. */
+  private async execute<Answer>(operation: Operation<Answer>): Promise<Answer> {
+    return operation instanceof CqrsCommand ? this.commands.execute(operation) : this.queries.execute(operation);
   }
 }
 

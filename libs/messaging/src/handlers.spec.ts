@@ -27,9 +27,11 @@ class Lamps {
   private lit: string | null = null;
 
   @Handles(LightLamp)
-  async light({ colour }: LightLamp): Promise<void> {
-    if (colour === 'never') await new Promise(() => {});
+  light({ colour }: LightLamp): Promise<void> {
+    if (colour === 'none') throw notFound('Lamp', colour);
+    if (colour === 'never') return new Promise(() => {});
     this.lit = colour;
+    return Promise.resolve();
   }
 
   @Handles(LookAtLamp)
@@ -88,5 +90,14 @@ describe('the direct transport', () => {
       Object.assign(new LightLamp(), { colour: 'never', context: { ...systemContext('system', Date.now()), deadline } });
     await expect(transport.call(until(Date.now() + 50))).rejects.toMatchObject({ code: 'service_unavailable' });
     await expect(transport.call(until(Date.now() - 1))).rejects.toMatchObject({ code: 'service_unavailable' });
+  });
+
+  it('leaves no timer behind when a handler throws instead of rejecting', async () => {
+    const transport = (await started(['audit-logs'], [Lamps])).get(OperationTransport);
+    const timers = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+    const before = timers();
+    const light = Object.assign(new LightLamp(), { colour: 'none', context: systemContext('system', Date.now()) });
+    await expect(transport.call(light)).rejects.toMatchObject({ code: 'entity_not_found' });
+    expect(timers()).toBe(before);
   });
 });
