@@ -1,4 +1,4 @@
-import { Ajv, type ErrorObject } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FieldError } from '#libs/platform/src/domain-error';
 import type { Schema } from './json-schema.ts';
 import { isPlainText, TEXT_FORMATS } from './text-formats.ts';
@@ -21,9 +21,13 @@ ajv.addKeyword({
 /** Finds what is wrong with a value; null when nothing is. Removes from nested objects what their class does not declare, and sets defaults. */
 export type Checker = (value: unknown) => readonly FieldError[] | null;
 
+/** Compiled at the first use: doing it for every operation would be a good part of the time to the start. */
 export function checkerOf(schema: Schema): Checker {
-  const check = ajv.compile(schema);
-  return (value) => (check(value) ? null : fieldErrors(check.errors!));
+  let check: ValidateFunction | undefined;
+  return (value) => {
+    check ??= ajv.compile(schema);
+    return check(value) ? null : fieldErrors(check.errors!);
+  };
 }
 
 function fieldErrors(errors: readonly ErrorObject[]): readonly FieldError[] {
