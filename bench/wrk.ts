@@ -25,7 +25,7 @@ export interface LoadResult {
 }
 
 /** wrk is missing, or what it measured was not the work that was meant. */
-export class LoadFailed extends Error {}
+class LoadFailed extends Error {}
 
 export async function hasWrk(): Promise<boolean> {
   return run(['--version']).then(
