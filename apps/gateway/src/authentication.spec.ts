@@ -87,6 +87,9 @@ describe('without word from the log', () => {
     async read(): Promise<readonly RecordedEvent[]> {
       return [];
     }
+    async last(): Promise<null> {
+      return null;
+    }
     append(): Promise<Appended> {
       return Promise.reject(new Error('away'));
     }

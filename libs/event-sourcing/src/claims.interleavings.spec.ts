@@ -99,8 +99,16 @@ class ParkedStore extends EventStore {
     return this.park(`read ${stream}`, () => {
       const records = this.world.of(stream).slice(from - 1);
       if (isOwn) this.version = records.length;
-      this.known.push(stream === claimStream ? [records.length, ownerOf(records)] : [records.length, this.world.holds(stream.split('-').at(-1)!)]);
+      this.known.push([records.length, this.world.holds(stream.split('-').at(-1)!)]);
       return records;
+    });
+  }
+
+  last(stream: string): Promise<RecordedEvent | null> {
+    return this.park(`last ${stream}`, () => {
+      const records = this.world.of(stream);
+      this.known.push([records.length, ownerOf(records)]);
+      return records.at(-1) ?? null;
     });
   }
 

@@ -55,6 +55,20 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       expect(await store.head()).toBe(START);
       expect(await store.read('thing-1')).toEqual([]);
       expect(await store.read('thing-1', 5)).toEqual([]);
+      expect(await store.last('thing-1')).toBeNull();
+    });
+
+    it('knows the last event of a stream, also before it is on disk', async () => {
+      const [first, second] = [newEvent(), newEvent()];
+      await store.append('thing-1', 0, [first]);
+      await store.append('thing-10', 0, [newEvent()]);
+      const appended = store.append('thing-1', 1, [second]);
+      expect([first.id, second.id]).toContain((await store.last('thing-1'))!.id);
+      await appended;
+      const expected = { id: second.id, stream: 'thing-1', version: 2 };
+      expect(await store.last('thing-1')).toMatchObject(expected);
+      await reopen();
+      expect(await store.last('thing-1')).toMatchObject(expected);
     });
 
     it('gives back what was appended, with stream, version and position', async () => {

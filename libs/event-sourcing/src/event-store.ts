@@ -69,6 +69,9 @@ export abstract class EventStore {
    */
   abstract read(stream: string, from?: number): Promise<readonly RecordedEvent[]>;
 
+  /** The last event of a stream, or null; what `read` would see, without the events before it. */
+  abstract last(stream: string): Promise<RecordedEvent | null>;
+
   /**
    * Appends at `expectedVersion` (0 = the stream does not exist). Durable before it resolves. One of two racing appends wins.
    * Appending the same event ids at the same expected version again answers as the first time.

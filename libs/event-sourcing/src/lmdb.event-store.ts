@@ -80,15 +80,15 @@ export class LmdbEventStore extends EventStore {
   private readonly recent: (Slot | undefined)[] = Array.from({ length: RECENT });
   private readonly waiting = new Set<() => void>();
   private batch: Batch | null = null;
-  private last: number;
+  private lastPosition: number;
   private durable: number;
 
   constructor(private readonly storage: LogStorage) {
     super();
     this.log = storage.log.db('log', numberKeys);
     this.streams = storage.log.db('streams', bufferKeys);
-    this.last = storage.afterCrash ? this.cutAfterGap() : this.lastStored();
-    this.durable = this.last;
+    this.lastPosition = storage.afterCrash ? this.cutAfterGap() : this.lastStored();
+    this.durable = this.lastPosition;
   }
 
   async read(stream: string, from = 1): Promise<readonly RecordedEvent[]> {
@@ -103,20 +103,27 @@ export class LmdbEventStore extends EventStore {
     return records;
   }
 
+  async last(stream: string): Promise<RecordedEvent | null> {
+    const pending = this.pending.get(stream)?.at(-1);
+    if (pending) return recordOf(pending);
+    const { version, position } = this.headOf(stream);
+    return version === 0 ? null : this.recordAt(position);
+  }
+
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     this.storage.assertWritable();
     const head = this.headOf(stream);
     if (head.version !== expectedVersion) return this.repeated(stream, expectedVersion, events);
     if (events.length === 0 || !STREAM_NAME.test(stream)) throw new RangeError(`An append needs events and a printable stream name, not '${stream}'.`);
     // No await between the check above and the puts: that is what makes this append atomic. Everything that can throw comes before the first put.
-    const slots = events.map((event, index) => this.slotOf(stream, expectedVersion + 1 + index, this.last + 1 + index, event));
+    const slots = events.map((event, index) => this.slotOf(stream, expectedVersion + 1 + index, this.lastPosition + 1 + index, event));
     const values = slots.map((slot) => this.encode(slot));
     for (const [index, slot] of slots.entries()) {
       void this.log.put(slot.position, values[index]!);
       void this.streams.put(streamKey(stream, slot.version), this.numberValue(slot.position));
     }
     const { version, position } = slots.at(-1)!;
-    this.last = position;
+    this.lastPosition = position;
     this.remember(stream, { version, position });
     const pending = this.pending.get(stream);
     if (pending) pending.push(...slots);

@@ -127,10 +127,9 @@ export class LogRepository extends Repository {
   private async take<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, claim: Claim): Promise<void> {
     const { environment } = context;
     const stream = this.naming.claimStream(environment, claim.kind, claim.value);
-    const records = await this.events.read(stream);
-    const last = records.at(-1);
+    const last = await this.events.last(stream);
     const owner = last?.data as ClaimOwner | undefined;
-    if (last !== undefined && owner !== undefined && owner.key !== key) await this.pass(decider, context, owner, claim, this.clock.now() - last.meta.at < SETTLED);
+    if (last !== null && owner !== undefined && owner.key !== key) await this.pass(decider, context, owner, claim, this.clock.now() - last.meta.at < SETTLED);
     const taken = protocolRecord('claim.taken', { category: decider.category, key } satisfies ClaimOwner, context, this.clock.now());
     await this.events.append(stream, last?.version ?? 0, [taken]);
   }

@@ -41,6 +41,11 @@ export class UpcastingEventStore extends EventStore {
     return this.upToDate(await this.events.read(stream, from));
   }
 
+  async last(stream: string): Promise<RecordedEvent | null> {
+    const record = await this.events.last(stream);
+    return record === null ? null : this.upcast(record);
+  }
+
   append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     const isAffected = events.some(({ type }) => this.upcasts.has(type));
     return this.events.append(stream, expectedVersion, isAffected ? events.map((event) => ({ ...event, shape: this.shapeOf(event.type) })) : events);

@@ -27,6 +27,11 @@ export class SealingEventStore extends EventStore {
     return this.inClear(await this.events.read(stream, from));
   }
 
+  async last(stream: string): Promise<RecordedEvent | null> {
+    const record = await this.events.last(stream);
+    return record !== null && this.isPersonal(record.type) ? this.open(record) : record;
+  }
+
   /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for a secret in clear */
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     const isAffected = events.some(({ type }) => this.sealedFields(type) !== null);

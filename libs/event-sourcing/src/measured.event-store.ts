@@ -1,0 +1,41 @@
+import type { Metrics } from '#libs/platform/src/metrics';
+import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
+
+/** Tells how long it takes until an append is durable: what every write waits for. */
+export class MeasuredEventStore extends EventStore {
+  private readonly duration;
+  private readonly failures;
+
+  constructor(
+    private readonly store: EventStore,
+    metrics: Metrics,
+  ) {
+    super();
+    this.duration = metrics.histogram({ name: 'append_duration_seconds', help: 'Time until an append was durable.' });
+    this.failures = metrics.counter({ name: 'append_failures_total', help: 'Appends that met a conflict or an error.' });
+  }
+
+  async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
+    const began = performance.now();
+    try {
+      const appended = await this.store.append(stream, expectedVersion, events);
+      this.duration.observe((performance.now() - began) / 1_000);
+      return appended;
+    } catch (error) {
+      this.failures.inc();
+      throw error;
+    }
+  }
+
+  read(stream: string, from?: number): Promise<readonly RecordedEvent[]> {
+    return this.store.read(stream, from);
+  }
+
+  head(): Promise<Position> {
+    return this.store.head();
+  }
+
+  subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+    return this.store.subscribe(after, signal);
+  }
+}
