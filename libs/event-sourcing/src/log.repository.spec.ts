@@ -1,0 +1,280 @@
+import { createSecretKey } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { derivedId, newCommandId, newUlid } from '#libs/platform/src/ids';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import type { Decider, Decision, Fact } from './decider.ts';
+import type { RecordedEvent } from './event-store.ts';
+import { LmdbEventStore } from './lmdb.event-store.ts';
+import { LogRepository } from './log.repository.ts';
+import { Naming } from './naming.ts';
+import { primaryView, tableOf } from './view.ts';
+
+const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+const OTHER_ENVIRONMENT = 'environment_01J00000000000000000000000';
+
+interface Book {
+  readonly id: string;
+  readonly title: string;
+  readonly isbn: string | null;
+  readonly created_at: string;
+}
+type BookState = Book | null;
+type BookEvent =
+  | Fact<'book.created', { readonly id: string; readonly title: string; readonly isbn: string | null }>
+  | Fact<'book.changed', Partial<Pick<Book, 'title' | 'isbn'>>>
+  | Fact<'book.deleted', null>;
+
+const bookDecider: Decider<BookState, BookEvent> = {
+  category: 'book',
+  foldVersion: 1,
+  initial: null,
+  evolve(state, event) {
+    if (event.type === 'book.created') return state ?? { ...event.data, created_at: event.at };
+    if (state === null || event.type === 'book.deleted') return null;
+    return { ...state, ...event.data };
+  },
+  claims: (state) =>
+    state === null || state.isbn === null
+      ? []
+      : [{ kind: 'book.isbn', value: state.isbn, refusal: () => new DomainError('conflict', 'isbn_taken', 'Another book has it.') }],
+  organization: () => 'org_1',
+  announce: (event, before, after) => (event.type === 'book.changed' ? null : { subject: after ?? before, names: [event.type] }),
+};
+
+const booksView = primaryView<BookState, BookEvent, Book>({
+  name: 'books',
+  version: 1,
+  decider: bookDecider,
+  indexes: [],
+  rowOf: (state) => state,
+  handles: ['book.created', 'book.changed', 'book.deleted'],
+});
+
+type Decide = Decision<BookState, BookEvent>;
+const create =
+  (isbn: string | null = null): Decide =>
+  (state, context) =>
+    state === null ? [{ type: 'book.created', data: { id: context.id('book'), title: 'Notes', isbn } }] : [];
+const change =
+  (changes: Partial<Pick<Book, 'title' | 'isbn'>>): Decide =>
+  (state) => {
+    if (state === null) throw notFound('Book', '?');
+    return [{ type: 'book.changed', data: changes }];
+  };
+const remove: Decide = (state) => (state === null ? [] : [{ type: 'book.deleted', data: null }]);
+
+class SetClock extends Clock {
+  time = Date.parse('2026-01-15T12:00:00.000Z');
+  now(): number {
+    return this.time;
+  }
+}
+
+describe('a transaction', () => {
+  let directory: string;
+  let storage: LmdbStorage;
+  let events: LmdbEventStore;
+  let rows: Table<Book>;
+  let repository: LogRepository;
+  let clock: SetClock;
+  const lines: string[] = [];
+  const naming = new Naming(createSecretKey(Buffer.alloc(32, 1)));
+  const log = new PinoLog({ level: 'warn', readable: false, destination: { write: (line: string) => void lines.push(line) } });
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'repository-'));
+    storage = await LmdbStorage.open({ directory });
+    events = new LmdbEventStore(storage);
+    clock = new SetClock();
+    repository = repositoryOn(new LmdbReadModels(storage));
+    lines.length = 0;
+  });
+  afterEach(async () => {
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  /** As another process has it, with rows of its own. */
+  function repositoryOn(readModels: ReadModels): LogRepository {
+    const opened = new LogRepository(events, readModels, naming, clock, log);
+    opened.keep(booksView);
+    rows = readModels.table(tableOf(booksView));
+    return opened;
+  }
+
+  function context(changes: Partial<RequestContext> = {}): RequestContext {
+    const commandId = newCommandId(clock.now());
+    const actor = { id: 'key_1', source: 'api', name: null } as const;
+    return { environment: ENVIRONMENT, actor, requestId: 'request_1', commandId, deadline: clock.now() + 10_000, receipt: {}, ...changes };
+  }
+
+  const streamOf = (key: string) => `book-${ENVIRONMENT}-${key}`;
+  const typesOf = (records: readonly RecordedEvent[]) => records.map(({ type }) => type);
+  const refused = (code: string) => expect.objectContaining({ code }) as unknown;
+
+  it('records what was decided, with everything about it', async () => {
+    const asked = context({ traceparent: '00-1-1-01' });
+    const { state, facts, position, version } = await repository.transact(bookDecider, asked, 'a', create());
+    const id = `book_${derivedId(asked.commandId, 0)}`;
+    const book = { id, title: 'Notes', isbn: null, created_at: '2026-01-15T12:00:00.000Z' };
+    expect({ state, facts, version }).toEqual({ state: book, facts: [{ type: 'book.created', data: { id, title: 'Notes', isbn: null } }], version: 1 });
+    expect(asked.receipt.position).toBe(position);
+    const { commandId, actor, requestId } = asked;
+    expect(await events.read(streamOf('a'))).toEqual([
+      {
+        id: derivedId(commandId, 0),
+        stream: streamOf('a'),
+        version: 1,
+        position,
+        type: 'book.created',
+        shape: 1,
+        data: facts[0]!.data,
+        subject: book,
+        public: [{ id: `event_${derivedId(commandId, 0)}`, name: 'book.created' }],
+        meta: { environment: ENVIRONMENT, organization: 'org_1', actor, requestId, commandId, traceparent: '00-1-1-01', at: clock.now() },
+      },
+    ]);
+  });
+
+  it('shows its row when it is answered', async () => {
+    const { state, position } = await repository.transact(bookDecider, context(), 'a', create());
+    expect(await rows.get(ENVIRONMENT, 'a')).toMatchObject({ text: JSON.stringify(state), position, revision: 1 });
+    await repository.transact(bookDecider, context(), 'a', remove);
+    expect(await rows.get(ENVIRONMENT, 'a')).toBeNull();
+    expect(await repository.load(bookDecider, ENVIRONMENT, 'a')).toBeNull();
+  });
+
+  it('finds a repeated command done', async () => {
+    const asked = context();
+    const first = await repository.transact(bookDecider, asked, 'a', create());
+    const repeated = await repository.transact(bookDecider, { ...asked, receipt: {} }, 'a', create());
+    expect(repeated).toEqual({ ...first, facts: [] });
+    expect(await events.read(streamOf('a'))).toHaveLength(1);
+  });
+
+  it('gives every aggregate of one command ids of its own', async () => {
+    const asked = context();
+    for (const key of ['a', 'b']) await repository.transact(bookDecider, asked, key, create());
+    const [a, b] = await Promise.all(['a', 'b'].map((key) => events.last(streamOf(key))));
+    expect([a!.id, b!.id]).toEqual([derivedId(asked.commandId, 0), derivedId(asked.commandId, 1024)]);
+    expect(a!.public[0]!.id).not.toBe(b!.public[0]!.id);
+  });
+
+  it('decides on the row and what was recorded after it', async () => {
+    await repository.transact(bookDecider, context(), 'a', create());
+    await repository.transact(bookDecider, context(), 'a', change({ title: 'Sketch' }));
+    // A row that fell behind, with a title that no event ever gave: it is where the fold begins.
+    const readModels = new LmdbReadModels(storage);
+    const behind = { id: 'book_1', title: 'From the row', isbn: null, created_at: '' };
+    await readModels.table(tableOf(booksView)).clear();
+    await readModels
+      .table(tableOf(booksView))
+      .write([{ environment: ENVIRONMENT, id: 'a', position: '0000000000000001', revision: 1, text: JSON.stringify(behind) }]);
+    expect(await repositoryOn(readModels).load(bookDecider, ENVIRONMENT, 'a')).toEqual({ ...behind, title: 'Sketch' });
+    // Without its row, the whole stream says it.
+    await readModels.table(tableOf(booksView)).clear();
+    expect(await repositoryOn(readModels).load(bookDecider, ENVIRONMENT, 'a')).toMatchObject({ title: 'Sketch', created_at: '2026-01-15T12:00:00.000Z' });
+  });
+
+  it('begins again when another was faster, until every one has its turn', async () => {
+    await repository.transact(bookDecider, context(), 'a', create());
+    const append = (): Decide => (state) => [{ type: 'book.changed', data: { title: `${state!.title}+` } }];
+    await Promise.all(Array.from({ length: 20 }, () => repository.transact(bookDecider, context(), 'a', append())));
+    expect(await repository.load(bookDecider, ENVIRONMENT, 'a')).toMatchObject({ title: `Notes${'+'.repeat(20)}` });
+  });
+
+  it('is given up at the deadline, and nothing happened', async () => {
+    await expect(repository.transact(bookDecider, context({ deadline: clock.now() - 1 }), 'a', create())).rejects.toEqual(refused('service_unavailable'));
+    expect(await events.read(streamOf('a'))).toEqual([]);
+  });
+
+  it('answers as it would have when its row cannot be written, and says so', async () => {
+    class FailingReadModels extends ReadModels {
+      table<Row>(): Table<Row> {
+        return { get: async () => null, write: () => Promise.reject(new Error('disk on fire')) } as unknown as Table<Row>;
+      }
+      async dropOthers(): Promise<void> {}
+    }
+    const { version } = await repositoryOn(new FailingReadModels()).transact(bookDecider, context(), 'a', create());
+    expect(version).toBe(1);
+    expect(lines.join()).toContain('disk on fire');
+  });
+
+  it('happens at the time in the id that it gives, unless it comes much later', async () => {
+    const asked = context();
+    clock.time += 1_500;
+    const { state } = await repository.transact(bookDecider, asked, 'a', create());
+    expect(state!.created_at).toBe('2026-01-15T12:00:00.000Z');
+    clock.time += 120_000;
+    const late = await repository.transact(bookDecider, { ...asked, deadline: clock.now() + 1, receipt: {} }, 'b', create());
+    expect(late.state!.created_at).toBe('2026-01-15T12:02:01.500Z');
+  });
+
+  describe('that takes a value', () => {
+    const claimStream = naming.claimStream(ENVIRONMENT, 'book.isbn', '978-1');
+
+    it('is refused while another holds it, in this environment only', async () => {
+      await repository.transact(bookDecider, context(), 'a', create('978-1'));
+      await expect(repository.transact(bookDecider, context(), 'b', create('978-1'))).rejects.toEqual(refused('isbn_taken'));
+      expect(await events.read(streamOf('b'))).toEqual([]);
+      await repository.transact(bookDecider, context({ environment: OTHER_ENVIRONMENT }), 'b', create('978-1'));
+    });
+
+    it('claims it once, and nothing at later changes', async () => {
+      await repository.transact(bookDecider, context(), 'a', create('978-1'));
+      await repository.transact(bookDecider, context(), 'a', change({ title: 'Sketch' }));
+      expect(typesOf(await events.read(claimStream))).toEqual(['claim.taken']);
+    });
+
+    it.each<[string, Decide]>([
+      ['changed', change({ isbn: null })],
+      ['deleted', remove],
+    ])('gets it after the holder was %s, fences the holder, and is folded past the fence', async (_, dropping) => {
+      await repository.transact(bookDecider, context(), 'a', create('978-1'));
+      await repository.transact(bookDecider, context(), 'a', dropping);
+      clock.time += 31_000;
+      await repository.transact(bookDecider, context(), 'b', create('978-1'));
+      expect((await events.last(streamOf('a')))!.type).toBe('claim.fenced');
+      expect(typesOf(await events.read(claimStream))).toEqual(['claim.taken', 'claim.taken']);
+      await expect(
+        repository.transact(bookDecider, context(), 'a', (state) =>
+          (state === null ? create('978-1') : change({ isbn: '978-1' }))(state, { environment: '', now: '', id: () => 'x' }),
+        ),
+      ).rejects.toEqual(refused('isbn_taken'));
+    });
+
+    it('waits a moment for a rival that may be about to have it', async () => {
+      const meta = { environment: ENVIRONMENT, actor: { id: 'x', source: 'api', name: null }, requestId: 'x', commandId: 'x', at: clock.now() } as const;
+      await events.append(claimStream, 0, [
+        { id: newUlid(1), type: 'claim.taken', shape: 1, data: { category: 'book', key: 'a' }, subject: null, public: [], meta },
+      ]);
+      const rival = expect(repository.transact(bookDecider, context(), 'b', create('978-1'))).rejects.toEqual(refused('isbn_taken'));
+      await events.append(streamOf('a'), 0, [
+        { id: newUlid(1), type: 'book.created', shape: 1, data: { id: 'a', title: 'Notes', isbn: '978-1' }, subject: null, public: [], meta },
+      ]);
+      await rival;
+    });
+
+    it('has exactly one winner of many', async () => {
+      const results = await Promise.allSettled(
+        Array.from({ length: 10 }, (_, index) => repository.transact(bookDecider, context(), `book${index}`, create('978-1'))),
+      );
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      for (const result of results) if (result.status === 'rejected') expect(result.reason).toEqual(refused('isbn_taken'));
+    });
+
+    it('shows no caller’s text in a name', async () => {
+      await repository.transact(bookDecider, context(), 'a', create('a very private number'));
+      expect(naming.claimStream(ENVIRONMENT, 'book.isbn', 'a very private number')).not.toContain('private');
+      expect(naming.keyOf('ab', 'c')).not.toBe(naming.keyOf('a', 'bc'));
+    });
+  });
+});
