@@ -16,6 +16,7 @@ try {
   // Most of the time to the start goes into loading, so a wrong setting is told before.
   const { Suite } = await import('./suite.ts');
   const suite = await Suite.start({ variables, log, onFatal: endWithSentence });
+  suite.runtime.metrics.observeProcess();
   stopOnSignals(suite);
   endOnBugs(log);
   log.info(`Gatehouse is ready at ${suite.url} in ${mode} mode, after ${process.uptime().toFixed(1)} s.`);

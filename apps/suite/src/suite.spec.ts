@@ -104,6 +104,14 @@ describe('a start that cannot be', () => {
     expect(await refusal({ DATA_DIR: newer })).toContain('start the release that wrote it, or a later one');
   });
 
+  it('names the keys that were lost', async () => {
+    const DATA_DIR = join(directory, 'without-keys');
+    const suite = await Suite.start({ variables: { PORT: '0', DATA_DIR, DATA_MIN_FREE: '0' }, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
+    await suite.close();
+    rmSync(join(DATA_DIR, 'keys'), { recursive: true });
+    expect(await refusal({ DATA_DIR })).toContain('its keys are missing');
+  });
+
   it('names what production needs', async () => {
     expect(await refusal({ GATEHOUSE_MODE: 'production' })).toContain('MASTER_KEYS is not set');
   });

@@ -8,8 +8,10 @@ import { GatewayAdapter } from '#apps/gateway/src/gateway.adapter';
 import { OnlyReplica, Replicas } from '#apps/gateway/src/idempotency';
 import { identityViews } from '#apps/identity/src/identity.module';
 import { notificationsViews } from '#apps/notifications/src/notifications.module';
+import { EnvironmentKeyWithValue } from '#libs/contracts/src/environments/environment';
 import { EnsureEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import type { Operation } from '#libs/contracts/src/operation';
+import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { readSettings, unknownSettings, type Variables } from '#libs/platform/src/config/setting';
@@ -39,8 +41,8 @@ export interface SuiteOptions {
 }
 
 export const SERVICES: readonly Service[] = [
-  { owner: 'identity', views: identityViews },
-  { owner: 'notifications', views: notificationsViews },
+  { owner: 'identity', views: identityViews, sealed: { environment_key: EnvironmentKeyWithValue } },
+  { owner: 'notifications', views: notificationsViews, sealed: { webhook_endpoint: WebhookEndpoint } },
 ];
 
 /** The gateway and the services in one process, on embedded engines. */

@@ -31,6 +31,10 @@ export class MeasuredEventStore extends EventStore {
     return this.store.read(stream, from);
   }
 
+  last(stream: string): Promise<RecordedEvent | null> {
+    return this.store.last(stream);
+  }
+
   head(): Promise<Position> {
     return this.store.head();
   }

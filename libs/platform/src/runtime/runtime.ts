@@ -1,9 +1,12 @@
+import type { KeyObject } from 'node:crypto';
 import type { DynamicModule } from '@nestjs/common';
-import type { Owner } from '#libs/contracts/src/operation';
-import { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { Gauge } from 'prom-client';
+import type { Class, Owner } from '#libs/contracts/src/operation';
+import { EventStore, START } from '#libs/event-sourcing/src/event-store';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { LogPositions } from '#libs/event-sourcing/src/log.positions';
 import { LogRepository } from '#libs/event-sourcing/src/log.repository';
+import { MeasuredEventStore } from '#libs/event-sourcing/src/measured.event-store';
 import { Naming } from '#libs/event-sourcing/src/naming';
 import { Positions } from '#libs/event-sourcing/src/positions';
 import { Projector, ProjectorMetrics } from '#libs/event-sourcing/src/projector';
@@ -11,8 +14,11 @@ import { differences, type Difference } from '#libs/event-sourcing/src/rebuild';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
+import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { GuardedReadModels, StoppedViews } from '#libs/event-sourcing/src/stopped-views';
+import { UpcastingEventStore, upcastsOf, type Upcasts } from '#libs/event-sourcing/src/upcasts';
 import type { PrimaryView, View } from '#libs/event-sourcing/src/view';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
@@ -26,6 +32,7 @@ import { newUlid } from '../ids.ts';
 import { Log } from '../log.ts';
 import { Metrics } from '../metrics.ts';
 import { OperationsSurface } from '../operations/operations-surface.ts';
+import { StartRefused } from '../start-refused.ts';
 import { Sweepers } from '../sweepers.ts';
 import type { Engines } from './embedded.ts';
 import { Lifecycle } from './lifecycle.ts';
@@ -37,6 +44,8 @@ export interface Service {
   readonly owner: Owner;
   /** Each of rows of its own, which only the view itself knows. */
   readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
+  /** Classes of resources whose facts hold personal or secret fields, by what their event types begin with. */
+  readonly sealed: Readonly<Record<string, Class>>;
 }
 
 interface Needs {
@@ -55,20 +64,24 @@ export interface Runtime {
   readonly lifecycle: Lifecycle;
   readonly readiness: Readiness;
   readonly surface: OperationsSurface;
+  readonly metrics: Metrics;
   readonly projector: Projector;
   /** The rows that are not what the log says. */
   readonly differences: () => AsyncIterable<Difference>;
 }
 
 export async function runtimeOver({ engines, services, settings, clock, log, also }: Needs): Promise<Runtime> {
-  const { events, readModels, shortLived, keys, bus } = engines;
+  const { readModels, shortLived, keys, bus } = engines;
   const lifecycle = new Lifecycle();
   const readiness = new Readiness();
   const metrics = new Metrics();
   const surface = new OperationsSurface(readiness, metrics);
+  metrics.gauge({ name: 'bus_backlog', help: 'Messages that a group has not handled yet.', labels: ['group'], collect: async (gauge) => setAll(gauge, await bus.backlog()) });
 
-  const repository = new LogRepository(events, readModels, new Naming(await keys.obtain('naming')), clock, log);
-  for (const view of services.flatMap(viewsOf)) if (isPrimary(view)) repository.keep(view);
+  const primaries = services.flatMap(viewsOf).filter(isPrimary);
+  const events = logOf(engines, services, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
+  const repository = new LogRepository(events, readModels, new Naming(await namingKey(events, keys)), clock, log);
+  for (const view of primaries) repository.keep(view);
 
   const stopped = new StoppedViews();
   const needs = { events, readModels, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
@@ -106,7 +119,25 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
       { port: Forwarders, by: Forwarders },
     ],
   );
-  return { module, lifecycle, readiness, surface, projector, differences: () => differences(services.flatMap(viewsOf), { events, readModels }) };
+  return { module, lifecycle, readiness, surface, metrics, projector, differences: () => differences(services.flatMap(viewsOf), { events, readModels }) };
+}
+
+/** As everybody sees it: of this release's shapes, personal fields in clear; and below that as it lies on disk. */
+function logOf({ events, keys }: Engines, services: readonly Service[], upcasts: Upcasts, metrics: Metrics): EventStore {
+  const sealed = sealedFieldsOf(Object.assign({}, ...services.map((service) => service.sealed)) as Service['sealed']);
+  return new UpcastingEventStore(new SealingEventStore(new MeasuredEventStore(events, metrics), keys, sealed), upcasts);
+}
+
+/** @throws StartRefused when the keys were lost: under a new naming key, every value that is taken would be free */
+async function namingKey(events: EventStore, keys: KeyStore): Promise<KeyObject> {
+  if ((await keys.find('naming')) === null && (await events.head()) !== START)
+    throw new StartRefused('There is data, but its keys are missing: put the directory of keys back that was backed up with it, or restore both.');
+  return keys.obtain('naming');
+}
+
+function setAll(gauge: Gauge<'group'>, values: Readonly<Record<string, number>>): void {
+  gauge.reset();
+  for (const [group, value] of Object.entries(values)) gauge.set({ group }, value);
 }
 
 function viewsOf({ views }: Service): readonly View<never>[] {
