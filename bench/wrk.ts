@@ -45,8 +45,8 @@ export async function load({ url, script, connections, seconds, arguments: extra
   return {
     perSecond: Number(found(/Requests\/sec:\s+([\d.]+)/, output)),
     requests: Number(found(/(\d+) requests in/, output)),
-    p50: milliseconds(/^\s+50%\s+(\S+)$/m, output),
-    p99: milliseconds(/^\s+99%\s+(\S+)$/m, output),
+    p50: milliseconds(/^\s+50%\s+(\S+)\s*$/m, output),
+    p99: milliseconds(/^\s+99%\s+(\S+)\s*$/m, output),
   };
 }
 
