@@ -197,7 +197,7 @@ export class LmdbEventStore extends EventStore {
   private async repeated(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     const recorded = (await this.read(stream, expectedVersion + 1)).slice(0, events.length);
     if (events.length === 0 || recorded.length < events.length || recorded.some(({ id }, index) => id !== events[index]!.id)) throw new WrongVersion(stream, expectedVersion);
-    await this.storage.log.settled();
+    await this.storage.log.flushed();
     const { version, position } = recorded.at(-1)!;
     return { version, position };
   }

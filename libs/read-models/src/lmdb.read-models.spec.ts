@@ -1,16 +1,27 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels, type LmdbTable } from './lmdb.read-models.ts';
 import { readModelsContract } from './read-models.contract.ts';
+import type { TableDefinition } from './read-models.ts';
 
+const PROGRAM = fileURLToPath(new URL('../../../dist/libs/testing/src/row-writer.js', import.meta.url));
 const directories: string[] = [];
 afterAll(() => Promise.all(directories.map((directory) => rm(directory, { recursive: true }))));
 
-readModelsContract('LMDB', async () => {
+async function newDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'read-models-'));
   directories.push(directory);
+  return directory;
+}
+
+readModelsContract('LMDB', async () => {
+  const directory = await newDirectory();
   return async () => {
     const storage = await LmdbStorage.open({ directory });
     return {
@@ -24,4 +35,85 @@ readModelsContract('LMDB', async () => {
       close: () => storage.close(),
     };
   };
+});
+
+describe('tables in LMDB', () => {
+  interface Thing {
+    readonly id: string;
+    readonly tags: readonly string[];
+  }
+  const definition: TableDefinition<Thing> = { name: 'things', rebuildable: true, indexes: [{ name: 'tag', keys: ({ tags }) => tags }] };
+  const sorted: TableDefinition<Thing> = { ...definition, name: 'sorted', rebuildable: false, sortKey: ({ id }) => id.slice(-1) };
+
+  /** Every row is found under its tags, and under no other. */
+  async function expectWhole(storage: LmdbStorage): Promise<number> {
+    let count = 0;
+    for (const table of [definition, sorted].map((each) => new LmdbReadModels(storage).table(each))) {
+      const tagged = new Map<string, string[]>();
+      for await (const { id, text } of table.dump()) {
+        if (text === null) continue;
+        for (const tag of (JSON.parse(text) as Thing).tags) tagged.set(tag, [...(tagged.get(tag) ?? []), id]);
+        count++;
+      }
+      for (let tag = 0; tag < 20; tag++) {
+        const { rows } = await table.page('one', { order: 'asc', limit: 10_000, where: { index: 'tag', values: [`tag${tag}`] } });
+        const backwards = await table.page('one', { order: 'desc', limit: 10_000, where: { index: 'tag', values: [`tag${tag}`] } });
+        expect(rows.map(({ id }) => id).sort()).toEqual((tagged.get(`tag${tag}`) ?? []).sort());
+        expect(backwards.rows.map(({ id }) => id).reverse()).toEqual(rows.map(({ id }) => id));
+      }
+    }
+    return count;
+  }
+
+  it('are whole after a crash at any moment, and stay so when they are written on', async () => {
+    let directory = await newDirectory();
+    let position = 0;
+    for (let round = 0; round < 8; round++) {
+      const storage = await LmdbStorage.open({ directory });
+      const readModels = new LmdbReadModels(storage);
+      const tables = [readModels.table(definition), readModels.table(sorted)];
+      let isWriting = true;
+      const writing = (async () => {
+        while (isWriting) {
+          const writes = Array.from({ length: 60 }, () => {
+            const id = `thing_${Math.floor(Math.random() * 3_000)}`;
+            const tags = Array.from({ length: Math.floor(Math.random() * 5) }, () => `tag${Math.floor(Math.random() * 20)}`);
+            return { environment: 'one', id, position: String(++position).padStart(16, '0'), revision: 1, text: Math.random() < 0.1 ? null : JSON.stringify({ id, tags: [...new Set(tags)] }) };
+          });
+          for (const table of tables) await table.write(writes);
+          await nextTurn();
+        }
+      })();
+      const compacting = tables.map(async (table) => {
+        for (; isWriting; await nextTurn()) await table.compact();
+      });
+      await pause(30 + Math.random() * 100);
+      // What a copy has of one moment is what a crash at that moment would leave.
+      const copy = join(await newDirectory(), 'copy');
+      await storage.backup(copy);
+      isWriting = false;
+      await Promise.all([writing, ...compacting]);
+      await expectWhole(storage);
+      await storage.close();
+      directory = copy;
+      const crashed = await LmdbStorage.open({ directory });
+      expect(await expectWhole(crashed)).toBeGreaterThan(0);
+      await crashed.close();
+    }
+  });
+
+  it('are whole again after kill -9, as far as they were saved', async () => {
+    const directory = await newDirectory();
+    for (let round = 0; round < 4; round++) {
+      const child = spawn(process.execPath, [PROGRAM, directory]);
+      await once(child.stdout, 'data');
+      await pause(Math.random() * 300);
+      child.kill('SIGKILL');
+      await once(child, 'close');
+      const storage = await LmdbStorage.open({ directory });
+      expect(await expectWhole(storage)).toBeGreaterThan(0);
+      storage.fail('tried out');
+      await storage.close();
+    }
+  });
 });

@@ -6,29 +6,39 @@ import type { LmdbEnvironment } from '#libs/platform/src/storage/lmdb-environmen
 import { byteText, byteTextKeys, NUMBER_BYTES, readNumber, textOfBytes, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Postings, type Window } from './lmdb-postings.ts';
-import { ALL_ROWS, Memtable, type MemoryRow, type StoredState } from './memtable.ts';
+import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable.ts';
 import { type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
 
-/** How long rows that the log can refill stay in memory before they are stored together: long enough to share pages and chunks, short enough that storing them does not hold anybody up. */
-const STORE_EVERY_MS = 100;
-/** Rows in memory at which writers wait for the disk. */
-const MEMORY_ROWS = 20_000;
+/** How long the rows that the log can refill are in memory only. */
+const SAVE_EVERY_MS = 100;
+/** When rows in memory are brought into their lists: the more at once, the more of them share a page or a chunk. */
+const COMPACT_EVERY_MS = 5_000;
+const COMPACT_ROWS = 8_000;
+/** How long bringing rows into lists may hold up everything else. */
+const SLICE_MS = 3;
 const ENVIRONMENT_BYTES = 3;
 /** Longer values are found by their beginning and a hash; LMDB's keys end at 1,978 bytes. */
 const LONGEST_VALUE = 500;
 const DUMP_SLICE = 500;
-const ABSENT: StoredState = { kind: 'absent', lists: [], rank: '' };
-/** Behind every rank: UTF-8 has no such byte. */
+const NOWHERE: StoredLists = { lists: [], rank: '', isSure: true };
+/** UTF-8 has none of these bytes. */
 const HIGHEST_RANK = '\xff';
+const BETWEEN_ROWS = '\xfe';
+const BETWEEN_FIELDS = '\xfd';
+const BETWEEN_LISTS = '\xfc';
 
 /**
  * Tables in LMDB, behind a table in memory that takes the writes.
  *
- * A row has a dozen or more index entries (one per prefix of each word for `search`). Measured on two cores with 300,000 rows and 17 entries a row: putting each entry by
- * itself, 8,000 rows/s cost 93 % of a core and 7.5 ms a commit, nearly all of it for copying pages that are touched once. So rows are visible at once from
- * memory, and are stored every 100 ms, entries of one value together (`Postings`). Tables that the log can refill lie in an environment of their own that is
- * never flushed; whatever a crash takes, it takes together with the checkpoint, and the projector writes it again. Tables that nothing can refill are stored
- * in the log's environment, at once.
+ * A row has a dozen or more index entries (one per prefix of each word for `search`). Measured on two cores with 300,000 rows and 17 entries a row: putting
+ * each entry by itself, 8,000 rows/s cost 93 % of a core and 7.5 ms a commit, nearly all of it for copying pages that are touched once. So:
+ *
+ * - A write is visible at once, from memory (`Memtable`).
+ * - Every 100 ms rows and checkpoint are saved, together with a note of the lists that the rows belong to (a run). After a crash the runs are read back.
+ * - Every few seconds the rows are brought into their lists (`Postings`), all of a list at once, in slices of 3 ms; then their runs go.
+ *
+ * Tables that the log can refill lie in an environment of their own that is never flushed; what a crash takes of them it takes together with the checkpoint,
+ * and the projector writes it again. Tables that nothing can refill lie in the log's environment, and are saved before a write resolves.
  */
 export class LmdbReadModels extends ReadModels {
   private readonly tables = new Map<string, LmdbTable<never>>();
@@ -38,7 +48,7 @@ export class LmdbReadModels extends ReadModels {
     super();
     this.stores = { refillable: new Store(storage.views), kept: new Store(storage.log) };
     storage.beforeClose(async () => {
-      for (const table of this.tables.values()) await table.store();
+      for (const table of this.tables.values()) await table.settle();
     });
   }
 
@@ -63,6 +73,7 @@ class Store {
   private readonly tables: Database<Buffer, string>;
   private readonly environments: Database<Buffer, string>;
   private readonly prefixes = new Map<string, string>();
+  private lastRun = Date.now() * 64;
 
   constructor(readonly lmdb: LmdbEnvironment) {
     this.tables = lmdb.db('tables', byteTextKeys);
@@ -85,6 +96,13 @@ class Store {
     return prefix;
   }
 
+  /** A key behind those of all earlier runs. */
+  nextRun(): string {
+    const bytes = Buffer.allocUnsafe(NUMBER_BYTES);
+    writeNumber(++this.lastRun, bytes, 0);
+    return bytes.toString('latin1');
+  }
+
   tableNames(): string[] {
     return [...this.tables.getKeys({ start: '\0', end: HIGHEST_RANK })].map(textOfBytes);
   }
@@ -98,16 +116,25 @@ class Store {
     void this.tables.put(byteText(table), this.arena.text(0, checkpoint));
   }
 
-  open(table: string): { rows: Database<Buffer, string>; tombstones: Database<Buffer, string>; postings: Database<Buffer, string> } {
-    const db = (kind: string): Database<Buffer, string> => this.lmdb.db(`${table}/${kind}`, byteTextKeys);
-    return { rows: db('rows'), tombstones: db('tombstones'), postings: db('index') };
+  open(table: string): Trees {
+    const tree = (name: string): Tree => this.lmdb.db(`${table}/${name}`, byteTextKeys);
+    return { rows: tree('rows'), tombstones: tree('tombstones'), lists: tree('lists'), runs: tree('runs') };
   }
 
   async drop(table: string): Promise<void> {
-    for (const db of Object.values(this.open(table))) void db.drop();
+    for (const tree of Object.values(this.open(table))) void tree.drop();
     void this.tables.remove(byteText(table));
     await this.lmdb.committed();
   }
+}
+
+type Tree = Database<Buffer, string>;
+
+interface Trees {
+  readonly rows: Tree;
+  readonly tombstones: Tree;
+  readonly lists: Tree;
+  readonly runs: Tree;
 }
 
 /** The rows of one environment in one table. */
@@ -117,8 +144,11 @@ interface Shard {
   /** No list in LMDB holds a rank behind this one. */
   highest: string;
   active: Memtable;
-  /** On its way to LMDB. */
-  storing: Memtable | null;
+  /** On its way into the lists. */
+  compacting: Memtable | null;
+  readonly unsaved: Map<string, MemoryRow>;
+  /** Keys of the runs of `active`. */
+  runs: string[];
 }
 
 interface Found {
@@ -130,19 +160,19 @@ interface Found {
 export class LmdbTable<Row> extends Table<Row> {
   /** Rows read from LMDB or memory, for tests that hold queries to their limit. */
   rowsRead = 0;
-  private readonly rows: Database<Buffer, string>;
-  private readonly tombstones: Database<Buffer, string>;
+  private readonly trees: Trees;
   private readonly postings: Postings;
-  private readonly postingsDb: Database<Buffer, string>;
   private readonly shards = new Map<string, Shard>();
   private readonly indexNumbers: ReadonlyMap<string, string>;
   private filledTo: string;
-  private storedTo: string;
-  private rowsInMemory = 0;
+  private savedTo: string;
   private hasTombstones: boolean;
-  private timer: NodeJS.Timeout | null = null;
-  private running: Promise<void> | null = null;
-  private queued: Promise<void> | null = null;
+  /** Not counting those that are being brought into lists. */
+  private rowsInMemory = 0;
+  private readonly unsaved = new Set<Shard>();
+  private saveTimer: NodeJS.Timeout | null = null;
+  private compactTimer: NodeJS.Timeout | null = null;
+  private compaction: Promise<void> | null = null;
 
   constructor(
     readonly definition: TableDefinition<Row>,
@@ -150,15 +180,12 @@ export class LmdbTable<Row> extends Table<Row> {
     private readonly storage: LmdbStorage,
   ) {
     super();
-    const { rows, tombstones, postings } = home.open(definition.name);
-    this.rows = rows;
-    this.tombstones = tombstones;
-    this.postingsDb = postings;
-    this.postings = new Postings(postings, home.arena);
+    this.trees = home.open(definition.name);
+    this.postings = new Postings(this.trees.lists, home.arena);
     this.indexNumbers = new Map(definition.indexes.map(({ name }, index) => [name, String.fromCharCode(index + 1)]));
-    this.filledTo = this.storedTo = home.checkpointOf(definition.name);
-    home.putCheckpoint(definition.name, this.storedTo);
-    this.hasTombstones = tombstones.getKeysCount({ start: '\0', end: HIGHEST_RANK, limit: 1 }) > 0;
+    this.filledTo = this.savedTo = home.checkpointOf(definition.name);
+    home.putCheckpoint(definition.name, this.savedTo);
+    this.hasTombstones = this.trees.tombstones.getKeysCount({ start: '\0', end: HIGHEST_RANK, limit: 1 }) > 0;
   }
 
   async get(environment: string, id: string): Promise<StoredRow | null> {
@@ -210,91 +237,120 @@ export class LmdbTable<Row> extends Table<Row> {
     const shard = this.shard(environment);
     for (const id of ids) {
       const { stored, position } = this.before(shard, id);
-      if (position !== null) this.put(shard, { id, rank: '', text: null, isPurged: true, position: '', revision: 0, lists: [], stored });
+      if (position !== null) this.put(shard, { id, rank: stored.rank, text: null, isPurged: true, position: '', revision: 0, lists: [], stored });
     }
     await this.changed();
   }
 
   async clear(): Promise<void> {
-    await this.store();
-    for (const db of [this.rows, this.tombstones, this.postingsDb]) void db.clearAsync();
-    this.filledTo = this.storedTo = '';
+    await this.settle();
+    for (const tree of Object.values(this.trees)) void tree.clearAsync();
+    this.filledTo = this.savedTo = '';
     this.home.putCheckpoint(this.definition.name, '');
     this.shards.clear();
+    this.unsaved.clear();
+    this.rowsInMemory = 0;
     this.hasTombstones = false;
     await this.home.lmdb.committed();
   }
 
   async *dump(): AsyncIterable<{ readonly environment: string; readonly id: string; readonly text: string | null }> {
-    await this.store();
+    await this.save();
     for (const environment of this.home.environmentNames()) {
       const prefix = this.home.prefixOf(environment);
-      const entries = merged(slices(this.rows, prefix), slices(this.tombstones, prefix));
+      const entries = merged(slices(this.trees.rows, prefix), slices(this.trees.tombstones, prefix));
       for await (const { key, value, isFirst } of entries) yield { environment, id: textOfBytes(key.slice(prefix.length)), text: isFirst ? decode('', value).text : null };
     }
   }
 
-  /** Brings what is in memory to LMDB; resolves when it is committed. One at a time; whoever comes during one waits for the next. */
-  async store(): Promise<void> {
-    if (this.running) return (this.queued ??= this.running.then(() => this.store()));
-    this.queued = null;
-    if (this.timer) clearTimeout(this.timer);
-    this.timer = null;
-    if (this.rowsInMemory === 0 && this.filledTo === this.storedTo) return;
-    this.running = this.storeNow().finally(() => (this.running = null));
-    return this.running;
-  }
-
-  private async storeNow(): Promise<void> {
-    const shards = [...this.shards.values()].filter(({ active }) => active.rows.size > 0);
-    for (const shard of shards) {
-      shard.storing = shard.active;
-      shard.active = new Memtable();
-      this.storeShard(shard, shard.storing);
-    }
-    this.rowsInMemory = 0;
-    if (this.filledTo !== this.storedTo) this.home.putCheckpoint(this.definition.name, (this.storedTo = this.filledTo));
+  /** Brings rows and checkpoint to LMDB; resolves when they are committed. */
+  async save(): Promise<void> {
+    if (this.saveTimer) clearTimeout(this.saveTimer);
+    this.saveTimer = null;
+    // One event turn, hence one transaction.
+    for (const shard of this.unsaved) this.saveShard(shard);
+    this.unsaved.clear();
+    if (this.filledTo !== this.savedTo) this.home.putCheckpoint(this.definition.name, (this.savedTo = this.filledTo));
     await this.home.lmdb.committed();
-    for (const shard of shards) shard.storing = null;
   }
 
-  /** In one event turn, hence in one transaction. */
-  private storeShard(shard: Shard, { rows }: Memtable): void {
-    const changes = new Map<string, { readonly adds: string[]; readonly removes: string[] }>();
-    const changesOf = (list: string): { readonly adds: string[]; readonly removes: string[] } => {
-      const known = changes.get(list);
-      if (known) return known;
-      const fresh = { adds: [], removes: [] };
-      changes.set(list, fresh);
-      return fresh;
-    };
+  /** Brings the rows in memory into their lists. Whoever comes while it runs waits for what runs. */
+  compact(): Promise<void> {
+    return (this.compaction ??= this.compactShards().finally(() => (this.compaction = null)));
+  }
+
+  /** Nothing is left in memory that was written before the call. */
+  async settle(): Promise<void> {
+    await this.compaction;
+    await this.compact();
+  }
+
+  private saveShard(shard: Shard): void {
+    const rows = [...shard.unsaved.values()];
+    shard.unsaved.clear();
+    for (const row of rows) this.saveRow(shard.prefix + byteText(row.id), row);
+    const run = shard.prefix + this.home.nextRun();
+    shard.runs.push(run);
+    void this.trees.runs.put(run, this.home.arena.latin1(runOf(rows)));
+  }
+
+  private saveRow(key: string, row: MemoryRow): void {
+    const { rows, tombstones } = this.trees;
+    if (row.text !== null) void rows.put(key, this.encode(row));
+    else void rows.remove(key);
+    if (row.text === null && !row.isPurged) void tombstones.put(key, this.home.arena.latin1(`${byteText(row.position)}\0${row.rank}`));
+    else if (this.hasTombstones) void tombstones.remove(key);
+  }
+
+  private async compactShards(): Promise<void> {
+    if (this.compactTimer) clearTimeout(this.compactTimer);
+    this.compactTimer = null;
+    await this.save();
+    for (const shard of this.shards.values()) if (shard.active.rows.size > 0) await this.compactShard(shard);
+  }
+
+  private async compactShard(shard: Shard): Promise<void> {
+    const { active, runs } = shard;
+    shard.compacting = active;
+    this.rowsInMemory -= active.rows.size;
+    shard.active = new Memtable();
+    shard.runs = [];
+    // What was written since `save` belongs to the memtable that now goes, and so does its run.
+    if (this.unsaved.delete(shard)) this.saveShard(shard);
+    runs.push(...shard.runs.splice(0));
+    const slice = new Slice();
+    const changes = new Map<string, Map<string, ListChange>>();
     let { highest } = shard;
-    for (const row of rows.values()) {
-      const { rank, lists, stored } = row;
-      this.storeRow(shard.prefix + byteText(row.id), row);
-      for (const list of lists) if (!stored.lists.includes(list)) changesOf(list).adds.push(rank);
-      for (const list of stored.lists) if (!lists.includes(list)) changesOf(list).removes.push(row.isPurged ? stored.rank : rank);
-      if (rank > highest) highest = rank;
+    for (const row of active.rows.values()) {
+      collect(changes, row);
+      if (row.rank > highest) highest = row.rank;
+      if (slice.isOver()) await slice.next();
     }
-    for (const [list, { adds, removes }] of changes) {
-      if (adds.length > 1) adds.sort();
-      this.postings.change(shard.prefix + list + '\0', adds, removes, adds.length > 0 && adds[0]! > shard.highest);
+    // By and by in the order of the tree, so that a page is touched in one slice only.
+    for (const group of [...changes.keys()].sort()) {
+      for (const [list, { adds, removes }] of [...changes.get(group)!].sort(([one], [other]) => (one < other ? -1 : 1))) {
+        if (adds.length > 1) adds.sort();
+        this.postings.change(shard.prefix + list + '\0', adds, removes, adds.length > 0 && adds[0]! > shard.highest);
+        if (slice.isOver()) await slice.next();
+      }
     }
+    for (const run of runs) void this.trees.runs.remove(run);
+    await this.home.lmdb.committed();
     shard.highest = highest;
-  }
-
-  private storeRow(key: string, row: MemoryRow): void {
-    const { text, isPurged, position, rank, stored } = row;
-    if (text !== null) void this.rows.put(key, this.encode(row));
-    else if (stored.kind === 'row') void this.rows.remove(key);
-    if (stored.kind === 'tombstone' && (text !== null || isPurged)) void this.tombstones.remove(key);
-    if (text === null && !isPurged) void this.tombstones.put(key, this.home.arena.latin1(byteText(position) + '\0' + rank));
+    shard.compacting = null;
   }
 
   private changed(): Promise<void> | void {
-    if (!this.definition.rebuildable) return this.store();
-    if (this.rowsInMemory > MEMORY_ROWS) return this.store();
-    this.timer ??= setTimeout(() => this.store().catch((error: Error) => this.storage.fail(`${this.definition.name} cannot be stored: ${error.message}`)), STORE_EVERY_MS);
+    if (this.rowsInMemory > COMPACT_ROWS) {
+      const compaction = this.compact().catch((error: Error) => this.cannotStore(error));
+      if (this.rowsInMemory > 2 * COMPACT_ROWS) return compaction;
+    } else this.compactTimer ??= setTimeout(() => void this.compact().catch((error: Error) => this.cannotStore(error)), COMPACT_EVERY_MS).unref();
+    if (!this.definition.rebuildable) return this.save();
+    this.saveTimer ??= setTimeout(() => void this.save().catch((error: Error) => this.cannotStore(error)), SAVE_EVERY_MS);
+  }
+
+  private cannotStore(error: Error): void {
+    this.storage.fail(`the table ${this.definition.name} cannot be stored: ${error.message}`);
   }
 
   private apply({ environment, id, position, revision, text, row }: Write): void {
@@ -310,34 +366,35 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private put(shard: Shard, row: MemoryRow): void {
-    if (!shard.active.rows.has(row.id)) this.rowsInMemory++;
     if (row.text === null) this.hasTombstones = true;
+    if (!shard.active.rows.has(row.id)) this.rowsInMemory++;
     shard.active.set(row);
+    shard.unsaved.set(row.id, row);
+    this.unsaved.add(shard);
   }
 
-  /** What a write of the row meets: the position and rank of its latest version, and the state that LMDB will have when the write is stored. */
-  private before(shard: Shard, id: string): { readonly position: string | null; readonly rank: string | null; readonly stored: StoredState } {
+  /** What a write of the row meets: position and rank of its latest version, and the lists that will hold it when the write is brought into its own. */
+  private before(shard: Shard, id: string): { readonly position: string | null; readonly rank: string | null; readonly stored: StoredLists } {
     const active = shard.active.rows.get(id);
     if (active) return { position: active.isPurged ? null : active.position, rank: active.rank, stored: active.stored };
-    const storing = shard.storing?.rows.get(id);
-    if (storing) {
-      const kind = storing.isPurged ? 'absent' : storing.text === null ? 'tombstone' : 'row';
-      return { position: storing.isPurged ? null : storing.position, rank: storing.rank, stored: { kind, lists: storing.lists, rank: storing.rank } };
+    const compacting = shard.compacting?.rows.get(id);
+    if (compacting) {
+      const { isPurged, position, rank, lists } = compacting;
+      return { position: isPurged ? null : position, rank, stored: { lists, rank, isSure: true } };
     }
     const key = shard.prefix + byteText(id);
-    const value = this.rows.get(key);
+    const value = this.trees.rows.get(key);
     if (value) {
       const { position, text } = decode(id, value);
       const row = JSON.parse(text) as Row;
       const rank = this.rankOf(id, row);
-      return { position, rank, stored: { kind: 'row', lists: this.listsOf(row), rank } };
+      return { position, rank, stored: { lists: this.listsOf(row), rank, isSure: true } };
     }
-    const tombstone = this.tombstone(key);
-    return tombstone ? { ...tombstone, stored: { kind: 'tombstone', lists: [], rank: tombstone.rank } } : { position: null, rank: null, stored: ABSENT };
+    return { position: null, rank: null, ...this.tombstone(key), stored: NOWHERE };
   }
 
   private tombstone(key: string): { readonly position: string; readonly rank: string } | null {
-    const value = this.hasTombstones ? this.tombstones.get(key)?.toString('latin1') : undefined;
+    const value = this.hasTombstones ? this.trees.tombstones.get(key)?.toString('latin1') : undefined;
     if (value === undefined) return null;
     const end = value.indexOf('\0');
     return { position: textOfBytes(value.slice(0, end)), rank: value.slice(end + 1) };
@@ -345,17 +402,17 @@ export class LmdbTable<Row> extends Table<Row> {
 
   private find(shard: Shard, id: string): StoredRow | null {
     this.rowsRead++;
-    const memory = shard.active.rows.get(id) ?? shard.storing?.rows.get(id);
+    const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
     if (memory) return storedRow(memory);
-    const value = this.rows.get(shard.prefix + byteText(id));
+    const value = this.trees.rows.get(shard.prefix + byteText(id));
     return value ? decode(id, value) : null;
   }
 
   private rankOfCursor(shard: Shard, id: string): string | null {
-    const memory = shard.active.rows.get(id) ?? shard.storing?.rows.get(id);
+    const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
     if (memory) return memory.isPurged ? null : memory.rank;
     const key = shard.prefix + byteText(id);
-    const value = this.rows.get(key);
+    const value = this.trees.rows.get(key);
     if (!value) return this.tombstone(key)?.rank ?? null;
     return this.definition.sortKey ? this.rankOf(id, JSON.parse(decode(id, value).text) as Row) : byteText(id);
   }
@@ -378,7 +435,7 @@ export class LmdbTable<Row> extends Table<Row> {
     const { prefix } = shard;
     const found: Found[] = [];
     const range = ascending ? { start: prefix + window.lower, end: prefix + window.upper } : { start: prefix + window.upper, end: prefix, reverse: true };
-    for (const { key, value } of this.rows.getRange(range)) {
+    for (const { key, value } of this.trees.rows.getRange(range)) {
       const rank = key.slice(ENVIRONMENT_BYTES);
       if (rank >= window.upper) continue;
       if (rank < window.lower) break;
@@ -396,30 +453,49 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private memoryRanks(shard: Shard, lists: readonly string[], window: Window, ascending: boolean, limit: number): readonly string[] {
-    const { active, storing } = shard;
-    if (active.rows.size === 0 && !storing) return [];
+    const { active, compacting } = shard;
+    if (active.rows.size === 0 && !compacting) return [];
     return lists.flatMap((list) => [
       ...active.find(list, window, ascending, limit, () => true),
-      ...(storing?.find(list, window, ascending, limit, (id) => !active.rows.has(id)) ?? []),
+      ...(compacting?.find(list, window, ascending, limit, (id) => !active.rows.has(id)) ?? []),
     ]).map(({ rank }) => rank);
   }
 
-  private isInMemory({ active, storing }: Shard, id: string): boolean {
-    return active.rows.has(id) || storing?.rows.has(id) === true;
+  private isInMemory({ active, compacting }: Shard, id: string): boolean {
+    return active.rows.has(id) || compacting?.rows.has(id) === true;
   }
 
   private shard(environment: string): Shard {
     const known = this.shards.get(environment);
     if (known) return known;
     const prefix = this.home.prefixOf(environment);
-    const shard: Shard = { prefix, highest: this.highestRank(prefix), active: new Memtable(), storing: null };
+    const shard: Shard = { prefix, highest: this.highestRank(prefix), active: new Memtable(), compacting: null, unsaved: new Map(), runs: [] };
+    this.readRuns(shard);
     this.shards.set(environment, shard);
     return shard;
   }
 
+  /** What a crash kept from being brought into lists, wholly or in part. */
+  private readRuns(shard: Shard): void {
+    for (const { key, value } of this.trees.runs.getRange({ start: shard.prefix, end: shard.prefix + HIGHEST_RANK })) {
+      shard.runs.push(key);
+      for (const { id, rank, lists, stored } of rowsOfRun(value.toString('latin1'))) {
+        // Lists that were reached before the crash hold ranks that the rows do not tell of.
+        if (rank > shard.highest) shard.highest = rank;
+        const known = shard.active.rows.get(id);
+        const everywhere = [...new Set([...lists, ...stored, ...(known ? known.stored.lists : [])])];
+        const row = this.trees.rows.get(shard.prefix + byteText(id));
+        const tombstone = row ? null : this.tombstone(shard.prefix + byteText(id));
+        const { text = null, position = tombstone?.position ?? '', revision = 0 } = row ? decode(id, row) : {};
+        if (!known) this.rowsInMemory++;
+        shard.active.set({ id, rank, text, isPurged: !row && !tombstone, position, revision, lists, stored: { lists: everywhere, rank, isSure: false } });
+      }
+    }
+  }
+
   private highestRank(prefix: string): string {
     if (this.definition.sortKey) return this.postings.last(prefix + ALL_ROWS + '\0');
-    for (const key of this.rows.getKeys({ start: prefix + HIGHEST_RANK, end: prefix, reverse: true, limit: 1 })) return key.slice(ENVIRONMENT_BYTES);
+    for (const key of this.trees.rows.getKeys({ start: prefix + HIGHEST_RANK, end: prefix, reverse: true, limit: 1 })) return key.slice(ENVIRONMENT_BYTES);
     return '';
   }
 
@@ -462,6 +538,52 @@ const HEADER_BYTES = 1 + NUMBER_BYTES;
 function decode(id: string, value: Buffer): StoredRow {
   const start = HEADER_BYTES + value[0]!;
   return { id, position: value.toString('latin1', HEADER_BYTES, start), revision: readNumber(value, 1), text: value.toString('utf8', start) };
+}
+
+/** Rows that a crash may have kept from their lists: id, rank, the lists they belong to, the lists that they may still be in. */
+function runOf(rows: readonly MemoryRow[]): string {
+  return rows.map(({ id, rank, lists, stored }) => [byteText(id), rank, lists.join(BETWEEN_LISTS), stored.lists.join(BETWEEN_LISTS)].join(BETWEEN_FIELDS)).join(BETWEEN_ROWS);
+}
+
+function rowsOfRun(run: string): readonly { readonly id: string; readonly rank: string; readonly lists: readonly string[]; readonly stored: readonly string[] }[] {
+  const split = (lists: string): readonly string[] => (lists === '' ? [] : lists.split(BETWEEN_LISTS));
+  return run.split(BETWEEN_ROWS).map((row) => {
+    const [id, rank, lists, stored] = row.split(BETWEEN_FIELDS) as [string, string, string, string];
+    return { id: textOfBytes(id), rank, lists: split(lists), stored: split(stored) };
+  });
+}
+
+interface ListChange {
+  readonly adds: string[];
+  readonly removes: string[];
+}
+
+/** Notes what a row changes in lists, by the first characters of their names. */
+function collect(changes: Map<string, Map<string, ListChange>>, { rank, lists, stored }: MemoryRow): void {
+  const changeOf = (list: string): ListChange => {
+    const start = list.slice(0, 2);
+    let group = changes.get(start);
+    if (!group) changes.set(start, (group = new Map<string, ListChange>()));
+    let change = group.get(list);
+    if (!change) group.set(list, (change = { adds: [], removes: [] }));
+    return change;
+  };
+  for (const list of lists) if (!stored.isSure || !stored.lists.includes(list)) changeOf(list).adds.push(rank);
+  for (const list of stored.lists) if (!lists.includes(list)) changeOf(list).removes.push(stored.rank);
+}
+
+/** Work that gives way to other work every few milliseconds. */
+class Slice {
+  private end = performance.now() + SLICE_MS;
+
+  isOver(): boolean {
+    return performance.now() > this.end;
+  }
+
+  async next(): Promise<void> {
+    await nextTurn();
+    this.end = performance.now() + SLICE_MS;
+  }
 }
 
 function storedRow({ id, text, position, revision }: MemoryRow): StoredRow | null {

@@ -12,14 +12,15 @@ export interface MemoryRow {
   readonly revision: number;
   /** The lists that hold the row, named by index and value. */
   readonly lists: readonly string[];
-  readonly stored: StoredState;
+  readonly stored: StoredLists;
 }
 
-/** What LMDB holds of a row before a memory row is written. */
-export interface StoredState {
-  readonly kind: 'absent' | 'row' | 'tombstone';
+/** The lists in LMDB that hold a row before it is brought into its own. */
+export interface StoredLists {
   readonly lists: readonly string[];
   readonly rank: string;
+  /** False after a crash: it may be in some of them only, and in some that it should be in. */
+  readonly isSure: boolean;
 }
 
 /** The list of all rows. */

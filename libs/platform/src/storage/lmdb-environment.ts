@@ -38,7 +38,8 @@ export class LmdbEnvironment {
   private readonly waiting = new Set<(error: Error) => void>();
   private turnFlushed: Promise<void> | null = null;
   private turnCommitted: Promise<void> | null = null;
-  private lastFlush: Promise<void> = Promise.resolve();
+  /** Something was put in this event turn. */
+  private isTurnOpen = false;
   private failure: Error | null = null;
 
   constructor(private readonly options: Options) {
@@ -50,13 +51,24 @@ export class LmdbEnvironment {
       for (const callback of this.turnEnds) callback();
       // Every waiter is told by our own promises; the binding's would end as unhandled rejections.
       void this.root.committed.then(undefined, () => undefined);
+      this.isTurnOpen = false;
       this.turnFlushed = null;
       this.turnCommitted = null;
     });
   }
 
   db<Key extends number | string | Buffer>(name: string, keyEncoder: KeyEncoder<Key>): Database<Buffer, Key> {
-    return this.root.openDB<Buffer, Key>({ name, encoding: 'binary', keyEncoder } as never);
+    const db = this.root.openDB<Buffer, Key>({ name, encoding: 'binary', keyEncoder } as never);
+    for (const method of ['put', 'remove', 'clearAsync', 'drop'] as const) {
+      const write = db[method].bind(db) as (key: Key, value: Buffer) => Promise<boolean>;
+      Object.defineProperty(db, method, {
+        value: (key: Key, value: Buffer) => {
+          this.isTurnOpen = true;
+          return write(key, value);
+        },
+      });
+    }
+    return db;
   }
 
   /** Called at the end of each event turn that wrote something; what it puts is part of the same transaction. */
@@ -64,25 +76,18 @@ export class LmdbEnvironment {
     this.turnEnds.push(callback);
   }
 
-  /**
-   * On disk, with all that was put before. To be called right after the caller's own puts, without an await between: that is what makes the promise
-   * that of the caller's transaction.
-   */
+  /** All that was put is on disk. Whoever asks in the event turn of a put waits with all others of that turn. */
   flushed(): Promise<void> {
     if (this.failure) return Promise.reject(this.failure);
-    this.turnFlushed ??= this.lastFlush = this.outcome(this.root.flushed, this.options.flushGate);
-    return this.turnFlushed;
+    if (!this.isTurnOpen) return this.outcome(this.root.flushed, this.options.flushGate);
+    return (this.turnFlushed ??= this.outcome(this.root.flushed, this.options.flushGate));
   }
 
-  /** Visible to every reader. To be called as `flushed`. */
+  /** All that was put is visible to every reader. */
   committed(): Promise<void> {
     if (this.failure) return Promise.reject(this.failure);
+    if (!this.isTurnOpen) return this.outcome(this.root.committed);
     return (this.turnCommitted ??= this.outcome(this.root.committed));
-  }
-
-  /** All that was ever awaited by `flushed` is on disk. Needs no put of the caller's. */
-  settled(): Promise<void> {
-    return this.failure ? Promise.reject(this.failure) : this.lastFlush;
   }
 
   /** A consistent copy at one moment, while writing goes on. */
