@@ -58,6 +58,7 @@ export class ProjectorMetrics {
 export interface ViewStatus {
   readonly view: string;
   readonly table: string;
+  /** What it has seen last; where it stands still, the event that it stands before. */
   readonly position: Position;
   readonly isStopped: boolean;
 }
@@ -116,7 +117,7 @@ export class Projector implements Part {
   }
 
   status(): readonly ViewStatus[] {
-    return this.followers.map(({ fold, table, position, stoppedAt }) => ({ view: fold.view.name, table, position, isStopped: stoppedAt !== null }));
+    return this.followers.map(({ fold, table, position, stoppedAt }) => ({ view: fold.view.name, table, position: stoppedAt?.event.position ?? position, isStopped: stoppedAt !== null }));
   }
 
   /** In seconds. */

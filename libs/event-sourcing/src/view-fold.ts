@@ -44,42 +44,61 @@ export class ViewFold<Row> {
    */
   async apply(batch: readonly RecordedEvent[]): Promise<void> {
     const events = batch.filter((event) => this.concerns(event));
-    const rows = await this.load(events);
-    const evolve = (await this.view.evolveAfter?.(this.table, events)) ?? this.view.evolve.bind(this.view);
-    for (const event of events) {
-      try {
-        this.foldOne(event, rows, evolve);
-      } catch (error) {
-        const before = batch[batch.indexOf(event) - 1];
-        await this.store(rows, before?.position);
-        throw new Unfoldable(this.view.name, event, error);
-      }
+    const checkpoint = batch.at(-1)?.position;
+    let writes: readonly Write[] = [];
+    try {
+      if (events.length > 0) writes = await this.folded(events);
+    } catch (error) {
+      if (!(error instanceof Unfoldable)) throw error;
+      // A row of several events may fail at any of them: one by one, the first that fails is found, and what came before it is stored.
+      for (const event of events) await this.table.write(await this.folded([event]), event.position);
+      throw error;
     }
-    await this.store(rows, batch.at(-1)?.position);
+    await this.table.write(writes, checkpoint);
   }
 
-  private foldOne(event: RecordedEvent, rows: ReadonlyMap<string, Touched<Row>>, evolve: View<Row>['evolve']): void {
-    // All or nothing: an event that touches several rows and fails at the second leaves the first alone.
-    const folded = this.view.idsOf(event).map((id) => ({ touched: rows.get(keyOf(event.meta.environment, id))!, id }));
-    const results = folded.map(({ touched, id }) => (touched.position >= event.position ? undefined : evolve(touched.row, event, id)));
-    results.forEach((row, index) => {
-      if (row === undefined) return;
-      Object.assign(folded[index]!.touched, { row, revision: event.version, position: event.position, isChanged: true });
+  /** The rows as these events leave them. @throws Unfoldable */
+  private async folded(events: readonly RecordedEvent[]): Promise<readonly Write[]> {
+    let current = events[0]!;
+    const attempt = <T>(step: () => T): T => {
+      try {
+        return step();
+      } catch (error) {
+        throw new Unfoldable(this.view.name, current, error);
+      }
+    };
+    const ids = attempt(() => events.map((event) => this.view.idsOf((current = event))));
+    const rows = await this.load(events, ids);
+    const evolve = (await this.view.evolveAfter?.(this.table, events)) ?? this.view.evolve.bind(this.view);
+    return attempt(() => {
+      for (const [index, event] of events.entries()) this.foldOne((current = event), ids[index]!, rows, evolve);
+      return [...rows].filter(([, { isChanged }]) => isChanged).map(([key, row]) => this.writeOf(key, row));
     });
   }
 
-  /** The stored rows that the events touch. Those that `transact` wrote already carry the event's position. */
-  private async load(events: readonly RecordedEvent[]): Promise<Map<string, Touched<Row>>> {
+  private foldOne(event: RecordedEvent, ids: readonly string[], rows: ReadonlyMap<string, Touched<Row>>, evolve: View<Row>['evolve']): void {
+    for (const id of ids) {
+      const touched = rows.get(keyOf(event.meta.environment, id))!;
+      // Written with its event, or before a crash that took the checkpoint.
+      if (touched.position >= event.position) continue;
+      touched.row = evolve(touched.row, event, id);
+      touched.revision = event.version;
+      touched.position = event.position;
+      touched.isChanged = true;
+    }
+  }
+
+  /** The stored rows that the events touch. */
+  private async load(events: readonly RecordedEvent[], ids: readonly (readonly string[])[]): Promise<Map<string, Touched<Row>>> {
     const wanted = new Map<string, Set<string>>();
-    for (const event of events) {
-      const { environment } = event.meta;
-      let ids = wanted.get(environment);
-      if (ids === undefined) wanted.set(environment, (ids = new Set()));
-      for (const id of this.view.idsOf(event)) ids.add(id);
+    for (const [index, { meta }] of events.entries()) {
+      let ofEnvironment = wanted.get(meta.environment);
+      if (ofEnvironment === undefined) wanted.set(meta.environment, (ofEnvironment = new Set()));
+      for (const id of ids[index]!) ofEnvironment.add(id);
     }
     const rows = new Map<string, Touched<Row>>();
-    for (const [environment, ids] of wanted) {
-      const list = [...ids];
+    for (const [environment, ofEnvironment] of wanted) {
+      const list = [...ofEnvironment];
       const stored = await this.table.getMany(environment, list);
       list.forEach((id, index) => {
         const found = stored[index];
@@ -89,15 +108,10 @@ export class ViewFold<Row> {
     return rows;
   }
 
-  private async store(rows: ReadonlyMap<string, Touched<Row>>, checkpoint: string | undefined): Promise<void> {
-    const writes: Write[] = [];
-    for (const [key, { row, revision, position, isChanged }] of rows) {
-      if (!isChanged) continue;
-      const [environment, id] = key.split('\0') as [string, string];
-      const text = row === null ? null : (this.view.serialise?.(row) ?? JSON.stringify(row));
-      writes.push({ environment, id, position, revision, text, row });
-    }
-    await this.table.write(writes, checkpoint);
+  private writeOf(key: string, { row, revision, position }: Touched<Row>): Write {
+    const separator = key.indexOf('\0');
+    const text = row === null ? null : (this.view.serialise?.(row) ?? JSON.stringify(row));
+    return { environment: key.slice(0, separator), id: key.slice(separator + 1), position, revision, text, row };
   }
 }
 
