@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { KeyStore, type KeyPurpose } from './key-store.ts';
 
@@ -82,6 +82,8 @@ export class FileKeyStore extends KeyStore {
    */
   static async open(directory: string, masterKeys: readonly string[]): Promise<FileKeyStore> {
     await mkdir(directory, { recursive: true, mode: 0o700 });
+    // Were the directory lost in a crash, every key would be.
+    await syncDirectory(dirname(directory));
     const given = masterKeys.map((text) => {
       const key = Buffer.from(text, 'base64');
       if (key.length !== KEY_BYTES) throw new StartRefused('MASTER_KEYS holds a key that is not 32 bytes in base64: make one with `openssl rand -base64 32`.');
