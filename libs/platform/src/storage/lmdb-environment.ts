@@ -59,6 +59,7 @@ export class LmdbEnvironment {
 
   db<Key extends number | string | Buffer>(name: string, keyEncoder: KeyEncoder<Key>): Database<Buffer, Key> {
     const db = this.root.openDB<Buffer, Key>({ name, encoding: 'binary', keyEncoder } as never);
+    if (this.options.readOnly) return db;
     for (const method of ['put', 'remove', 'clearAsync', 'drop'] as const) {
       const write = db[method].bind(db) as (key: Key, value: Buffer) => Promise<boolean>;
       Object.defineProperty(db, method, {
