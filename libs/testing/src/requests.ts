@@ -76,7 +76,8 @@ export function requestNaming(
 }
 
 function partsOf(operation: RegisteredOperation, known: KnownIds): fc.Arbitrary<Parts> {
-  const { path, query, body } = placesOf(operation);
+  const { path, body, query: queried } = placesOf(operation);
+  const query = queried.map((field) => asCursor(field, operation));
   return fc.record({
     path: fc.record(Object.fromEntries(path.map((field) => [field.name, pathValue(field, known)]))),
     // A comma in a value of a list would make two of it.
@@ -85,6 +86,12 @@ function partsOf(operation: RegisteredOperation, known: KnownIds): fc.Arbitrary<
     ),
     body: body.length === 0 ? fc.constant(undefined) : objectOf(body, known),
   });
+}
+
+/** A cursor is the id of what is listed. */
+function asCursor(field: Field, { options: { answers } }: RegisteredOperation): Field {
+  const isCursor = (answers.shape === 'list' || answers.shape === 'feed') && (field.name === 'after' || field.name === 'before');
+  return isCursor ? { ...field, kind: 'ref', of: () => answers.of! } : field;
 }
 
 function assembled({ route }: RegisteredOperation, { path, query, body }: Parts): GeneratedRequest {
@@ -103,6 +110,8 @@ const CHARACTERS = fc.oneof(
 const ASCII = fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code));
 /** Longer texts add time and find nothing. */
 const LONG = 40;
+const PLAIN_KEYS = fc.constantFrom('plan', 'seats', 'constructor', 'prototype', 'toString');
+const STRANGE_KEYS = fc.constantFrom('plan', '', 'ü', '__defineGetter__', ' ');
 const ULID = fc.stringMatching(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
 const FORMATS = {
   'date-time': fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((date) => date.toISOString()),
@@ -112,9 +121,12 @@ const FORMATS = {
 } as const;
 
 function objectOf(fields: readonly Field[], known: KnownIds): fc.Arbitrary<Values> {
-  const requiredKeys = fields.filter((field) => !mayBeAbsent(field)).map((field) => field.name);
+  const optional = fields.filter(mayBeAbsent).map((field) => field.name);
   const model = Object.fromEntries(fields.map((field) => [field.name, fieldValue(field, known)]));
-  return fc.record(model, { requiredKeys, noNullPrototype: true });
+  // A record that leaves keys out by itself has most of them most of the time.
+  return fc
+    .tuple(fc.record(model), fc.subarray(optional))
+    .map(([values, chosen]) => Object.fromEntries(Object.entries(values).filter(([name]) => !optional.includes(name) || chosen.includes(name))));
 }
 
 function fieldValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
@@ -131,7 +143,7 @@ function bareValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
     case 'ref':
       return idOf(field.of(), known);
     case 'text':
-      return textValue(field);
+      return typeof field.example === 'string' ? fc.oneof(fc.constant(field.example), textValue(field)) : textValue(field);
     case 'time':
       return FORMATS['date-time'];
     case 'oneOf':
@@ -141,10 +153,7 @@ function bareValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
     case 'integer':
       return fc.integer({ min: field.minimum ?? -1000, max: field.maximum ?? 1000 });
     case 'map':
-      return fc.dictionary(fc.constantFrom('plan', 'constructor', 'prototype', 'toString', '', 'ü'), fc.option(textValue({ max: 10 })), {
-        maxKeys: 4,
-        noNullPrototype: true,
-      });
+      return fc.oneof({ weight: 2, arbitrary: metadataOf(PLAIN_KEYS, ASCII) }, { weight: 1, arbitrary: metadataOf(STRANGE_KEYS, CHARACTERS) });
     case 'json':
       return fc.jsonValue({ maxDepth: 2 });
     case 'nested':
@@ -157,9 +166,16 @@ function bareValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
   }
 }
 
+function metadataOf(keys: fc.Arbitrary<string>, characters: fc.Arbitrary<string>): fc.Arbitrary<Values> {
+  const value = fc.array(characters, { maxLength: 10 }).map((all) => all.join(''));
+  return fc.dictionary(keys, fc.option(value, { freq: 8 }), { maxKeys: 4, noNullPrototype: true });
+}
+
 function itemValue(items: ListItems, known: KnownIds): fc.Arbitrary<unknown> {
   if (items.kind === 'nested') return objectOf(fieldsOf(items.of()), known);
-  return items.kind === 'oneOf' ? fc.constantFrom(...items.values) : textValue(items);
+  if (items.kind === 'oneOf') return fc.constantFrom(...items.values);
+  // Most lists of texts are of domain names.
+  return items.format === undefined && items.pattern === undefined ? fc.oneof(FORMATS.hostname, textValue(items)) : textValue(items);
 }
 
 function textValue({ min = 0, max = LONG, pattern, format, ascii }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): fc.Arbitrary<string> {

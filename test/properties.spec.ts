@@ -1,0 +1,138 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { Event } from '#libs/contracts/src/feed/event';
+import { openApiDocument, type OpenApiDocument } from '#libs/contracts/src/openapi';
+import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
+import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import { isProtocol } from '#libs/event-sourcing/src/log.repository';
+import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
+import { exchange, holdToDocument } from '#libs/testing/src/exchange';
+import { brokenRequest, validRequest, type GeneratedRequest } from '#libs/testing/src/requests';
+import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+
+const RUNS = 25;
+/** A failure names it with the path to the smallest request that fails; put it here to see that again. */
+const seed = randomInt(2 ** 31);
+
+const document = openApiDocument('0.1.0');
+const published = operations()
+  .filter((operation) => operation.route !== null)
+  .map((operation): [string, RegisteredOperation] => [operation.name, operation]);
+
+let suite: GivenSuite;
+let dns: DnsServer;
+let receiver: WebhookReceiver;
+beforeAll(async () => {
+  dns = await startDnsServer();
+  receiver = await WebhookReceiver.listen();
+  suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
+});
+afterAll(async () => {
+  await dns.close();
+  await receiver.close();
+});
+
+/** Something of every kind that the generated requests can find, change and delete. */
+async function existing(): Promise<(type: Class) => readonly string[]> {
+  const { id: endpoint } = await suite
+    .post('/webhook_endpoints', { endpoint_url: `${receiver.url}/${randomUUID()}`, events: ['organization.created'] })
+    .expect(201);
+  const { id: organization } = await suite.post('/organizations', { name: 'Existing', external_id: randomUUID() }).expect(201);
+  const { id: domain } = await suite.post('/organization_domains', { domain: `${randomUUID()}.test`, organization_id: organization }).expect(201);
+  const { data: deliveries } = await suite.eventually(`/webhook_endpoints/${endpoint}/deliveries`, { data: [{ event: 'organization.created' }] });
+  const ids = new Map<Class, readonly string[]>([
+    [Organization, [organization]],
+    [OrganizationDomain, [domain]],
+    [WebhookEndpoint, [endpoint]],
+    [WebhookDelivery, [deliveries[0].id]],
+    [Event, [deliveries[0].event_id]],
+  ]);
+  return (type) => ids.get(type) ?? [];
+}
+
+/** Nothing is sent beyond this machine. */
+function withLocalUrl(request: GeneratedRequest): GeneratedRequest {
+  const { body } = request;
+  const isToBeLocal = typeof body === 'object' && body !== null && 'endpoint_url' in body && String(body.endpoint_url).startsWith('http');
+  return isToBeLocal ? { ...request, body: { ...body, endpoint_url: `${receiver.url}/${randomUUID()}` } } : request;
+}
+
+/** Sends each request under an id of its own, and notes the ids of those that were refused. */
+class Sender {
+  readonly refused = new Set<string>();
+
+  async send(request: GeneratedRequest, key?: string) {
+    const requestId = randomUUID();
+    const answer = await exchange(suite, withLocalUrl(request), { 'X-Request-ID': requestId, ...(key !== undefined && { 'Idempotency-Key': key }) });
+    if (answer.status >= 400) this.refused.add(requestId);
+    return answer;
+  }
+}
+
+/** None, or one of a few, so that some requests come again. */
+const idempotencyKey = fc.oneof(fc.constant(undefined), fc.constantFrom('a', 'b', 'c'));
+
+describe.each(published)('%s', (_, operation) => {
+  const sender = new Sender();
+  const isKeyed = operation.kind === 'command' && operation.route!.method === 'post';
+  const key = isKeyed ? idempotencyKey : fc.constant(undefined);
+
+  it('answers every valid request as the API document says', async () => {
+    const requests = validRequest(operation, await existing());
+    await fc.assert(
+      fc.asyncProperty(requests, key, async (request, idempotent) => holdToDocument(document, request, await sender.send(request, idempotent))),
+      { numRuns: RUNS, seed },
+    );
+  });
+
+  it('refuses every request that is broken in one place, and names the place', async () => {
+    const requests = brokenRequest(operation, await existing());
+    // Nothing can be wrong with a request that takes nothing.
+    if (requests === null) return;
+    await fc.assert(
+      fc.asyncProperty(requests, key, async ({ request, broken: { field, code } }, idempotent) => {
+        const answer = await sender.send(request, idempotent);
+        holdToDocument(document, request, answer);
+        expect({ status: answer.status, errors: answer.body.errors }).toEqual({
+          status: 422,
+          errors: expect.arrayContaining([expect.objectContaining({ field, code })]),
+        });
+      }),
+      { numRuns: RUNS, seed },
+    );
+  });
+
+  it('records nothing of a request that it refuses', async () => {
+    const recorded = (await suite.records()).filter(({ type, meta }) => sender.refused.has(meta.requestId) && !isProtocol(type));
+    expect(recorded).toEqual([]);
+  });
+});
+
+describe('a divergence between answers and document', () => {
+  /** The document with the node at this path changed, or without it. */
+  const planted = (path: readonly string[], node?: unknown): OpenApiDocument => {
+    const changed = structuredClone(document) as unknown as Record<string, unknown>;
+    const parent = path.slice(0, -1).reduce((at, key) => at[key] as Record<string, unknown>, changed);
+    if (node === undefined) delete parent[path.at(-1)!];
+    else parent[path.at(-1)!] = node;
+    return changed as unknown as OpenApiDocument;
+  };
+  const schemas = ['components', 'schemas'];
+
+  it.each<[string, string, OpenApiDocument]>([
+    ['the type of a property', 'GetOrganization', planted([...schemas, 'Organization', 'properties', 'name', 'type'], 'integer')],
+    ['a property that is not declared', 'CreateOrganization', planted([...schemas, 'Organization', 'properties', 'metadata'])],
+    ['a property that is never there', 'GetWebhookDelivery', planted([...schemas, 'WebhookDelivery', 'required'], ['colour'])],
+    ['an answer that is not declared', 'DeleteOrganization', planted(['paths', '/organizations/{id}', 'delete', 'responses', '202'])],
+  ])('is seen: %s', async (_, name, diverging) => {
+    const operation = published.find(([each]) => each === name)![1];
+    const requests = validRequest(operation, await existing());
+    const checked = await fc.check(
+      fc.asyncProperty(requests, async (request) => holdToDocument(diverging, request, await exchange(suite, request))),
+      { numRuns: RUNS, seed, endOnFailure: true },
+    );
+    expect(String(checked.errorInstance)).toContain('otherwise than the API document says');
+  });
+});
