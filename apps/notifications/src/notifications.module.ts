@@ -10,6 +10,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { Feed } from './feed/feed.ts';
 import { feedView } from './feed/feed.view.ts';
 import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
+import { RETRY_PAUSES, RetrySchedule } from './webhook-deliveries/retry-schedule.ts';
 import { TargetRule } from './webhook-deliveries/target-address.ts';
 import { WebhookDeliveries } from './webhook-deliveries/webhook-deliveries.ts';
 import { WebhookWork } from './webhook-deliveries/webhook-work.ts';
@@ -26,8 +27,14 @@ const targetRule = {
   inject: [PlatformSettings, NotificationsSettings],
 };
 
+const retrySchedule = {
+  provide: RetrySchedule,
+  useFactory: ({ GATEHOUSE_MODE }: PlatformSettings) => new RetrySchedule(RETRY_PAUSES[GATEHOUSE_MODE]),
+  inject: [PlatformSettings],
+};
+
 /** Needs from the runtime: the ports and settings that its classes name. */
-@Module({ providers: [Feed, DeliveryLog, EndpointSecrets, WebhookEndpoints, WebhookDeliveries, WebhookWork, targetRule] })
+@Module({ providers: [Feed, DeliveryLog, EndpointSecrets, WebhookEndpoints, WebhookDeliveries, WebhookWork, targetRule, retrySchedule] })
 export class NotificationsModule implements OnModuleInit {
   constructor(
     private readonly feed: Feed,

@@ -7,13 +7,16 @@ interface QueueEntry {
   readonly endpoint: string;
   readonly delivery: string;
   readonly due: string;
+  /** Of the delivery that is due. */
+  readonly revision: number;
 }
 
-/** A delivery that is due, and the entry that says so. */
-export interface DueDelivery {
+/** An entry that is due, and what it is about. */
+export interface DueEntry {
   readonly entryId: string;
-  /** Null for an entry that was overtaken. */
-  readonly delivery: StoredDelivery | null;
+  /** `overtaken`: the delivery has changed since. `early`: it is being recorded, or was not, since its process ended. */
+  readonly delivery: StoredDelivery | 'overtaken' | 'early';
+  readonly due: number;
 }
 
 const DELIVERIES: TableDefinition<StoredDelivery> = {
@@ -72,14 +75,14 @@ export class DeliveryLog {
   }
 
   /** What an endpoint is to be sent by `until` (milliseconds since the epoch), the longest waiting first. */
-  async due(environment: string, endpointId: string, until: number, limit: number): Promise<readonly DueDelivery[]> {
+  async due(environment: string, endpointId: string, until: number, limit: number): Promise<readonly DueEntry[]> {
     const { rows } = await this.entries(environment, endpointId, limit, new Date(until).toISOString());
     const entries = rows.map(({ text }) => JSON.parse(text) as QueueEntry);
     const deliveries = await this.deliveries.getMany(
       environment,
       entries.map(({ delivery }) => delivery),
     );
-    return rows.map(({ id }, index) => ({ entryId: id, delivery: current(entries[index]!, deliveries[index]!) }));
+    return rows.map(({ id }, index) => ({ entryId: id, delivery: current(entries[index]!, deliveries[index]!), due: Date.parse(entries[index]!.due) }));
   }
 
   /** When the endpoint's next delivery is due, in milliseconds since the epoch; null when nothing waits. */
@@ -111,7 +114,7 @@ export function entryIdOf({ id, revision }: StoredDelivery): string {
 }
 
 function entryWrite(environment: string, delivery: StoredDelivery): Write {
-  const row: QueueEntry = { endpoint: delivery.webhook_endpoint_id, delivery: delivery.id, due: delivery.next_attempt_at! };
+  const row: QueueEntry = { endpoint: delivery.webhook_endpoint_id, delivery: delivery.id, due: delivery.next_attempt_at!, revision: delivery.revision };
   return { environment, id: entryIdOf(delivery), position: '1', revision: 0, text: JSON.stringify(row), row };
 }
 
@@ -120,8 +123,7 @@ function deliveryWrite(environment: string, delivery: StoredDelivery): Write {
   return { environment, id: delivery.id, position, revision: delivery.revision, text: JSON.stringify(delivery), row: delivery };
 }
 
-function current(entry: QueueEntry, row: StoredRow | null): StoredDelivery | null {
-  if (row === null) return null;
-  const delivery = JSON.parse(row.text) as StoredDelivery;
-  return delivery.status === 'pending' && delivery.next_attempt_at === entry.due ? delivery : null;
+function current({ revision }: QueueEntry, row: StoredRow | null): DueEntry['delivery'] {
+  if (row === null || row.revision < revision) return 'early';
+  return row.revision > revision ? 'overtaken' : (JSON.parse(row.text) as StoredDelivery);
 }

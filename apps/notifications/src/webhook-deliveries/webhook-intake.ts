@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { PublicEventName } from '#libs/contracts/src/events';
 import type { Delivery, MessageBus } from '#libs/messaging/src/message-bus';
 import type { Clock } from '#libs/platform/src/clock';
+import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-directory.ts';
@@ -17,6 +17,8 @@ const GROUP = 'webhooks';
 const TOPIC = /^gatehouse\.([^.]+)\.[^.]+$/;
 /** Enough to keep a local receiver busy; requests of the API come in between. */
 const LIMITS = { total: 64, perKey: 32 };
+/** Messages wait no longer than this for those before them. */
+const LONGEST = 500;
 
 interface Needs {
   readonly bus: MessageBus;
@@ -26,6 +28,7 @@ interface Needs {
   readonly attempts: WebhookAttempts;
   readonly schedule: RetrySchedule;
   readonly clock: Clock;
+  readonly log: Log;
   readonly metrics: Metrics;
   /** How long a request may take. */
   readonly timeout: number;
@@ -36,10 +39,11 @@ interface Fresh {
   readonly target: Target;
   readonly delivery: StoredDelivery;
   readonly body: string;
+  /** Left to the queue before it was sent. */
   isGivenUp: boolean;
-  isSent: boolean;
+  /** Pending from when it is sent until it is answered. */
+  answered: Promise<readonly Attempted[]> | null;
   requests: readonly Attempted[] | null;
-  done: Promise<void>;
 }
 
 /**
@@ -82,8 +86,7 @@ export class WebhookIntake implements Part {
     if (targets.length > 0) {
       const fresh = await this.fresh(environment, messages, targets);
       const prompt = fresh.filter(({ target }) => queues.isPrompt(target.id));
-      for (const one of prompt) one.done = this.pool.run(one.target.id, () => this.send(one));
-      if (prompt.length > 0) await Promise.race([Promise.all(prompt.map(({ done }) => done)), pause(PATIENCE)]);
+      await this.sendAll(prompt);
       await queues.add(environment, fresh.map((one) => this.settled(environment, one)));
     }
     this.handledUpTo = clock.now();
@@ -106,35 +109,59 @@ export class WebhookIntake implements Part {
         delivery: queuedDelivery({ endpointId: target.id, eventId, event, now }),
         body,
         isGivenUp: false,
-        isSent: false,
+        answered: null,
         requests: null,
-        done: Promise.resolve(),
       }));
   }
 
+  /** Resolves when everything was answered, or after `LONGEST`. */
+  private async sendAll(prompt: readonly Fresh[]): Promise<void> {
+    if (prompt.length === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, LONGEST);
+      void Promise.all(prompt.map((one) => this.pool.run(one.target.id, () => this.send(one)))).then(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** Resolves when the endpoint has answered, or let us wait for too long. */
   private async send(one: Fresh): Promise<void> {
-    if (one.isGivenUp) return;
-    one.isSent = true;
-    one.requests = await this.needs.attempts.send(one.target, { id: one.delivery.event_id, body: one.body });
+    const { queues, attempts } = this.needs;
+    const { target, delivery, body } = one;
+    if (one.isGivenUp || !queues.isPrompt(target.id)) return;
+    one.answered = attempts.send(target, { id: delivery.event_id, body });
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => {
+        queues.isLate(target.id);
+        resolve();
+      }, PATIENCE);
+      void one.answered!.then((requests) => {
+        one.requests = requests;
+        queues.learn(target.id, requests);
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
   /** What is recorded of a delivery now: its outcome, or that it waits. */
   private settled(environment: string, one: Fresh): StoredDelivery {
     const { queues, schedule, clock, timeout } = this.needs;
-    const { target, delivery, requests } = one;
+    const { delivery, requests, answered } = one;
     const now = clock.now();
-    if (requests !== null) {
-      queues.learn(target.id, requests);
-      return attempted(delivery, requests, schedule, now);
-    }
-    if (!one.isSent) {
+    if (requests !== null) return attempted(delivery, requests, schedule, now);
+    if (answered === null) {
       one.isGivenUp = true;
       return delivery;
     }
-    queues.learn(target.id, null);
     // Should this process end before the answer comes, the queue takes over.
     const waiting = postponed(delivery, now + 2 * timeout, now);
-    const late = one.done.then(() => queues.settle(environment, waiting, one.requests!)).finally(() => this.late.delete(late));
+    const late = answered
+      .then((requests) => queues.settle(environment, waiting, requests))
+      .catch((error: unknown) => this.needs.log.error('The outcome of a webhook could not be recorded; it is sent again.', { environment, delivery: delivery.id, error }))
+      .finally(() => this.late.delete(late));
     this.late.add(late);
     return waiting;
   }

@@ -3,7 +3,7 @@ import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Feed } from '../feed/feed.ts';
 import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-directory.ts';
-import { entryIdOf, type DeliveryLog, type DueDelivery } from './delivery-log.ts';
+import { entryIdOf, type DeliveryLog, type DueEntry } from './delivery-log.ts';
 import { attempted, dropped, isSuccess, postponed, type Attempted, type StoredDelivery } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';
 import type { RetrySchedule } from './retry-schedule.ts';
@@ -12,16 +12,18 @@ import type { WebhookAttempts } from './webhook-attempts.ts';
 /** An endpoint that takes longer than this is served from its queue, where nobody waits for it. */
 export const PATIENCE = 250;
 /** Deliveries that are taken from a queue in one go. */
-const SLICE = 100;
-/** An endpoint has few requests at a time, so that it takes more than a hundred that never answer before those of others wait. */
-const LIMITS = { total: 1024, perKey: 8 };
+const SLICE = 500;
+/** An endpoint has few requests at a time, so that it takes more than sixty that never answer before those of others wait. */
+const LIMITS = { total: 1024, perKey: 16 };
 /** Another process may have queued something. */
 const LOOK_AGAIN = 5_000;
-/** The feed may be behind the bus; a body that is missing after this time is gone. */
-const FEED_PATIENCE = 5 * 60_000;
-const FEED_PAUSE = 1_000;
-/** The last time that there is. */
-const FOR_EVER = 8.64e15;
+/** The feed may be behind the bus, and a delivery is recorded after its entry in the queue; what is still missing after this time is gone. */
+const MISSING_PATIENCE = 5 * 60_000;
+const MISSING_PAUSE = 500;
+/** Before work on a queue that failed begins again. */
+const FAILED_PAUSE = 1_000;
+/** The last time whose text sorts as it should. */
+const FOR_EVER = Date.parse('9999-12-31T23:59:59.999Z');
 
 export interface QueuesNeeds {
   readonly directory: EndpointDirectory;
@@ -74,11 +76,16 @@ export class WebhookQueues {
     return !this.slow.has(endpointId) && !this.behind.has(endpointId);
   }
 
-  /** Learns from how an endpoint answered; null: not yet. */
-  learn(endpointId: string, requests: readonly Attempted[] | null): void {
-    const last = requests?.at(-1);
-    if (last !== undefined && isSuccess(last.answer) && last.latency < PATIENCE) this.slow.delete(endpointId);
+  /** Learns from how an endpoint answered. */
+  learn(endpointId: string, requests: readonly Attempted[]): void {
+    const { answer, latency } = requests.at(-1)!;
+    if (isSuccess(answer) && latency < PATIENCE) this.slow.delete(endpointId);
     else this.slow.add(endpointId);
+  }
+
+  /** The endpoint has not answered within `PATIENCE`. */
+  isLate(endpointId: string): void {
+    this.slow.add(endpointId);
   }
 
   /** Records what came of an attempt of a delivery that is on record as waiting. */
@@ -123,7 +130,7 @@ export class WebhookQueues {
       const work = this.drain(environment, id, signal)
         .catch((error: unknown) => {
           this.needs.log.error('The queue of a webhook endpoint stopped and is tried again.', { environment, endpoint: id, error });
-          this.hint(id, { environment, due: this.needs.clock.now() + FEED_PAUSE });
+          this.hint(id, { environment, due: this.needs.clock.now() + FAILED_PAUSE });
         })
         .finally(() => {
           this.draining.delete(id);
@@ -146,39 +153,46 @@ export class WebhookQueues {
         const target = directory.get(environment, id);
         const isWanted = target?.isEnabled === true;
         const due = await deliveries.due(environment, id, isWanted ? clock.now() : FOR_EVER, SLICE);
-        if (due.length === 0) break;
+        const waiting = await this.withoutLeftovers(environment, due);
+        if (waiting.length === 0 && due.length < SLICE) break;
         this.behind.add(id);
-        if (isWanted) await this.sendAll(target, due, signal);
-        else await this.dropAll(environment, due);
+        if (isWanted) await this.sendAll(target, waiting, signal);
+        else await this.dropAll(environment, waiting);
       }
     } finally {
       this.behind.delete(id);
     }
     const next = await deliveries.nextDue(environment, id);
-    if (next !== null) this.hint(id, { environment, due: next });
+    if (next === null) return;
+    const now = clock.now();
+    // An entry that is due and still there waits for its delivery.
+    this.hint(id, { environment, due: next > now ? next : now + MISSING_PAUSE });
   }
 
-  private async sendAll(target: Target, due: readonly DueDelivery[], signal: AbortSignal): Promise<void> {
+  private async withoutLeftovers(environment: string, entries: readonly DueEntry[]): Promise<readonly StoredDelivery[]> {
+    const lost = this.needs.clock.now() - MISSING_PATIENCE;
+    const leftovers = entries.filter(({ delivery, due }) => delivery === 'overtaken' || (delivery === 'early' && due < lost));
+    await this.needs.deliveries.done(environment, leftovers.map(({ entryId }) => entryId));
+    return entries.flatMap(({ delivery }) => (typeof delivery === 'string' ? [] : [delivery]));
+  }
+
+  private async sendAll(target: Target, waiting: readonly StoredDelivery[], signal: AbortSignal): Promise<void> {
     const { environment } = target;
-    const waiting = due.flatMap(({ delivery }) => (delivery === null ? [] : [delivery]));
-    await this.needs.deliveries.done(environment, due.filter(({ delivery }) => delivery === null).map(({ entryId }) => entryId));
     const bodies = await this.bodiesOf(environment, waiting);
     await Promise.all(
-      waiting.map((delivery, index) =>
-        this.pool.run(target.id, async () => {
-          if (signal.aborted) return;
-          const body = bodies[index]!;
-          if (body === null) return this.withoutBody(environment, delivery);
-          await this.settle(environment, delivery, await this.needs.attempts.send(target, { id: delivery.event_id, body }));
-        }),
-      ),
+      waiting.map(async (delivery, index) => {
+        const body = bodies[index]!;
+        if (body === null) return this.withoutBody(environment, delivery);
+        const requests = await this.pool.run(target.id, async () => (signal.aborted ? null : this.needs.attempts.send(target, { id: delivery.event_id, body })));
+        if (requests !== null) await this.settle(environment, delivery, requests);
+      }),
     );
   }
 
-  private async dropAll(environment: string, due: readonly DueDelivery[]): Promise<void> {
+  private async dropAll(environment: string, waiting: readonly StoredDelivery[]): Promise<void> {
     const now = this.needs.clock.now();
-    await this.add(environment, due.flatMap(({ delivery }) => (delivery === null ? [] : [dropped(delivery, now)])));
-    await this.needs.deliveries.done(environment, due.map(({ entryId }) => entryId));
+    await this.add(environment, waiting.map((delivery) => dropped(delivery, now)));
+    await this.needs.deliveries.done(environment, waiting.map(entryIdOf));
   }
 
   private async bodiesOf(environment: string, waiting: readonly StoredDelivery[]): Promise<readonly (string | null)[]> {
@@ -188,8 +202,8 @@ export class WebhookQueues {
 
   private async withoutBody(environment: string, delivery: StoredDelivery): Promise<void> {
     const now = this.needs.clock.now();
-    const isYoung = now - Date.parse(delivery.created_at) < FEED_PATIENCE;
-    await this.add(environment, [isYoung ? postponed(delivery, now + FEED_PAUSE, now) : dropped(delivery, now)]);
+    const isYoung = now - Date.parse(delivery.created_at) < MISSING_PATIENCE;
+    await this.add(environment, [isYoung ? postponed(delivery, now + MISSING_PAUSE, now) : dropped(delivery, now)]);
     await this.needs.deliveries.done(environment, [entryIdOf(delivery)]);
   }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { MessageBus } from '#libs/messaging/src/message-bus';
 import { Clock } from '#libs/platform/src/clock';
-import { NotificationsSettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
@@ -14,7 +14,7 @@ import { Feed } from '../feed/feed.ts';
 import { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
 import { EndpointSecrets } from '../webhook-endpoints/endpoint-secrets.ts';
 import { DeliveryLog } from './delivery-log.ts';
-import { RETRY_PAUSES, RetrySchedule } from './retry-schedule.ts';
+import { RetrySchedule } from './retry-schedule.ts';
 import { TargetRule } from './target-address.ts';
 import { WebhookAttempts } from './webhook-attempts.ts';
 import { WebhookIntake } from './webhook-intake.ts';
@@ -39,14 +39,13 @@ export class WebhookWork {
     deliveries: DeliveryLog,
     secrets: EndpointSecrets,
     rule: TargetRule,
+    schedule: RetrySchedule,
     settings: NotificationsSettings,
-    platform: PlatformSettings,
     clock: Clock,
     log: Log,
     metrics: Metrics,
   ) {
     const timeout = settings.WEBHOOK_TIMEOUT;
-    const schedule = new RetrySchedule(RETRY_PAUSES[platform.GATEHOUSE_MODE]);
     const sender = new WebhookSender({ rule, timeout });
     const attempts = new WebhookAttempts({ sender, clock, metrics, vendorWord: settings.VENDOR_WORD });
     const directory = new EndpointDirectory({ events, readModels, secrets, clock, log });
@@ -56,7 +55,7 @@ export class WebhookWork {
     this.parts = [
       directory,
       { name: 'webhook connections', stage: 'announcements', start: async () => {}, stop: () => sender.close() },
-      new WebhookIntake({ bus, directory, deliveries, queues: this.queues, attempts, schedule, clock, metrics, timeout }),
+      new WebhookIntake({ bus, directory, deliveries, queues: this.queues, attempts, schedule, clock, log, metrics, timeout }),
       leased('notifications.webhook-queues', (signal) => this.queues.run(signal)),
       leased('notifications.webhook-replays', (signal) => this.replays.run(signal)),
     ];

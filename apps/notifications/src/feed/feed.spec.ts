@@ -1,0 +1,144 @@
+import { ListEvents } from '#libs/contracts/src/feed/operations';
+import type { FeedPage } from '#libs/contracts/src/operation';
+import type { Event } from '#libs/contracts/src/feed/event';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { DomainError } from '#libs/platform/src/domain-error';
+import { ENVIRONMENT, GivenNotifications } from '../given-notifications.ts';
+import { Feed } from './feed.ts';
+import { feedView } from './feed.view.ts';
+
+const DAY = 86_400_000;
+
+describe('the events feed', () => {
+  let given: GivenNotifications;
+  beforeEach(async () => {
+    given = await GivenNotifications.start();
+  });
+  afterEach(() => given.stop());
+
+  const read = async (query: Partial<ListEvents> = {}, feed = given.feed): Promise<FeedPage<Event>> =>
+    JSON.parse((await feed.list(Object.assign(new ListEvents(), { context: given.context(), limit: 10, ...query }))).json) as FeedPage<Event>;
+  const ids = ({ data }: FeedPage<Event>): readonly string[] => data.map(({ id }) => id);
+  const feedAt = (now: number): Feed => new Feed({ now: () => now }, { EVENTS_RETENTION: 90 * DAY } as never, given.readModels);
+  const refusalOf = async (query: Partial<ListEvents>): Promise<unknown> => read(query).catch((error: DomainError) => ({ code: error.code, errors: error.details.errors?.map(({ code, field }) => ({ code, field })) }));
+  const recorded = async (...times: readonly number[]): Promise<readonly string[]> => {
+    const records = [];
+    for (const time of times) records.push(...(await given.record(1, time)));
+    await given.project(records);
+    return records.map((record) => record.public[0]!.id);
+  };
+
+  it('reads upwards, and names the last event of each page', async () => {
+    const all = await recorded(...Array.from({ length: 25 }, () => Date.now()));
+    const first = await read();
+    expect(ids(first)).toEqual(all.slice(0, 10));
+    expect(first.list_metadata).toEqual({ after: all[9] });
+    const last = await read({ after: all[19] });
+    expect(ids(last)).toEqual(all.slice(20));
+    expect(last.list_metadata).toEqual({ after: all[24] });
+    expect(await read({ after: all[24] })).toEqual({ object: 'list', data: [], list_metadata: { after: null } });
+  });
+
+  it('reads downwards and mirrored when asked to', async () => {
+    const all = await recorded(...Array.from({ length: 5 }, () => Date.now()));
+    const down = [...all].reverse();
+    expect(ids(await read({ order: 'desc', limit: 3 }))).toEqual(down.slice(0, 3));
+    expect(ids(await read({ order: 'desc', after: all[2] }))).toEqual(down.slice(3));
+    expect(ids(await read({ order: 'desc', before: all[2] }))).toEqual(down.slice(0, 2));
+    expect(ids(await read({ order: 'normal', before: all[2] }))).toEqual(down.slice(3));
+    expect(ids(await read({ before: all[2] }))).toEqual(all.slice(0, 2));
+  });
+
+  it('skips and repeats nothing while it grows, also where times go back', async () => {
+    const written: string[] = [];
+    const seen: string[] = [];
+    const writer = (async () => {
+      for (let batch = 0; batch < 20; batch++) written.push(...(await recorded(...Array.from({ length: 10 }, (_, index) => Date.now() - (index % 3) * 40))));
+    })();
+    let isWriting = true;
+    void writer.then(() => (isWriting = false));
+    for (let after: string | undefined, more = true; more; ) {
+      const page = await read({ limit: 7, after });
+      seen.push(...ids(page));
+      after = page.list_metadata.after ?? after;
+      more = isWriting || page.data.length > 0;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await writer;
+    expect(seen).toEqual(written);
+  });
+
+  it('has an index for every filter', async () => {
+    const all = await recorded(...Array.from({ length: 30 }, () => Date.now()));
+    const { data } = await read({ limit: 100 });
+    const organization_id = (data[7]!.data as { id: string }).id;
+    const table = given.readModels.table(tableOf(feedView));
+    for (const [filter, expected] of [
+      [{ events: ['organization.created', 'organization.deleted'] }, all],
+      [{ events: ['organization.deleted'] }, []],
+      [{ organization_id }, [all[7]]],
+      [{ organization_id, events: ['organization.created', 'user.created'] }, [all[7]]],
+      [{ organization_id, events: ['user.created'] }, []],
+      [{ organization_id: 'org_of_nobody' }, []],
+    ] as const) {
+      const before = table.rowsRead;
+      expect(ids(await read({ ...filter, limit: 100 }))).toEqual(expected);
+      expect(table.rowsRead - before).toBeLessThanOrEqual(expected.length + 2);
+    }
+  });
+
+  it('finds the ends of a range without a search', async () => {
+    const start = Date.now() - 60_000;
+    const all = await recorded(...Array.from({ length: 50 }, (_, index) => start + index * 1_000));
+    const at = (index: number): string => new Date(start + index * 1_000).toISOString();
+    const table = given.readModels.table(tableOf(feedView));
+    const before = table.rowsRead;
+    expect(ids(await read({ range_start: at(20), range_end: at(24) }))).toEqual(all.slice(20, 25));
+    expect(table.rowsRead - before).toBeLessThanOrEqual(7);
+    expect(ids(await read({ range_start: at(48) }))).toEqual(all.slice(48));
+    expect(ids(await read({ range_end: at(1) }))).toEqual(all.slice(0, 2));
+    expect(ids(await read({ after: all[20], range_end: at(22) }))).toEqual(all.slice(21, 23));
+  });
+
+  it('counts an event that was recorded late with those beside it, so that ranges that follow each other hold all', async () => {
+    const start = Date.now() - 60_000;
+    const all = await recorded(start, start + 2_000, start + 1_000, start + 3_000);
+    const range = async (from: number, to: number) => ids(await read({ range_start: new Date(start + from).toISOString(), range_end: new Date(start + to).toISOString() }));
+    expect(await range(0, 1_999)).toEqual([all[0]]);
+    expect(await range(2_000, 3_000)).toEqual(all.slice(1));
+  });
+
+  it('goes on in the same order after a restart', async () => {
+    const now = Date.now();
+    const first = await recorded(now);
+    given = await given.restart();
+    const second = await recorded(now - 5_000);
+    expect(ids(await read())).toEqual([...first, ...second]);
+  });
+
+  it('refuses what cannot be', async () => {
+    const [id] = await recorded(Date.now());
+    const cursor = (field: string) => ({ code: 'invalid_request_parameters', errors: [{ code: 'invalid_cursor', field }] });
+    expect(await refusalOf({ after: 'event_01J00000000000000000000000' })).toEqual(cursor('after'));
+    expect(await refusalOf({ before: 'nonsense' })).toEqual(cursor('before'));
+    expect(await refusalOf({ after: id, before: id })).toEqual(cursor('before'));
+    expect(await refusalOf({ after: id, range_start: '2026-01-15T12:00:00.000Z' })).toMatchObject({ code: 'bad_request' });
+    expect(await refusalOf({ range_start: '2026-01-15T12:00:00.000Z', range_end: '2026-02-15T12:00:00.000Z' })).toMatchObject({ code: 'bad_request' });
+    expect(await refusalOf({ range_start: '2026-01-15T12:00:00.000Z', range_end: '2026-01-14T12:00:00.000Z' })).toMatchObject({ errors: [{ field: 'range_end' }] });
+  });
+
+  it('forgets events after 90 days, and their cursors 30 days later', async () => {
+    const now = Date.now();
+    const [old, young] = await recorded(now - 2 * DAY, now);
+    const later = feedAt(now + 89 * DAY);
+    expect(ids(await read({}, later))).toEqual([young]);
+    expect(await later.sweep(ENVIRONMENT, 10)).toBe(1);
+    expect(await later.sweep(ENVIRONMENT, 10)).toBe(0);
+    expect(await later.texts(ENVIRONMENT, [old!, young!])).toEqual([null, expect.stringContaining(young!)]);
+    expect(ids(await read({ after: old }, later))).toEqual([young]);
+    const muchLater = feedAt(now + 119 * DAY);
+    expect(await muchLater.sweep(ENVIRONMENT, 10)).toBe(2);
+    await expect(read({ after: old }, muchLater)).rejects.toMatchObject({ code: 'invalid_request_parameters' });
+    expect(await read({ after: young }, muchLater)).toMatchObject({ data: [] });
+  });
+});

@@ -1,0 +1,220 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { List } from '#libs/contracts/src/operation';
+import { CreateWebhookEndpoint, ListWebhookDeliveries } from '#libs/contracts/src/webhook-endpoints/operations';
+import type { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import type { EventMeta, NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LogRepository } from '#libs/event-sourcing/src/log.repository';
+import { Naming, streamName } from '#libs/event-sourcing/src/naming';
+import { publicEventsOf } from '#libs/event-sourcing/src/public-events';
+import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
+import { SystemClock } from '#libs/platform/src/clock';
+import type { NotificationsSettings } from '#libs/platform/src/config/settings';
+import { derivedId, newCommandId } from '#libs/platform/src/ids';
+import type { Log } from '#libs/platform/src/log';
+import { Metrics } from '#libs/platform/src/metrics';
+import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { systemContext } from '#libs/platform/src/system-context';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { Feed } from './feed/feed.ts';
+import { feedView } from './feed/feed.view.ts';
+import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
+import { RetrySchedule } from './webhook-deliveries/retry-schedule.ts';
+import { TargetRule } from './webhook-deliveries/target-address.ts';
+import { WebhookDeliveries } from './webhook-deliveries/webhook-deliveries.ts';
+import { WebhookWork } from './webhook-deliveries/webhook-work.ts';
+import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
+import { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
+import { webhookEndpointsView } from './webhook-endpoints/webhook-endpoints.view.ts';
+
+export const ENVIRONMENT = 'environment_01J00000000000000000000000';
+
+const SETTINGS: NotificationsSettings = {
+  WEBHOOK_ALLOW_NETWORKS: [],
+  WEBHOOK_ENDPOINTS_PER_ENVIRONMENT: 100,
+  WEBHOOK_TIMEOUT: 2_000,
+  VENDOR_WORD: 'WorkOS',
+  EVENTS_RETENTION: 90 * 86_400_000,
+  DELIVERIES_RETENTION: 30 * 86_400_000,
+};
+
+/** As in production, only faster. */
+const PAUSES = [50, 100, 150, 200, 250];
+
+const log: Log = { debug() {}, info() {}, warn() {}, error: (sentence, fields) => console.error(sentence, fields) };
+
+/** The service on the embedded engines, in a directory of its own that outlives a restart. */
+export class GivenNotifications {
+  private constructor(
+    private readonly directory: string,
+    private readonly storage: LmdbStorage,
+    readonly events: LmdbEventStore,
+    readonly bus: InProcessMessageBus,
+    readonly repository: LogRepository,
+    readonly readModels: LmdbReadModels,
+    readonly feed: Feed,
+    readonly deliveries: DeliveryLog,
+    readonly endpoints: WebhookEndpoints,
+    readonly webhooks: WebhookDeliveries,
+    readonly lifecycle: Lifecycle,
+    readonly metrics: Metrics,
+  ) {}
+
+  static async start(changes: Partial<NotificationsSettings> = {}, directory?: string): Promise<GivenNotifications> {
+    const path = directory ?? (await mkdtemp(join(tmpdir(), 'notifications-')));
+    const settings = { ...SETTINGS, ...changes };
+    const clock = new SystemClock();
+    const metrics = new Metrics();
+    const storage = await LmdbStorage.open({ directory: path });
+    const events = new LmdbEventStore(storage);
+    const readModels = new LmdbReadModels(storage);
+    const keys = await FileKeyStore.open(join(path, 'keys'), []);
+    const repository = new LogRepository(events, readModels, new Naming(await keys.obtain('naming')), clock, log);
+    repository.keep(webhookEndpointsView);
+    const bus = new InProcessMessageBus(storage);
+    const feed = new Feed(clock, settings, readModels);
+    const deliveries = new DeliveryLog(readModels);
+    const secrets = new EndpointSecrets(new Vault(keys));
+    const rule = new TargetRule({ mode: 'development', allowNetworks: [] });
+    const schedule = new RetrySchedule(PAUSES);
+    const work = new WebhookWork(bus, events, readModels, new LmdbShortLived(storage, clock), feed, deliveries, secrets, rule, schedule, settings, clock, log, metrics);
+    const endpoints = new WebhookEndpoints(repository, secrets, rule, settings, readModels);
+    const lifecycle = new Lifecycle();
+    for (const part of work.parts) lifecycle.add(part);
+    await lifecycle.start();
+    return new GivenNotifications(path, storage, events, bus, repository, readModels, feed, deliveries, endpoints, new WebhookDeliveries(endpoints, deliveries, work, clock), lifecycle, metrics);
+  }
+
+  /** The same data in a new process, as far as one process can tell. */
+  async restart(): Promise<GivenNotifications> {
+    await this.close();
+    return GivenNotifications.start({}, this.directory);
+  }
+
+  async stop(): Promise<void> {
+    await this.close();
+    await rm(this.directory, { recursive: true });
+  }
+
+  context() {
+    return systemContext(ENVIRONMENT, Date.now());
+  }
+
+  /** An operation of one of the use-case classes, as the gateway would make it. */
+  operation<O extends object>(type: new () => O, fields: Partial<Omit<O, 'context'>>): O {
+    return Object.assign(new type(), { context: this.context() }, fields);
+  }
+
+  async endpoint(endpoint_url: string, events: readonly string[] = ['organization.created']): Promise<WebhookEndpoint> {
+    return this.endpoints.create(this.operation(CreateWebhookEndpoint, { endpoint_url, events }));
+  }
+
+  /** What the API answers for an endpoint's deliveries, oldest first. */
+  async deliveriesOf(id: string, filter: Partial<ListWebhookDeliveries> = {}): Promise<readonly WebhookDelivery[]> {
+    const { json } = await this.webhooks.list(this.operation(ListWebhookDeliveries, { id, limit: 100, order: 'asc', ...filter }));
+    return (JSON.parse(json) as List<WebhookDelivery>).data;
+  }
+
+  /** Organizations that come into being, recorded as `transact` would. */
+  async record(count: number, at = Date.now()): Promise<readonly RecordedEvent[]> {
+    const batches = await Promise.all(
+      Array.from({ length: count }, async () => {
+        const event = organizationCreated(at);
+        const stream = streamName('organization', ENVIRONMENT, event.meta.organization!);
+        await this.events.append(stream, 0, [event]);
+        return this.events.read(stream);
+      }),
+    );
+    return batches.flat();
+  }
+
+  /** As the forwarder and the projector do. */
+  async announce(records: readonly RecordedEvent[]): Promise<void> {
+    const messages = records.flatMap((record) =>
+      publicEventsOf(record).map(({ id, name, text }) => ({ key: record.meta.organization!, value: text, headers: { ce_id: id, ce_type: name, position: record.position } })),
+    );
+    await this.project(records);
+    await this.bus.publish(`gatehouse.${ENVIRONMENT}.identity`, messages);
+  }
+
+  async project(records: readonly RecordedEvent[]): Promise<void> {
+    const table = this.readModels.table(tableOf(feedView));
+    const evolve = await feedView.evolveAfter!(table, records);
+    const writes = records.flatMap((record) =>
+      feedView.idsOf(record).map((id) => {
+        const row = evolve(null, record, id)!;
+        return { environment: record.meta.environment, id, position: record.position, revision: 0, text: feedView.serialise!(row), row };
+      }),
+    );
+    await table.write(writes, records.at(-1)?.position);
+  }
+
+  private async close(): Promise<void> {
+    await this.lifecycle.stop();
+    await this.bus.close();
+    await this.storage.close();
+  }
+}
+
+export function organizationCreated(at: number): NewEvent {
+  const commandId = newCommandId(Date.now());
+  const id = `org_${derivedId(commandId, 0)}`;
+  const time = new Date(at).toISOString();
+  const subject = { object: 'organization', id, name: 'Acme', domains: [], metadata: {}, external_id: null, created_at: time, updated_at: time };
+  const meta: EventMeta = { environment: ENVIRONMENT, organization: id, actor: { id: 'system', source: 'system', name: null }, requestId: commandId, commandId, at };
+  return { id: commandId, type: 'organization.created', shape: 1, data: { id }, subject, public: [{ id: `event_${commandId}`, name: 'organization.created' }], meta };
+}
+
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+/** A receiver on loopback. `answer` decides what it says; without it, 200. */
+export class Receiver {
+  readonly received: Received[] = [];
+  answer: (request: Received, response: ServerResponse) => void = (_request, response) => void response.writeHead(200).end();
+
+  private constructor(private readonly server: Server) {}
+
+  static async start(): Promise<Receiver> {
+    const server = createServer();
+    const receiver = new Receiver(server);
+    server.on('request', (request, response) => {
+      let body = '';
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      request.on('end', () => {
+        const received = { path: request.url ?? '', headers: request.headers, body };
+        receiver.received.push(received);
+        receiver.answer(received, response);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return receiver;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+}
+
+/** Resolves once `condition` holds. @throws Error when it does not for 10 s */
+export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 10_000; !(await condition()); await pause(10)) if (Date.now() > end) throw new Error('It did not happen within 10 s.');
+}
