@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { freePort, Program } from './program.ts';
 
 /** Of Linux, on every architecture that Node runs on. */
@@ -43,6 +44,11 @@ export class Suite {
     const text = await (await fetch(`${this.url}/metrics`)).text();
     const series = [...text.matchAll(/^gatehouse_(\w*lag_seconds(?:\{[^}]*\})?) (\S+)$/gm)];
     return new Map(series.map(([, name, value]) => [name!, Number(value)]));
+  }
+
+  /** Resolves once every follower of the log is at its end. */
+  async caughtUp(): Promise<void> {
+    while (Math.max(...(await this.lags()).values()) > 0) await pause(1_000);
   }
 
   /** Memory that is this process's own: no mapped files, no shared pages. */
