@@ -8,11 +8,16 @@ describe('the command line', () => {
   afterAll(() => rmSync(root, { recursive: true }));
 
   const created = async (url: string, key: string, name: string): Promise<string> => {
-    const response = await fetch(`${url}/organizations`, { method: 'POST', headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ name }) });
+    const response = await fetch(`${url}/organizations`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ name }),
+    });
     expect(response.status).toBe(201);
     return ((await response.json()) as { id: string }).id;
   };
-  const status = async (url: string, key: string, path: string): Promise<number> => (await fetch(url + path, { headers: { Authorization: `Bearer ${key}` } })).status;
+  const status = async (url: string, key: string, path: string): Promise<number> =>
+    (await fetch(url + path, { headers: { Authorization: `Bearer ${key}` } })).status;
 
   describe('beside a running server', () => {
     const variables = { DATA_DIR: join(root, 'served'), DATA_MIN_FREE: '0' };
@@ -47,7 +52,10 @@ describe('the command line', () => {
       };
       expect(await refused('fly')).toMatchObject({ code: 64, stderr: expect.stringContaining("no command 'fly'") });
       expect(await refused('keys', 'create')).toMatchObject({ code: 64, stderr: expect.stringContaining('needs --environment') });
-      expect(await refused('keys', 'create', '--environment', 'nowhere')).toMatchObject({ code: 1, stderr: expect.stringContaining("Environment not found: 'nowhere'") });
+      expect(await refused('keys', 'create', '--environment', 'nowhere')).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("Environment not found: 'nowhere'"),
+      });
       expect(await refused('environments', 'create', 'No Such Name')).toMatchObject({ code: 1, stderr: expect.stringContaining('name') });
     });
 

@@ -5,7 +5,11 @@ import { torture } from './torture/torture.ts';
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '50' } } });
 try {
   const outcome = await torture(Number(values.rounds), (line) => console.log(line));
-  console.log(Object.entries(outcome).map(([name, count]) => `${name}: ${count}`).join(', '));
+  console.log(
+    Object.entries(outcome)
+      .map(([name, count]) => `${name}: ${count}`)
+      .join(', '),
+  );
 } catch (error) {
   console.error(`torture: ${(error as Error).message}`);
   process.exitCode = 1;

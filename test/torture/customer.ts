@@ -98,10 +98,23 @@ export class Customer {
     const marker = randomUUID();
     const name = `Customer ${this.number} ${marker}`;
     return {
-      request: { method: 'POST', path: '/organizations', body: { name, external_id: marker, metadata: { number: String(this.number) } }, key: randomUUID(), expected: [201] },
+      request: {
+        method: 'POST',
+        path: '/organizations',
+        body: { name, external_id: marker, metadata: { number: String(this.number) } },
+        key: randomUUID(),
+        expected: [201],
+      },
       answered: (body) => {
         const id = body!.id!;
-        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes: [{ event: 'organization.created', recognise: (data) => data.id === id }] });
+        this.organizations.push({
+          id,
+          marker,
+          name,
+          isDeleted: false,
+          domains: [],
+          changes: [{ event: 'organization.created', recognise: (data) => data.id === id }],
+        });
       },
     };
   }
@@ -144,10 +157,18 @@ function expectStatus({ method, path, expected }: Request, status: number): void
   if (!expected.includes(status)) throw new Error(`${method} ${path} was answered ${status}, expected ${expected.join(' or ')}.`);
 }
 
-async function send(url: string, key: string, { method, path, body, key: idempotencyKey }: Request): Promise<{ readonly status: number; readonly body: { readonly id?: string } | null }> {
+async function send(
+  url: string,
+  key: string,
+  { method, path, body, key: idempotencyKey }: Request,
+): Promise<{ readonly status: number; readonly body: { readonly id?: string } | null }> {
   const response = await fetch(url + path, {
     method,
-    headers: { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }), ...(idempotencyKey && { 'Idempotency-Key': idempotencyKey }) },
+    headers: {
+      Authorization: `Bearer ${key}`,
+      ...(body && { 'Content-Type': 'application/json' }),
+      ...(idempotencyKey && { 'Idempotency-Key': idempotencyKey }),
+    },
     body: body === undefined ? null : JSON.stringify(body),
   });
   const text = await response.text();

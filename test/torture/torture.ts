@@ -42,7 +42,11 @@ export async function torture(rounds: number, tell: (line: string) => void): Pro
       await working;
       suite = await SuiteProcess.start(variables);
       await Promise.all(customers.map((customer) => customer.retry(suite.url, key)));
-      await expectRemembered(suite.url, key, customers.flatMap(({ organizations }) => organizations.slice(-20)));
+      await expectRemembered(
+        suite.url,
+        key,
+        customers.flatMap(({ organizations }) => organizations.slice(-20)),
+      );
       if (round % 10 === 0) tell(`round ${round}: ${tally.acknowledged} writes acknowledged, ${tally.retried} tried again`);
     }
     const organizations = customers.flatMap((customer) => customer.organizations);
@@ -98,7 +102,7 @@ async function expectRemembered(url: string, key: string, organizations: readonl
 
 async function feedOf(url: string, key: string): Promise<readonly FeedEvent[]> {
   const events: FeedEvent[] = [];
-  for (let after = ''; ; ) {
+  for (let after = ''; ;) {
     const { status, body } = await get(url, key, `/events?limit=100${after === '' ? '' : `&after=${after}`}`);
     if (status !== 200) throw new Error(`The feed is answered ${status}.`);
     const { data, list_metadata } = body as { readonly data: readonly FeedEvent[]; readonly list_metadata: { readonly after: string | null } };
@@ -127,9 +131,12 @@ function expectEvents(events: readonly FeedEvent[], organizations: readonly Reme
 /** What nobody acknowledged is there with its event, or not at all; and nothing is there twice. */
 async function expectWhole(url: string, key: string, events: readonly FeedEvent[], customers: readonly Customer[]): Promise<void> {
   const listed = new Map<string, string>();
-  for (let after = ''; ; ) {
+  for (let after = ''; ;) {
     const { body } = await get(url, key, `/organizations?limit=100&order=asc${after === '' ? '' : `&after=${after}`}`);
-    const { data, list_metadata } = body as { readonly data: readonly { readonly id: string; readonly external_id: string }[]; readonly list_metadata: { readonly after: string | null } };
+    const { data, list_metadata } = body as {
+      readonly data: readonly { readonly id: string; readonly external_id: string }[];
+      readonly list_metadata: { readonly after: string | null };
+    };
     for (const { id, external_id } of data) {
       if (listed.has(external_id)) throw new Error(`${external_id} was created twice: ${listed.get(external_id)} and ${id}.`);
       listed.set(external_id, id);
@@ -139,11 +146,13 @@ async function expectWhole(url: string, key: string, events: readonly FeedEvent[
   }
   const living = customers.flatMap(({ organizations }) => organizations.filter(({ isDeleted }) => !isDeleted));
   const abandoned = customers.flatMap((customer) => customer.abandoned).filter((marker) => listed.has(marker));
-  if (listed.size !== living.length + abandoned.length) throw new Error(`${listed.size} organizations are listed, ${living.length} were acknowledged and ${abandoned.length} may be there.`);
+  if (listed.size !== living.length + abandoned.length)
+    throw new Error(`${listed.size} organizations are listed, ${living.length} were acknowledged and ${abandoned.length} may be there.`);
   const created = new Set(events.filter(({ event }) => event === 'organization.created').map(({ data }) => data.id));
   for (const id of listed.values()) if (!created.has(id)) throw new Error(`${id} is listed, and its creation is not in the feed.`);
   const acknowledged = customers.flatMap(({ organizations }) => organizations).length;
-  if (created.size !== acknowledged + abandoned.length) throw new Error(`The feed tells of ${created.size} creations, and there were ${acknowledged + abandoned.length}.`);
+  if (created.size !== acknowledged + abandoned.length)
+    throw new Error(`The feed tells of ${created.size} creations, and there were ${acknowledged + abandoned.length}.`);
 }
 
 async function expectDelivered(events: readonly FeedEvent[], { received }: Receiver): Promise<void> {

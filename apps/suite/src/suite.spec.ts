@@ -50,7 +50,15 @@ describe('the suite', () => {
 describe('production mode', () => {
   it('prints no key, and has health and metrics on a port of their own', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'gatehouse-production-'));
-    const variables = { GATEHOUSE_MODE: 'production', HOST: '127.0.0.1', PORT: '0', OPERATIONS_PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', MASTER_KEYS: randomBytes(32).toString('base64') };
+    const variables = {
+      GATEHOUSE_MODE: 'production',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      OPERATIONS_PORT: '0',
+      DATA_DIR: directory,
+      DATA_MIN_FREE: '0',
+      MASTER_KEYS: randomBytes(32).toString('base64'),
+    };
     const suite = await Suite.start({ variables, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
     expect(suite.firstKey).toBeNull();
     expect((await fetch(`${suite.operationsUrl}/health/ready`)).status).toBe(200);
@@ -87,7 +95,11 @@ describe('a start that cannot be', () => {
   });
 
   it('names the directory that another process holds', async () => {
-    const suite = await Suite.start({ variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0' }, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
+    const suite = await Suite.start({
+      variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0' },
+      log: new PinoLog({ level: 'silent', readable: false }),
+      onFatal: () => {},
+    });
     expect(await refusal({})).toContain('Another process works on');
     await suite.close();
   });
@@ -106,7 +118,11 @@ describe('a start that cannot be', () => {
 
   it('names the keys that were lost', async () => {
     const DATA_DIR = join(directory, 'without-keys');
-    const suite = await Suite.start({ variables: { PORT: '0', DATA_DIR, DATA_MIN_FREE: '0' }, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
+    const suite = await Suite.start({
+      variables: { PORT: '0', DATA_DIR, DATA_MIN_FREE: '0' },
+      log: new PinoLog({ level: 'silent', readable: false }),
+      onFatal: () => {},
+    });
     await suite.close();
     rmSync(join(DATA_DIR, 'keys'), { recursive: true });
     expect(await refusal({ DATA_DIR })).toContain('its keys are missing');

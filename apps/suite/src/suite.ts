@@ -40,7 +40,7 @@ export interface SuiteOptions {
   readonly onFatal: (sentence: string) => void;
 }
 
-export const SERVICES: readonly Service[] = [
+const SERVICES: readonly Service[] = [
   { owner: 'identity', views: identityViews, sealed: { environment_key: EnvironmentKeyWithValue } },
   { owner: 'notifications', views: notificationsViews, sealed: { webhook_endpoint: WebhookEndpoint } },
 ];
@@ -92,7 +92,7 @@ export class Suite {
   }
 
   get url(): string {
-    return urlOf(this.app.getHttpServer() as Server);
+    return urlOf(this.app.getHttpServer());
   }
 
   /** Where health and metrics are asked. */
@@ -105,7 +105,7 @@ export class Suite {
   }
 
   get<Port>(port: abstract new (...args: never[]) => Port): Port {
-    return this.app.get<Port>(port as never);
+    return this.app.get<Port>(port);
   }
 
   /** Finishes what is in flight: first the requests, then what they left to do, at last the engines. */

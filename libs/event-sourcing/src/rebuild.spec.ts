@@ -44,7 +44,15 @@ describe('a comparison with a rebuild', () => {
     readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false });
     const metrics = new ProjectorMetrics(new Metrics());
-    projector = new Projector('notes', [notes as never], { events, readModels, stopped: new StoppedViews(), readiness: new Readiness(), metrics, clock: new SystemClock(), log });
+    projector = new Projector('notes', [notes as never], {
+      events,
+      readModels,
+      stopped: new StoppedViews(),
+      readiness: new Readiness(),
+      metrics,
+      clock: new SystemClock(),
+      log,
+    });
     for (const key of ['a', 'b', 'c']) for (let version = 0; version < 3; version++) await write(key, version, `text ${version}`);
     await write('c', 3, null);
     await projector.start();
@@ -60,7 +68,9 @@ describe('a comparison with a rebuild', () => {
     const commandId = newCommandId(Date.now());
     const meta = { environment: ENVIRONMENT, actor: { id: 'system', source: 'system', name: null }, requestId: commandId, commandId, at: Date.now() };
     const type = text === null ? 'note.burnt' : 'note.written';
-    await events.append(`note-${ENVIRONMENT}-${key}`, version, [{ id: derivedId(commandId, 0), type, shape: 1, data: { text }, subject: null, public: [], meta }]);
+    await events.append(`note-${ENVIRONMENT}-${key}`, version, [
+      { id: derivedId(commandId, 0), type, shape: 1, data: { text }, subject: null, public: [], meta },
+    ]);
   }
 
   async function found(): Promise<readonly Difference[]> {

@@ -20,7 +20,12 @@ export class Metrics {
   }
 
   /** `collect` sets the gauge when it is asked for; absent: whoever holds it does. */
-  gauge<Label extends string = never>({ name, help, labels = [], collect }: MetricOptions<Label> & { readonly collect?: (gauge: Gauge<Label>) => void | Promise<void> }): Gauge<Label> {
+  gauge<Label extends string = never>({
+    name,
+    help,
+    labels = [],
+    collect,
+  }: MetricOptions<Label> & { readonly collect?: (gauge: Gauge<Label>) => void | Promise<void> }): Gauge<Label> {
     return new Gauge({
       name: `gatehouse_${name}`,
       help,

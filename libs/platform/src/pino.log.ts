@@ -10,7 +10,15 @@ const COLOURS: Readonly<Record<string, number>> = { debug: 90, info: 32, warn: 3
 export class PinoLog extends Log {
   private readonly logger: Logger;
 
-  constructor({ level, readable, destination = process.stdout }: { readonly level: string; readonly readable: boolean; readonly destination?: DestinationStream }) {
+  constructor({
+    level,
+    readable,
+    destination = process.stdout,
+  }: {
+    readonly level: string;
+    readonly readable: boolean;
+    readonly destination?: DestinationStream;
+  }) {
     super();
     this.logger = pino(
       {

@@ -40,7 +40,10 @@ export class Sweepers implements Part {
   }
 
   async start(): Promise<void> {
-    this.timer = setInterval(() => (this.round = this.round.then(() => this.sweepAll())), this.needs.intervalMs).unref();
+    const nextRound = (): void => {
+      this.round = this.round.then(() => this.sweepAll());
+    };
+    this.timer = setInterval(nextRound, this.needs.intervalMs).unref();
   }
 
   async stop(): Promise<void> {
@@ -63,7 +66,7 @@ export class Sweepers implements Part {
   private async sweepOne(data: SweptData, sweep: Sweep): Promise<void> {
     const { leases, holder, intervalMs, clock } = this.needs;
     if ((await leases.lease(`sweeper.${data}`, holder, 2 * intervalMs)) === null) return;
-    for (let removed = BATCH; removed === BATCH && !this.stopping.signal.aborted; ) {
+    for (let removed = BATCH; removed === BATCH && !this.stopping.signal.aborted;) {
       removed = await sweep(clock.now(), BATCH);
       this.swept.inc({ data }, removed);
     }

@@ -24,7 +24,7 @@ class Program {
   private constructor(private readonly child: ChildProcess) {
     child.stdout!.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     child.stderr!.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
-    this.ended = once(child, 'close').then(([code, signal]) => ({ code, signal, stdout: this.stdout, stderr: this.stderr }) as Ended);
+    this.ended = once(child, 'close').then(([code, signal]) => ({ code, signal, stdout: this.stdout, stderr: this.stderr }));
   }
 
   /** `file` is a source below the root, without its ending. */

@@ -95,8 +95,11 @@ export class Caller {
 class Asked implements PromiseLike<Answer> {
   constructor(private readonly answer: Promise<Answer>) {}
 
-  then<Done, Failed>(onAnswer?: ((answer: Answer) => Done | PromiseLike<Done>) | null, onFailure?: ((reason: unknown) => Failed | PromiseLike<Failed>) | null): Promise<Done | Failed> {
-    return this.answer.then(onAnswer as never, onFailure);
+  then<Done, Failed>(
+    onAnswer?: ((answer: Answer) => Done | PromiseLike<Done>) | null,
+    onFailure?: ((reason: unknown) => Failed | PromiseLike<Failed>) | null,
+  ): Promise<Done | Failed> {
+    return this.answer.then(onAnswer, onFailure);
   }
 
   /** The parsed body, once its status and the given fields are as expected. */
@@ -120,7 +123,11 @@ export class GivenSuite extends Caller {
 
   static async open(options: GivenSuiteOptions): Promise<GivenSuite> {
     const directory = mkdtempSync(join(tmpdir(), 'gatehouse-suite-'));
-    const log = new PinoLog({ level: options.onLogLine ? 'debug' : 'silent', readable: false, destination: { write: (line: string) => options.onLogLine?.(line) } });
+    const log = new PinoLog({
+      level: options.onLogLine ? 'debug' : 'silent',
+      readable: false,
+      destination: { write: (line: string) => options.onLogLine?.(line) },
+    });
     const start = () =>
       Suite.start({
         variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', ...options.variables },

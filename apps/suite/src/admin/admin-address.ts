@@ -24,7 +24,8 @@ function ownDirectory(): string {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   // Someone else may have made it first, to listen in our place.
   const found = lstatSync(directory);
-  if (!found.isDirectory() || found.uid !== userInfo().uid) throw new StartRefused(`${directory} belongs to another user: remove it, or set TMPDIR or a shorter DATA_DIR.`);
+  if (!found.isDirectory() || found.uid !== userInfo().uid)
+    throw new StartRefused(`${directory} belongs to another user: remove it, or set TMPDIR or a shorter DATA_DIR.`);
   chmodSync(directory, 0o700);
   return directory;
 }

@@ -90,7 +90,8 @@ export async function askServer(address: string, request: AdminRequest, tell: (l
   try {
     await once(socket, 'connect').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') throw new NobodyListens('No server listens.');
-      if (error.code === 'EACCES' || error.code === 'EPERM') throw new AdminRefusal(`${address} belongs to another user: run this as the user that runs the server.`);
+      if (error.code === 'EACCES' || error.code === 'EPERM')
+        throw new AdminRefusal(`${address} belongs to another user: run this as the user that runs the server.`);
       throw error;
     });
     socket.write(`${JSON.stringify(request)}\n`);

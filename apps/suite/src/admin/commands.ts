@@ -82,7 +82,9 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     doc: 'Create a secret key and show it, this once.',
     options: { environment: { ...environmentOption, isRequired: true }, name: { doc: 'Tells the key from others.', value: 'NAME' } },
     run: async (suite, { options }, tell) => {
-      const key = await suite.call(systemOperation(CreateEnvironmentKey, { environment_name: options['environment'], name: options['name'] ?? 'command line' }));
+      const key = await suite.call(
+        systemOperation(CreateEnvironmentKey, { environment_name: options['environment'], name: options['name'] ?? 'command line' }),
+      );
       tell(`${key.id}  ${key.value}`);
     },
   },
@@ -257,17 +259,20 @@ export function parseCommand(commands: Readonly<Record<string, CommandDefinition
   const { positionals, values } = optionsOf(definition, args.slice(command.split(' ').length));
   const expected = definition.arguments ?? [];
   if (positionals.length !== expected.length) throw new WrongUsage(`'${command}' takes ${expected.length === 0 ? 'nothing more' : expected.join(' ')}.`);
-  for (const [name, { isRequired }] of Object.entries(definition.options ?? {})) if (isRequired && values[name] === undefined) throw new WrongUsage(`'${command}' needs --${name}.`);
+  for (const [name, { isRequired }] of Object.entries(definition.options ?? {}))
+    if (isRequired && values[name] === undefined) throw new WrongUsage(`'${command}' needs --${name}.`);
   return { command, input: { arguments: positionals, options: values } };
 }
 
 function optionsOf({ options = {} }: CommandDefinition, args: readonly string[]) {
   try {
-    const known = Object.fromEntries(Object.entries(options).map(([name, { value }]) => [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }]));
+    const known = Object.fromEntries(
+      Object.entries(options).map(([name, { value }]) => [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }]),
+    );
     const { positionals, values } = parseArgs({ args: [...args], options: known, allowPositionals: true });
     return { positionals, values: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)])) };
   } catch (error) {
-    throw new WrongUsage((error as Error).message.split('. ')[0]!);
+    throw new WrongUsage((error as Error).message.split('. ')[0]);
   }
 }
 
@@ -281,5 +286,7 @@ export function helpText(commands: Readonly<Record<string, CommandDefinition>>):
     const usage = [words, ...names, ...Object.entries(options).map(usageOf)].join(' ');
     return `  ${usage.padEnd(52)} ${doc}`;
   });
-  return ['Usage: npm run gatehouse -- COMMAND', '', ...lines, '', 'Speaks to the server that runs on DATA_DIR; opens DATA_DIR itself when none runs.'].join('\n');
+  return ['Usage: npm run gatehouse -- COMMAND', '', ...lines, '', 'Speaks to the server that runs on DATA_DIR; opens DATA_DIR itself when none runs.'].join(
+    '\n',
+  );
 }

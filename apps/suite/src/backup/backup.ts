@@ -39,7 +39,13 @@ export async function sealBackup(directory: string, keysDirectory: string): Prom
   if (problem !== null) throw new StartRefused(`The backup in ${directory} is no good: ${problem} Look at the original with 'verify'.`);
   // What verifying left beside the data belongs to that process.
   await rm(join(data, 'log', 'lock.mdb'), { force: true });
-  const manifest: Manifest = { format: FORMAT, created_at: new Date().toISOString(), position: head, files: await checksums(data), keys: await checksums(keysDirectory) };
+  const manifest: Manifest = {
+    format: FORMAT,
+    created_at: new Date().toISOString(),
+    position: head,
+    files: await checksums(data),
+    keys: await checksums(keysDirectory),
+  };
   const file = await open(join(directory, `${MANIFEST}.new`), 'w', 0o600);
   await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);
   await file.sync();
@@ -52,7 +58,8 @@ export async function sealBackup(directory: string, keysDirectory: string): Prom
 export async function restoreBackup(directory: string, keysDirectory: string, dataDirectory: string): Promise<Position> {
   await refuseUsed(dataDirectory);
   const { format, position, files, keys } = await manifestOf(directory);
-  if (format > FORMAT) throw new StartRefused(`${directory} has backup format ${format}, and this release knows ${FORMAT}: use the release that wrote it, or a later one.`);
+  if (format > FORMAT)
+    throw new StartRefused(`${directory} has backup format ${format}, and this release knows ${FORMAT}: use the release that wrote it, or a later one.`);
   await expectFiles(join(directory, 'data'), files);
   await expectFiles(keysDirectory, keys);
   // Under another name until it is complete: a restore that is cut short leaves no half directory to start on.
@@ -85,7 +92,8 @@ async function expectFiles(directory: string, files: Manifest['files']): Promise
     throw new StartRefused(`${directory} cannot be read; the backup needs it.`);
   });
   for (const [path, { sha256 }] of Object.entries(files))
-    if (found[path]?.sha256 !== sha256) throw new StartRefused(`${join(directory, path)} is ${found[path] === undefined ? 'missing' : 'not what was backed up'}: take another backup.`);
+    if (found[path]?.sha256 !== sha256)
+      throw new StartRefused(`${join(directory, path)} is ${found[path] === undefined ? 'missing' : 'not what was backed up'}: take another backup.`);
 }
 
 async function checksums(directory: string): Promise<Manifest['files']> {

@@ -29,7 +29,8 @@ interface Walk {
 export async function verifyLog(directory: string): Promise<Verified> {
   if (!existsSync(join(directory, 'log', 'data.mdb'))) throw new StartRefused(`There is no data in ${directory}.`);
   const { head, firstProblem, reached, death } = await walk(directory, START, '');
-  if (firstProblem !== null) return { head: head ?? reached, problem: `The record at position ${firstProblem.position}${streamOf(firstProblem)} ${firstProblem.detail}.` };
+  if (firstProblem !== null)
+    return { head: head ?? reached, problem: `The record at position ${firstProblem.position}${streamOf(firstProblem)} ${firstProblem.detail}.` };
   if (death === null) return { head: head!, problem: null };
   // Somewhere in this chunk: go there one by one.
   const nearer = await walk(directory, reached, '1');

@@ -46,7 +46,12 @@ describe('settings', () => {
   it.each([
     [GatewaySettings, 'PORT', '70000', 'PORT is "70000", but must be a whole number from 0 to 65535.'],
     [GatewaySettings, 'RATE_LIMITS', 'no', 'RATE_LIMITS is "no", but must be on or off.'],
-    [GatewaySettings, 'TRUSTED_PROXIES', '10.0.0.0/33', 'TRUSTED_PROXIES is "10.0.0.0/33", but must be a comma-separated list, each an address or a block such as 10.0.0.0/8.'],
+    [
+      GatewaySettings,
+      'TRUSTED_PROXIES',
+      '10.0.0.0/33',
+      'TRUSTED_PROXIES is "10.0.0.0/33", but must be a comma-separated list, each an address or a block such as 10.0.0.0/8.',
+    ],
     [PlatformSettings, 'GATEHOUSE_MODE', 'prod', 'GATEHOUSE_MODE is "prod", but must be development or production.'],
     [PlatformSettings, 'DATA_MIN_FREE', '1 gigabyte', 'DATA_MIN_FREE is "1 gigabyte", but must be a size such as 512MiB or 1GiB.'],
     [NotificationsSettings, 'EVENTS_RETENTION', '10', 'EVENTS_RETENTION is "10", but must be a time from 1h to 3650d, such as 250ms, 30s, 5m, 24h or 90d.'],

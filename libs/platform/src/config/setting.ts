@@ -62,6 +62,7 @@ function valueOf(field: SettingField, mode: Mode, given: string | undefined): un
     return text === undefined ? null : (field.kind.read(text) ?? null);
   }
   const value = field.kind.read(given);
-  if (value === undefined) throw new StartRefused(`${field.name} is ${field.secret ? 'set to something else' : JSON.stringify(given)}, but must be ${field.kind.allowed}.`);
+  if (value === undefined)
+    throw new StartRefused(`${field.name} is ${field.secret ? 'set to something else' : JSON.stringify(given)}, but must be ${field.kind.allowed}.`);
   return value;
 }

@@ -37,7 +37,9 @@ function retentionTable(): string {
   return table(
     ['data', 'setting', 'default', 'sweeper', 'metric'],
     Object.entries(RETENTION).map(([name, { data, setting }]) =>
-      setting === null ? [data, '', 'for ever', '', ''] : [data, `\`${setting}\``, defaults.get(setting) ?? '', `\`${name}\``, `\`${SWEPT_METRIC}{data="${name}"}\``],
+      setting === null
+        ? [data, '', 'for ever', '', '']
+        : [data, `\`${setting}\``, defaults.get(setting) ?? '', `\`${name}\``, `\`${SWEPT_METRIC}{data="${name}"}\``],
     ),
   );
 }

@@ -42,7 +42,9 @@ export async function openEmbeddedEngines({ settings, clock, onFatal }: Needs): 
     import('#libs/event-sourcing/src/sealing/file.key-store'),
   ]);
   const directory = settings.DATA_DIR;
-  const storage = await LmdbStorage.open({ directory, minFree: settings.DATA_MIN_FREE, onFatal }).catch((error: unknown) => Promise.reject(directoryRefused(directory, error)));
+  const storage = await LmdbStorage.open({ directory, minFree: settings.DATA_MIN_FREE, onFatal }).catch((error: unknown) => {
+    throw directoryRefused(directory, error);
+  });
   const keys = await FileKeyStore.open(keysIn(directory), settings.MASTER_KEYS ?? []).catch(async (error: unknown) => {
     await storage.close();
     throw error;
@@ -77,8 +79,8 @@ const OBSTACLES: Readonly<Record<string, string>> = {
   EEXIST: 'it is a file',
 };
 
-function directoryRefused(directory: string, error: unknown): unknown {
+function directoryRefused(directory: string, error: unknown): Error {
   const obstacle = OBSTACLES[(error as NodeJS.ErrnoException).code ?? ''];
-  if (error instanceof StartRefused || obstacle === undefined) return error;
+  if (error instanceof StartRefused || obstacle === undefined) return error as Error;
   return new StartRefused(`DATA_DIR ${directory} cannot be used: ${obstacle}. Set DATA_DIR to a directory that this user may write to.`);
 }

@@ -76,7 +76,12 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const readiness = new Readiness();
   const metrics = new Metrics();
   const surface = new OperationsSurface(readiness, metrics);
-  metrics.gauge({ name: 'bus_backlog', help: 'Messages that a group has not handled yet.', labels: ['group'], collect: async (gauge) => setAll(gauge, await bus.backlog()) });
+  metrics.gauge({
+    name: 'bus_backlog',
+    help: 'Messages that a group has not handled yet.',
+    labels: ['group'],
+    collect: async (gauge) => setAll(gauge, await bus.backlog()),
+  });
 
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
   const events = logOf(engines, services, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
