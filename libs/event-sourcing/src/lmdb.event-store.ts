@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import type { Database } from 'lmdb';
 import { Arena } from '#libs/platform/src/storage/arena';
+import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberKeys, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LogStorage } from '#libs/platform/src/storage/log-storage';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
@@ -70,8 +70,8 @@ interface Batch {
  * the only writer, so versions and positions are given in memory, without waiting, and one flush serves all appends of a turn.
  */
 export class LmdbEventStore extends EventStore {
-  private readonly log: Database<Buffer, number>;
-  private readonly streams: Database<Buffer, Buffer>;
+  private readonly log: Tree<number>;
+  private readonly streams: Tree<Buffer>;
   private readonly arena = new Arena();
   /** Also remembers that a stream does not exist. Exact, since nobody else writes. */
   private readonly heads = new Map<string, Head>();

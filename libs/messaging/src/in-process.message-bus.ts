@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Database } from 'lmdb';
 import { Arena } from '#libs/platform/src/storage/arena';
+import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { byteText, byteTextKeys, textOfBytes } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { type Delivery, type Message, MessageBus, type Subscription } from './message-bus.ts';
@@ -102,9 +102,9 @@ export class InProcessMessageBus extends MessageBus {
 
 /** What the bus keeps in LMDB. */
 class Store {
-  readonly segments: Database<Buffer, string>;
-  private readonly topics: Database<Buffer, string>;
-  private readonly groups: Database<Buffer, string>;
+  readonly segments: Tree;
+  private readonly topics: Tree;
+  private readonly groups: Tree;
   private readonly arena = new Arena();
   private readonly positions = new Map<string, Map<string, Position>>();
   private readonly uncommitted = new Set<string>();

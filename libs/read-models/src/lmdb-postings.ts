@@ -1,5 +1,5 @@
-import type { Database } from 'lmdb';
 import type { Arena } from '#libs/platform/src/storage/arena';
+import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 
 /** Ranks per chunk: about 2 KB, half a page. */
 const CHUNK = 48;
@@ -19,7 +19,7 @@ export interface Window {
  */
 export class Postings {
   constructor(
-    private readonly db: Database<Buffer, string>,
+    private readonly db: Tree<string, string>,
     private readonly arena: Arena,
   ) {}
 
@@ -81,14 +81,14 @@ export class Postings {
     }
   }
 
-  private floor(list: string, rank: string): { readonly key: string; readonly value: Buffer } | undefined {
+  private floor(list: string, rank: string): { readonly key: string; readonly value: string } | undefined {
     if (rank === '') return undefined;
     for (const entry of this.db.getRange({ start: list + rank, end: list, reverse: true, limit: 1 })) return entry;
     return undefined;
   }
 }
 
-function ranksOf(list: string, key: string, value: Buffer): string[] {
+function ranksOf(list: string, key: string, value: string): string[] {
   const first = key.slice(list.length);
-  return value.length === 0 ? [first] : [first, ...value.toString('latin1').split(SEPARATOR)];
+  return value === '' ? [first] : [first, ...value.split(SEPARATOR)];
 }

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Database } from 'lmdb';
 import { Arena } from '#libs/platform/src/storage/arena';
-import type { LmdbEnvironment } from '#libs/platform/src/storage/lmdb-environment';
-import { byteText, byteTextKeys, NUMBER_BYTES, readNumber, textOfBytes, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
+import type { LmdbEnvironment, Tree } from '#libs/platform/src/storage/lmdb-environment';
+import { bytesAsText, byteText, byteTextKeys, NUMBER_BYTES, readNumber, textOfBytes, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Postings, type Window } from './lmdb-postings.ts';
 import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable.ts';
@@ -70,8 +69,8 @@ export class LmdbReadModels extends ReadModels {
 /** One LMDB environment: which tables are in it, and the numbers that stand for environments in its keys. */
 class Store {
   readonly arena = new Arena();
-  private readonly tables: Database<Buffer, string>;
-  private readonly environments: Database<Buffer, string>;
+  private readonly tables: Tree;
+  private readonly environments: Tree;
   private readonly prefixes = new Map<string, string>();
   private lastRun = Date.now() * 64;
 
@@ -117,8 +116,8 @@ class Store {
   }
 
   open(table: string): Trees {
-    const tree = (name: string): Tree => this.lmdb.db(`${table}/${name}`, byteTextKeys);
-    return { rows: tree('rows'), tombstones: tree('tombstones'), lists: tree('lists'), runs: tree('runs') };
+    const texts = (name: string): Tree<string, string> => this.lmdb.db(`${table}/${name}`, byteTextKeys, bytesAsText);
+    return { rows: this.lmdb.db(`${table}/rows`, byteTextKeys, decode), tombstones: texts('tombstones'), lists: texts('lists'), runs: texts('runs') };
   }
 
   async drop(table: string): Promise<void> {
@@ -128,13 +127,11 @@ class Store {
   }
 }
 
-type Tree = Database<Buffer, string>;
-
 interface Trees {
-  readonly rows: Tree;
-  readonly tombstones: Tree;
-  readonly lists: Tree;
-  readonly runs: Tree;
+  readonly rows: Tree<string, RowBody>;
+  readonly tombstones: Tree<string, string>;
+  readonly lists: Tree<string, string>;
+  readonly runs: Tree<string, string>;
 }
 
 /** The rows of one environment in one table. */
@@ -259,7 +256,7 @@ export class LmdbTable<Row> extends Table<Row> {
     for (const environment of this.home.environmentNames()) {
       const prefix = this.home.prefixOf(environment);
       const entries = merged(slices(this.trees.rows, prefix), slices(this.trees.tombstones, prefix));
-      for await (const { key, value, isFirst } of entries) yield { environment, id: textOfBytes(key.slice(prefix.length)), text: isFirst ? decode('', value).text : null };
+      for await (const { key, value, isFirst } of entries) yield { environment, id: textOfBytes(key.slice(prefix.length)), text: isFirst ? (value as RowBody).text : null };
     }
   }
 
@@ -383,9 +380,9 @@ export class LmdbTable<Row> extends Table<Row> {
       return { position: isPurged ? null : position, rank, stored: { lists, rank, isSure: true } };
     }
     const key = shard.prefix + byteText(id);
-    const value = this.trees.rows.get(key);
-    if (value) {
-      const { position, text } = decode(id, value);
+    const stored = this.trees.rows.get(key);
+    if (stored) {
+      const { position, text } = stored;
       const row = JSON.parse(text) as Row;
       const rank = this.rankOf(id, row);
       return { position, rank, stored: { lists: this.listsOf(row), rank, isSure: true } };
@@ -394,7 +391,7 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private tombstone(key: string): { readonly position: string; readonly rank: string } | null {
-    const value = this.hasTombstones ? this.trees.tombstones.get(key)?.toString('latin1') : undefined;
+    const value = this.hasTombstones ? this.trees.tombstones.get(key) : undefined;
     if (value === undefined) return null;
     const end = value.indexOf('\0');
     return { position: textOfBytes(value.slice(0, end)), rank: value.slice(end + 1) };
@@ -404,17 +401,17 @@ export class LmdbTable<Row> extends Table<Row> {
     this.rowsRead++;
     const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
     if (memory) return storedRow(memory);
-    const value = this.trees.rows.get(shard.prefix + byteText(id));
-    return value ? decode(id, value) : null;
+    const row = this.trees.rows.get(shard.prefix + byteText(id));
+    return row ? { id, ...row } : null;
   }
 
   private rankOfCursor(shard: Shard, id: string): string | null {
     const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
     if (memory) return memory.isPurged ? null : memory.rank;
     const key = shard.prefix + byteText(id);
-    const value = this.trees.rows.get(key);
-    if (!value) return this.tombstone(key)?.rank ?? null;
-    return this.definition.sortKey ? this.rankOf(id, JSON.parse(decode(id, value).text) as Row) : byteText(id);
+    const row = this.trees.rows.get(key);
+    if (!row) return this.tombstone(key)?.rank ?? null;
+    return this.definition.sortKey ? this.rankOf(id, JSON.parse(row.text) as Row) : byteText(id);
   }
 
   /** At most `limit` rows that are in any of the lists, each once, from the window's beginning or, descending, from its end. */
@@ -441,7 +438,7 @@ export class LmdbTable<Row> extends Table<Row> {
       if (rank < window.lower) break;
       const id = textOfBytes(rank);
       if (this.isInMemory(shard, id)) continue;
-      found.push({ rank, row: decode(id, value) });
+      found.push({ rank, row: { id, text: value.text, position: value.position, revision: value.revision } });
       if (found.length === limit) break;
     }
     this.rowsRead += found.length;
@@ -479,14 +476,14 @@ export class LmdbTable<Row> extends Table<Row> {
   private readRuns(shard: Shard): void {
     for (const { key, value } of this.trees.runs.getRange({ start: shard.prefix, end: shard.prefix + HIGHEST_RANK })) {
       shard.runs.push(key);
-      for (const { id, rank, lists, stored } of rowsOfRun(value.toString('latin1'))) {
+      for (const { id, rank, lists, stored } of rowsOfRun(value)) {
         // Lists that were reached before the crash hold ranks that the rows do not tell of.
         if (rank > shard.highest) shard.highest = rank;
         const known = shard.active.rows.get(id);
         const everywhere = [...new Set([...lists, ...stored, ...(known ? known.stored.lists : [])])];
         const row = this.trees.rows.get(shard.prefix + byteText(id));
         const tombstone = row ? null : this.tombstone(shard.prefix + byteText(id));
-        const { text = null, position = tombstone?.position ?? '', revision = 0 } = row ? decode(id, row) : {};
+        const { text = null, position = tombstone?.position ?? '', revision = 0 } = row ?? {};
         if (!known) this.rowsInMemory++;
         shard.active.set({ id, rank, text, isPurged: !row && !tombstone, position, revision, lists, stored: { lists: everywhere, rank, isSure: false } });
       }
@@ -524,20 +521,29 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private encode({ position, revision, text }: MemoryRow): Buffer {
-    const value = this.home.arena.text(HEADER_BYTES + position.length, text!);
-    value[0] = position.length;
-    writeNumber(revision, value, 1);
+    const start = HEADER_BYTES + position.length;
+    const value = this.home.arena.text(start, text!);
+    value[0] = value.length === start + text!.length ? ASCII : 0;
+    value[1] = position.length;
+    writeNumber(revision, value, 2);
     value.write(position, HEADER_BYTES, 'latin1');
     return value;
   }
 }
 
-/** Length of the position and the revision; the position and the text follow. */
-const HEADER_BYTES = 1 + NUMBER_BYTES;
+type RowBody = Omit<StoredRow, 'id'>;
 
-function decode(id: string, value: Buffer): StoredRow {
-  const start = HEADER_BYTES + value[0]!;
-  return { id, position: value.toString('latin1', HEADER_BYTES, start), revision: readNumber(value, 1), text: value.toString('utf8', start) };
+/** Whether the text is ASCII, which is read several times as fast; length of the position; revision. Position and text follow. */
+const HEADER_BYTES = 2 + NUMBER_BYTES;
+const ASCII = 1;
+
+function decode(bytes: Buffer): RowBody {
+  const start = HEADER_BYTES + bytes[1]!;
+  return {
+    text: bytes.toString(bytes[0] === ASCII ? 'latin1' : 'utf8', start, bytes.length),
+    position: bytes.toString('latin1', HEADER_BYTES, start),
+    revision: readNumber(bytes, 2),
+  };
 }
 
 /** Rows that a crash may have kept from their lists: id, rank, the lists they belong to, the lists that they may still be in. */
@@ -611,11 +617,11 @@ function lower(one: string, other: string): string {
 
 interface Entry {
   readonly key: string;
-  readonly value: Buffer;
+  readonly value: unknown;
 }
 
 /** All entries that begin with `prefix`, read in slices, so that no read stays open. */
-async function* slices(db: Database<Buffer, string>, prefix: string): AsyncGenerator<Entry> {
+async function* slices<Value>(db: Tree<string, Value>, prefix: string): AsyncGenerator<Entry> {
   let start = prefix;
   for (let count = DUMP_SLICE; count === DUMP_SLICE; await nextTurn()) {
     const slice = [...db.getRange({ start, end: prefix + HIGHEST_RANK, limit: DUMP_SLICE })];

@@ -1,6 +1,6 @@
-import type { Database } from 'lmdb';
 import type { Clock } from '#libs/platform/src/clock';
 import { Arena } from '#libs/platform/src/storage/arena';
+import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bufferKeys, LOWEST_KEY, NUMBER_BYTES, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { type Entry, ShortLived } from './short-lived.ts';
@@ -19,8 +19,8 @@ const SEQUENCE_KEY = LOWEST_KEY;
  * of this process go to disk in one order, and that carries the port's promise.
  */
 export class LmdbShortLived extends ShortLived {
-  private readonly entries: Database<Buffer, Buffer>;
-  private readonly expiry: Database<Buffer, Buffer>;
+  private readonly entries: Tree<Buffer>;
+  private readonly expiry: Tree<Buffer>;
   private readonly arena = new Arena();
   /** Written and perhaps not yet committed. */
   private readonly overlay = new Map<string, Pending>();

@@ -8,6 +8,9 @@ export interface KeyEncoder<Key> {
   readKey(source: Uint8Array, start: number, end: number): Key;
 }
 
+/** One tree of an environment. Values are written as bytes and read as whatever the tree decodes them to. */
+export type Tree<Key extends number | string | Buffer = string, Value = Buffer> = Omit<Database<Value, Key>, 'put'> & { put(key: Key, bytes: Buffer): Promise<boolean> };
+
 /** What this file uses of the binding's own object: the one place that learns of a failed flush. */
 interface WriteStarter {
   startWriting(instructions: number, callback: (status: number) => unknown): void;
@@ -57,19 +60,22 @@ export class LmdbEnvironment {
     });
   }
 
-  db<Key extends number | string | Buffer>(name: string, keyEncoder: KeyEncoder<Key>): Database<Buffer, Key> {
-    const db = this.root.openDB<Buffer, Key>({ name, encoding: 'binary', keyEncoder } as never);
-    if (this.options.readOnly) return db;
+  /** `decode` is given bytes that are overwritten by the next read: it has to copy what it keeps. Without one, values are buffers of their own. */
+  db<Key extends number | string | Buffer>(name: string, keyEncoder: KeyEncoder<Key>): Tree<Key>;
+  db<Key extends number | string | Buffer, Value>(name: string, keyEncoder: KeyEncoder<Key>, decode: (bytes: Buffer) => Value): Tree<Key, Value>;
+  db<Key extends number | string | Buffer, Value>(name: string, keyEncoder: KeyEncoder<Key>, decode?: (bytes: Buffer) => Value): Tree<Key, Value> {
+    const encoder = decode && { encode: (bytes: Buffer) => bytes, decode };
+    const db = this.root.openDB<Value, Key>({ name, encoding: 'binary', keyEncoder, ...(encoder && { encoder }) } as never);
     for (const method of ['put', 'remove', 'clearAsync', 'drop'] as const) {
-      const write = db[method].bind(db) as (key: Key, value: Buffer) => Promise<boolean>;
+      const write = db[method].bind(db) as (key: Key, bytes: Buffer) => Promise<boolean>;
       Object.defineProperty(db, method, {
-        value: (key: Key, value: Buffer) => {
+        value: (key: Key, bytes: Buffer) => {
           this.isTurnOpen = true;
-          return write(key, value);
+          return write(key, bytes);
         },
       });
     }
-    return db;
+    return db as unknown as Tree<Key, Value>;
   }
 
   /** Called at the end of each event turn that wrote something; what it puts is part of the same transaction. */

@@ -42,6 +42,11 @@ export const byteTextKeys: KeyEncoder<string> = {
   readKey: (source, start, end) => (source as Buffer).toString('latin1', start, end),
 };
 
+/** Bytes as such a text. */
+export function bytesAsText(bytes: Buffer): string {
+  return bytes.toString('latin1', 0, bytes.length);
+}
+
 const BEYOND_ASCII = /[^\0-\x7f]/;
 
 /** The UTF-8 bytes of a text, one per character; an ASCII text is its own. */
