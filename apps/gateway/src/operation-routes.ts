@@ -9,6 +9,7 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { newCommandId } from '#libs/platform/src/ids';
+import { unavailable } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { Authentication, type Caller } from './authentication.ts';
@@ -127,6 +128,7 @@ export class OperationRoutes {
       return this.count(registered, caller);
     };
     try {
+      if (!this.readiness.isServing) throw unavailable('The server is starting; /health/ready tells how far it is.');
       const caller = this.authentication.authenticate(request.headers.authorization, request.id);
       const entered = caller instanceof Promise ? caller.then(enter) : enter(caller);
       if (entered instanceof Promise) entered.then(() => done(), done);

@@ -125,7 +125,7 @@ export class Suite {
     await this.app.init();
   }
 
-  /** Operations first, so that what the start waits for can be asked; the API last, when everything behind it is there. */
+  /** Listens first, so that a taken port is told at once and readiness can be asked; the gateway refuses until everything behind it is there. */
   private async serve(): Promise<void> {
     const { HOST, PORT, OPERATIONS_PORT } = this.settings.gateway;
     const { GATEHOUSE_MODE, DATA_DIR } = this.settings.platform;
@@ -134,13 +134,15 @@ export class Suite {
       this.operations = await surface.listen(HOST, OPERATIONS_PORT);
       this.stopLater(closing(this.operations));
     }
+    await this.app.listen(PORT, HOST).catch((error: NodeJS.ErrnoException) => {
+      throw portRefused(error, 'PORT', HOST, PORT);
+    });
     await this.startParts();
     if (GATEHOUSE_MODE === 'development') this.firstKey = firstKey(DATA_DIR);
     await this.ensureKeys();
     const admin = await listenForAdmin(adminAddress(DATA_DIR), (request, tell) => carryOutOnData(this, request, tell));
     this.stopLater(() => admin.close());
     this.stopLater(() => this.get(Gateway).drain());
-    await this.app.listen(PORT, HOST).catch((error: NodeJS.ErrnoException) => Promise.reject(portRefused(error, 'PORT', HOST, PORT)));
     readiness.start();
   }
 

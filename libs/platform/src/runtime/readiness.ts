@@ -18,6 +18,11 @@ export class Readiness {
     this.draining = true;
   }
 
+  /** From the end of the start on: also while draining, for requests that are on their way. */
+  get isServing(): boolean {
+    return this.started;
+  }
+
   get isDraining(): boolean {
     return this.draining;
   }
