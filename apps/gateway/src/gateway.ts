@@ -40,6 +40,8 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     const server = this.host.httpAdapter.getInstance<FastifyInstance>();
     // An expectation that nobody knows is no reason to refuse; Node's own refusal would have no JSON body.
     server.server.on('checkExpectation', (request, response) => server.server.emit('request', request, response));
+    // Whoever has sent everything may close that half of the connection and still wants the answer.
+    Object.assign(server.server, { httpAllowHalfOpen: true });
     server.decorateRequest('caller', null);
     server.removeAllContentTypeParsers();
     server.addHook('onRequest', (request, reply, done) => {
