@@ -1,0 +1,362 @@
+import { openApiDocument } from '#libs/contracts/src/openapi';
+import { prefixOf } from '#libs/contracts/src/json-schema';
+import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { EventStore } from '#libs/event-sourcing/src/event-store';
+import { answerMatches } from '#libs/testing/src/answers';
+import { exchange, holdToDocument } from '#libs/testing/src/exchange';
+import { end, rawExchange, type Step } from '#libs/testing/src/raw-http';
+import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+
+const document = openApiDocument('0.1.0');
+const ULID = '01J0000000000000000000000A';
+const MIB = 1_048_576;
+
+const published = operations().filter((operation) => operation.route !== null);
+const withBody = published.filter(({ route, options }) => route!.method !== 'get' && (route!.method !== 'delete' || options.body === true));
+const lists = published.filter(({ options }) => options.answers.shape === 'list' || options.answers.shape === 'feed');
+const named = (some: readonly RegisteredOperation[]) => some.map((operation): [string, RegisteredOperation] => [operation.name, operation]);
+
+let suite: GivenSuite;
+let endpoint: string;
+beforeAll(async () => {
+  suite = await givenSuite();
+  endpoint = (await suite.post('/webhook_endpoints', { endpoint_url: 'http://127.0.0.1:9/', events: [] }).expect(201)).id;
+});
+
+/** A path of the operation that names nothing: what is read of the body is wrong before anything is looked for. */
+const pathOf = ({ route }: RegisteredOperation): string => route!.path.replaceAll(/\{\w+\}/g, `nothing_${ULID}`);
+
+/** Sends a body as it is; the answer is held to the document. */
+async function send(method: string, path: string, body?: string | Buffer, headers: Readonly<Record<string, string>> = {}) {
+  const response = await fetch(suite.url + path, {
+    method,
+    headers: { Authorization: `Bearer ${suite.key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+    body: body === undefined ? null : body,
+  });
+  const text = await response.text();
+  const answer = { status: response.status, headers: Object.fromEntries(response.headers), text };
+  answerMatches(document, method, path, answer.status, answer.headers, text);
+  expect(text).not.toMatch(/\.ts:|\.js:|node:|at Object/);
+  return { ...answer, body: text === '' ? undefined : (JSON.parse(text) as Record<string, unknown>) };
+}
+
+const head = (): Promise<string> => suite.running.get(EventStore).head();
+
+describe('what cannot be understood is refused, and leaves nothing behind', () => {
+  let before: string;
+  beforeEach(async () => {
+    before = await head();
+  });
+  afterEach(async () => expect(await head()).toBe(before));
+
+  describe.each(named(withBody))('%s', (_, operation) => {
+    const method = operation.route!.method.toUpperCase();
+    const bodies = [
+      '{',
+      '}',
+      '{"name":}',
+      '{"name":"x",}',
+      "{'name':'x'}",
+      '{"name":"x"} x',
+      '{"name":"x"}{}',
+      'text',
+      'NaN',
+      'undefined',
+      '\0',
+      '\ufeff{}',
+      '{"name":"\u0001"}',
+      '"',
+    ];
+    const deep = 100_000;
+
+    it.each(bodies)('refuses the malformed body %j', async (body) => {
+      expect(await send(method, pathOf(operation), body)).toMatchObject({ status: 400, body: { code: 'bad_request' } });
+    });
+
+    it('refuses a body that is not UTF-8', async () => {
+      expect(await send(method, pathOf(operation), Buffer.from([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x7d]))).toMatchObject({ status: 400 });
+    });
+
+    it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/xml', 'json', '*/*', ';;;'])(
+      'refuses a body that says it is %p',
+      async (type) => {
+        expect(await send(method, pathOf(operation), '{"name":"x"}', { 'Content-Type': type })).toMatchObject({ status: 400, body: { code: 'bad_request' } });
+      },
+    );
+
+    it.each([
+      '{"__proto__":{"polluted":1}}',
+      '{"name":"x","metadata":{"__proto__":"polluted"}}',
+      '{"name":"x","metadata":{"\\u005f\\u005fproto__":{"polluted":1}}}',
+      '[[{"__proto__":1}]]',
+    ])('refuses the key in %p', async (body) => {
+      expect(await send(method, pathOf(operation), body)).toMatchObject({ status: 400, body: { code: 'bad_request' } });
+    });
+
+    it('refuses a body over 1 MiB', async () => {
+      const answer = await rawExchange(
+        suite.url,
+        `${method} ${pathOf(operation)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\nContent-Type: application/json\r\nContent-Length: ${MIB + 1}\r\nConnection: close\r\n\r\n`,
+      );
+      expect(answer?.status).toBe(413);
+      answerMatches(document, method, pathOf(operation), 413, answer!.headers, answer!.text);
+    });
+
+    it('survives any depth', async () => {
+      for (const body of ['['.repeat(deep) + ']'.repeat(deep), '{"a":'.repeat(deep) + '1' + '}'.repeat(deep), '['.repeat(deep)]) {
+        const { status } = await send(method, pathOf(operation), body);
+        expect([400, 404, 422]).toContain(status);
+      }
+    });
+  });
+
+  it.each(['name', 'metadata', 'domain_data', 'external_id', 'domains', 'allow_profiles_outside_organization'])(
+    'refuses depth in the field %s',
+    async (field) => {
+      const nested = '{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000);
+      for (const value of [nested, `{"a":${nested}}`, `[${nested}]`]) {
+        const { status } = await send('POST', '/organizations', `{"name":"x","${field}":${value}}`);
+        expect([400, 422]).toContain(status);
+      }
+    },
+  );
+
+  it('answers one error for a list of a hundred thousand wrong ones', async () => {
+    const { status, text } = await send('POST', '/organizations', JSON.stringify({ name: 'x', domain_data: Array.from({ length: 100_000 }, () => 0) }));
+    expect(status).toBe(422);
+    expect(text.length).toBeLessThan(1_000);
+  });
+
+  it.each([
+    '/organizations/%zz',
+    '/organizations/%',
+    '/organizations/%ff',
+    '/organizations/%c3%28',
+    '/organizations?search=%zz',
+    '/organizations?%',
+    '/organizations/external_id/%e0%80',
+    '/%',
+    '/events?after=%f',
+  ])('refuses the encoding of %p', async (path) => {
+    expect(await send('GET', path)).toMatchObject({ status: 400, body: { code: 'bad_request' } });
+  });
+
+  it.each(['__proto__', 'constructor', 'prototype', 'toString', '%00', '..%2f..%2fetc', '%2e%2e', "'", '😀', ' ', 'org_', `org_${ULID}0`, 'x'.repeat(128)])(
+    'knows no organization %p',
+    async (id) => {
+      expect(await send('GET', `/organizations/${encodeURI(id)}`)).toMatchObject({ status: 404, body: { code: 'entity_not_found' } });
+    },
+  );
+
+  it.each(['__proto__=x', 'constructor=x', 'limit[__proto__]=1', 'domains[]=__proto__', 'search=__proto__', 'hasOwnProperty=1'])(
+    'is not confused by the query %p',
+    async (query) => {
+      expect(await send('GET', `/organizations?${query}`)).toMatchObject({ status: 200 });
+    },
+  );
+
+  it.each(['limit=1&limit=2', 'order=asc&order=desc', 'after=a&after=b', 'search=a&search=b'])('refuses a parameter that is there twice: %s', async (query) => {
+    expect(await send('GET', `/organizations?${query}`)).toMatchObject({ status: 422, body: { code: 'invalid_request_parameters' } });
+  });
+
+  describe.each(named(lists))('%s', (_, operation) => {
+    const { path } = operation.route!;
+    const cursorOf = (prefix: string): string => `${prefix}_${ULID}`;
+    const own = prefixOf(operation.options.answers.of!)!;
+
+    it('refuses both cursors at once', async () => {
+      for (const order of ['asc', 'desc', 'normal'])
+        expect(await send('GET', `${path.replace('{id}', endpoint)}?order=${order}&after=${cursorOf(own)}&before=${cursorOf(own)}`)).toMatchObject({
+          status: 422,
+          body: { errors: [{ code: 'invalid_cursor' }] },
+        });
+    });
+
+    it.each(['after', 'before'])('refuses a cursor %s that never was', async (parameter) => {
+      for (const cursor of ['', 'x', cursorOf('user'), cursorOf(own), `${cursorOf(own)}0`, cursorOf(own).toLowerCase(), '__proto__', '%E2%80%A8', '0', '-1'])
+        for (const order of ['asc', 'desc', 'normal'])
+          expect(await send('GET', `${path.replace('{id}', endpoint)}?order=${order}&${parameter}=${cursor}`)).toMatchObject({
+            status: 422,
+            body: { errors: [{ code: 'invalid_cursor', field: parameter }] },
+          });
+    });
+  });
+
+  describe('wrong methods', () => {
+    const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+    it.each([...new Set(published.map(({ route }) => route!.path))])('are refused on %s, and the right ones named', async (template) => {
+      const allowed = published.filter(({ route }) => route!.path === template).map(({ route }) => route!.method.toUpperCase());
+      const path = template.replaceAll(/\{\w+\}/g, `org_${ULID}`);
+      // A longer template may have the same path.
+      const known = published
+        .filter(({ route }) => new RegExp(`^${route!.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path))
+        .map(({ route }) => route!.method.toUpperCase());
+      for (const method of METHODS.filter((each) => !known.includes(each))) {
+        const answer = await send(method, path, method === 'GET' ? undefined : '{');
+        expect(answer).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } });
+        for (const each of allowed) expect(answer.headers['allow']).toContain(each);
+      }
+    });
+
+    it.each(['OPTIONS', 'TRACE', 'PROPFIND', 'LOCK'])('are refused when they are unusual: %s', async (method) => {
+      const answer = await rawExchange(suite.url, `${method} /organizations HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect([400, 404, 405]).toContain(answer?.status);
+      expect(JSON.parse(answer!.text)).toEqual(expect.objectContaining({ message: expect.any(String) }));
+    });
+  });
+
+  describe('headers', () => {
+    it.each([
+      '',
+      'Bearer',
+      'Bearer ',
+      'Basic c2s6',
+      'bearer\u00a0x',
+      `Bearer ${'x'.repeat(10_000)}`,
+      'Bearer __proto__',
+      'Bearer undefined',
+      'Bearer sk_',
+      'sk_test',
+    ])('refuses Authorization %j', async (authorization) => {
+      expect(await send('GET', '/organizations', undefined, { Authorization: authorization })).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+    });
+
+    it.each(['a b', 'x'.repeat(256), 'ü', '\t', ' '])('refuses the Idempotency-Key %j', async (key) => {
+      const answer = await rawExchange(suite.url, ...post('{"name":"x"}', Buffer.from(`Idempotency-Key: ${key}\r\n`)));
+      expect(answer?.status).toBe(422);
+    });
+
+    it.each(['x', '-1', '9'.repeat(40), '__proto__', 'ü'])('refuses the Gatehouse-Position %p', async (position) => {
+      const answer = await rawExchange(
+        suite.url,
+        `GET /organizations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\nGatehouse-Position: ${position}\r\nConnection: close\r\n\r\n`,
+      );
+      expect(answer?.status).toBe(422);
+    });
+
+    it.each<[string, string]>([
+      ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n'],
+      ['a negative length', 'Content-Length: -1\r\n'],
+      ['a length that is no number', 'Content-Length: 1e3\r\n'],
+      ['length and chunks', 'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n'],
+      ['an unknown encoding', 'Transfer-Encoding: chunked, nonsense\r\n'],
+      ['a name with a space', 'X Y: z\r\n'],
+      ['a value with a control character', 'X-Y: a\u0001b\r\n'],
+      ['a folded line', 'X-Y: a\r\n b\r\nX Y\r\n'],
+      ['no colon', 'nonsense\r\n'],
+      ['more than fits', `X-Y: ${'x'.repeat(100_000)}\r\n`],
+      ['more than anybody has', Array.from({ length: 5_000 }, (_, index) => `X-${index}: y\r\n`).join('')],
+    ])('with %s are refused', async (_, lines) => {
+      const answer = await rawExchange(suite.url, `POST /organizations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\n${lines}\r\n{}`, end);
+      expect(answer?.status).toBeGreaterThanOrEqual(400);
+      expect(answer?.status).toBeLessThan(500);
+      expect(JSON.parse(answer!.text)).toEqual(expect.objectContaining({ message: expect.any(String), code: 'bad_request' }));
+    });
+  });
+
+  describe('connections', () => {
+    it.each([
+      'NONSENSE\r\n\r\n',
+      'GET\r\n\r\n',
+      'GET / HTTP/9.9\r\n\r\n',
+      '\0\0\0\0',
+      '{"name":"x"}\r\n\r\n',
+      '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+      `GET /${'x'.repeat(100_000)} HTTP/1.1\r\n\r\n`,
+    ])('that say %j are answered 400', async (bytes) => {
+      const answer = await rawExchange(suite.url, bytes, end);
+      expect(answer?.status).toBe(400);
+      expect(JSON.parse(answer!.text)).toMatchObject({ code: 'bad_request' });
+    });
+
+    it.each<[string, number, readonly Step[]]>([
+      ['half of the head', 400, ['POST /organizations HTTP/1.1\r\nHost: x\r\n', end]],
+      ['half of a body', 400, [requestHead('Content-Length: 100'), '{"name":"half"', end]],
+      ['half of a chunk', 400, [requestHead('Transfer-Encoding: chunked'), 'e\r\n{"name":', end]],
+      ['a chunk without an end', 400, [requestHead('Transfer-Encoding: chunked'), 'e\r\n{"name":"half"\r\n', end]],
+      ['a chunk of a wrong length', 400, [requestHead('Transfer-Encoding: chunked'), 'zz\r\n{"name":"half"}\r\n0\r\n\r\n', end]],
+      [
+        'a body in chunks beyond the limit',
+        413,
+        [requestHead('Transfer-Encoding: chunked'), ...Array.from({ length: 20 }, () => `10000\r\n${' '.repeat(65_536)}\r\n`), end],
+      ],
+    ])('that end after %s are answered %d', async (_, status, steps) => {
+      const answer = await rawExchange(suite.url, ...steps.map((step) => (typeof step === 'string' ? step.replace('KEY', suite.key) : step)));
+      expect(answer?.status).toBe(status);
+      expect(JSON.parse(answer!.text)).toMatchObject({ code: status === 413 ? 'payload_too_large' : 'bad_request' });
+    });
+  });
+
+  it('pollutes no prototype', () => {
+    expect(Object.keys(Object.prototype)).toEqual([]);
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+});
+
+function requestHead(length: string): string {
+  return `POST /organizations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\n${length}\r\n\r\n`;
+}
+
+/** A creation with more headers, as bytes. */
+function post(body: string, headers: Buffer): readonly Step[] {
+  const first = `POST /organizations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`;
+  return [first, headers, `\r\n${body}`];
+}
+
+describe('what only looks hostile is data', () => {
+  it('keeps metadata under the names of what every object has', async () => {
+    const metadata = { constructor: 'a', prototype: 'b', toString: 'c', hasOwnProperty: 'd', valueOf: 'e' };
+    const created = await suite.post('/organizations', { name: '__proto__', metadata }).expect(201);
+    expect(created).toMatchObject({ name: '__proto__', metadata });
+    expect((await suite.get(`/organizations/${created.id}`).expect(200)).metadata).toEqual(metadata);
+    const { metadata: left } = await suite.put(`/organizations/${created.id}`, { metadata: { constructor: null, prototype: null, toString: 'f' } }).expect(200);
+    expect(left).toEqual({ toString: 'f', hasOwnProperty: 'd', valueOf: 'e' });
+    await suite.restart();
+    expect((await suite.get(`/organizations/${created.id}`).expect(200)).metadata).toEqual(left);
+  });
+
+  it.each(['"quoted"', '</script>', '\u2028', '\\', '😀', "'; DROP TABLE", '{{7*7}}', '\u0001', '\ud83d'])('gives the name %j back as it was', async (name) => {
+    const request = { method: 'post', path: '/organizations', body: { name } } as const;
+    const answer = await exchange(suite, request);
+    holdToDocument(document, request, answer);
+    // A lone half of a character cannot be sent back.
+    if (answer.status === 201) expect(answer.body.name).toBe(name);
+    else expect(answer.status).toBe(422);
+  });
+
+  it('answers a client that has closed its half of the connection', async () => {
+    const answer = await rawExchange(suite.url, ...post('{"name":"half closed"}', Buffer.from('')), end);
+    expect(answer?.status).toBe(201);
+  });
+
+  it('reads a body that comes byte by byte', async () => {
+    const bytes = [...post('{"name":"slow"}', Buffer.from(''))].flatMap((step) =>
+      String(step).startsWith('\r\n')
+        ? String(step)
+            .split('')
+            .flatMap((byte): Step[] => [byte, 2])
+        : [step],
+    );
+    expect((await rawExchange(suite.url, ...bytes))?.status).toBe(201);
+  });
+});
+
+describe('a client that is slow', () => {
+  let impatient: GivenSuite;
+  beforeAll(async () => {
+    impatient = await givenSuite({ variables: { REQUEST_TIMEOUT: '300ms' } });
+  });
+
+  it.each<[string, () => readonly Step[]]>([
+    ['in its head', () => ['POST /organizations HTTP/1.1\r\nHost: x\r\n', 150, 'X-A: b\r\n', 150, 'X-B: c\r\n', 150]],
+    ['in its body', () => [requestHead('Content-Length: 100').replace('KEY', impatient.key), '{"name":', 150, '"slow', 150, 'er', 150]],
+    ['in its chunks', () => [requestHead('Transfer-Encoding: chunked').replace('KEY', impatient.key), '8\r\n{"name":\r\n', 150, '5\r\n"slow\r\n', 150]],
+  ])('%s is answered 408, and nothing comes of it', async (_, steps) => {
+    const before = await impatient.records();
+    const answer = await rawExchange(impatient.url, ...steps());
+    expect(answer?.status).toBe(408);
+    expect(JSON.parse(answer!.text)).toMatchObject({ code: 'request_timeout' });
+    expect(await impatient.records()).toEqual(before);
+    await impatient.get('/organizations').expect(200);
+  });
+});
