@@ -111,6 +111,17 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       for (const stream of streams) expect((await store.read(stream)).map(({ data }) => data)).toEqual([stream]);
     });
 
+    it('knows new streams from old ones, whatever the order of their names', async () => {
+      const names = Array.from({ length: 60 }, (_, number) => `thing-environment_${number % 3}-org_${String((number * 37) % 60).padStart(26, '0')}`);
+      for (const [index, name] of names.entries()) {
+        expect(await store.read(name)).toEqual([]);
+        await store.append(name, 0, [newEvent(name)]);
+        await expect(store.append(name, 0, [newEvent()])).rejects.toThrow(WrongVersion);
+        if (index % 25 === 24) await reopen();
+      }
+      for (const name of names) expect((await store.read(name)).map(({ data }) => data)).toEqual([name]);
+    });
+
     it('refuses an append at another version than the stream has', async () => {
       await store.append('thing-1', 0, [newEvent()]);
       for (const expected of [0, 2, 7]) await expect(store.append('thing-1', expected, [newEvent()])).rejects.toThrow(WrongVersion);

@@ -17,6 +17,9 @@ const RECENT = 4_096;
 const GAP_WINDOW = 100_000;
 const POSITION_DIGITS = 16;
 const CHECKSUM_BYTES = 4;
+const ULID_LENGTH = 26;
+/** Behind every name. */
+const LAST_NAME = '\x7f';
 /** Printable, so that the zero byte behind a stream's name in a key cannot be part of a name. */
 const STREAM_NAME = /^[\x21-\x7e]{1,500}$/;
 
@@ -75,6 +78,7 @@ export class LmdbEventStore extends EventStore {
   private readonly arena = new Arena();
   /** Also remembers that a stream does not exist. Exact, since nobody else writes. */
   private readonly heads = new Map<string, Head>();
+  private readonly newest = new Map<string, string>();
   /** What is appended and not yet on disk, by stream and in order. */
   private readonly pending = new Map<string, Slot[]>();
   private readonly recent: (Slot | undefined)[] = Array.from({ length: RECENT });
@@ -176,6 +180,7 @@ export class LmdbEventStore extends EventStore {
     const known = this.heads.get(stream);
     if (known) return known;
     let head: Head = { version: 0, position: 0 };
+    if (stream > this.newestLike(stream)) return head;
     for (const { key, value } of this.streams.getRange({ start: streamKey(stream, LAST_NUMBER), end: streamKey(stream, 0), reverse: true, limit: 1 })) {
       head = { version: readNumber(key, key.length - NUMBER_BYTES), position: readNumber(value, 0) };
     }
@@ -183,8 +188,23 @@ export class LmdbEventStore extends EventStore {
     return head;
   }
 
+  /** The last, by name, of the streams that are named like this one but for the ULID: most new streams lie behind it, and need not be looked for. */
+  private newestLike(stream: string): string {
+    const start = stream.slice(0, -ULID_LENGTH);
+    if (!start.endsWith('_')) return LAST_NAME;
+    let newest = this.newest.get(start);
+    if (newest === undefined) {
+      newest = '';
+      for (const key of this.streams.getKeys({ start: Buffer.from(start + LAST_NAME), end: Buffer.from(start), reverse: true, limit: 1 })) newest = key.toString('latin1', 0, key.length - NUMBER_BYTES - 1);
+      if (this.newest.size === HEADS) this.newest.clear();
+      this.newest.set(start, newest);
+    }
+    return newest;
+  }
+
   private remember(stream: string, head: Head): void {
     this.heads.set(stream, head);
+    if (head.version > 0 && stream > this.newestLike(stream)) this.newest.set(stream.slice(0, -ULID_LENGTH), stream);
     if (this.heads.size <= HEADS) return;
     for (const oldest of this.heads.keys()) {
       if (this.pending.has(oldest) || oldest === stream) continue;
