@@ -9,9 +9,9 @@ export interface RawAnswer {
 }
 
 /** Bytes to write, milliseconds to wait, or `end` of our half of the connection. */
-export type Step = string | Buffer | number | typeof end;
+export type Step = string | Buffer | number | null;
 
-export const end = Symbol('end');
+export const end = null;
 
 /** Writes bytes as they are, step by step. Answers the first answer, or null when the server closes without one. */
 export function rawExchange(url: string, ...steps: readonly Step[]): Promise<RawAnswer | null> {
