@@ -66,6 +66,8 @@ export class LmdbEnvironment {
   db<Key extends number | string | Buffer, Value>(name: string, keyEncoder: KeyEncoder<Key>, decode?: (bytes: Buffer) => Value): Tree<Key, Value> {
     const encoder = decode && { encode: (bytes: Buffer) => bytes, decode };
     const db = this.root.openDB<Value, Key>({ name, encoding: 'binary', keyEncoder, ...(encoder && { encoder }) } as never);
+    // Opened for reading, it has none of these.
+    if (this.options.readOnly) return db as unknown as Tree<Key, Value>;
     for (const method of ['put', 'remove', 'clearAsync', 'drop'] as const) {
       const write = db[method].bind(db) as (key: Key, bytes: Buffer) => Promise<boolean>;
       Object.defineProperty(db, method, {
