@@ -6,8 +6,8 @@ interface Lane {
 }
 
 interface Limits {
-  /** Of all keys together. */
-  readonly total: number;
+  /** Of all keys together; asked whenever a job could start. */
+  readonly total: () => number;
   readonly perKey: number;
 }
 
@@ -18,10 +18,6 @@ export class FairPool {
   private running = 0;
 
   constructor(private readonly limits: Limits) {}
-
-  get size(): number {
-    return this.running;
-  }
 
   run<T>(key: string, job: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -49,7 +45,7 @@ export class FairPool {
   }
 
   private startReady(): void {
-    while (this.running < this.limits.total) {
+    while (this.running < this.limits.total()) {
       const lane = this.ready.shift();
       if (lane === undefined) return;
       lane.isReady = false;

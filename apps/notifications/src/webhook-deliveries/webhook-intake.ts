@@ -8,6 +8,7 @@ import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-di
 import type { DeliveryLog } from './delivery-log.ts';
 import { attempted, deliveryId, postponed, queuedDelivery, type Attempted, type StoredDelivery } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';
+import { Pace } from './pace.ts';
 import type { RetrySchedule } from './retry-schedule.ts';
 import type { WebhookAttempts } from './webhook-attempts.ts';
 import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
@@ -15,10 +16,12 @@ import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
 const GROUP = 'webhooks';
 /** `gatehouse.<environment>.<service>`: what else lies under the prefix has no public names. */
 const TOPIC = /^gatehouse\.([^.]+)\.[^.]+$/;
-/** Enough to keep a local receiver busy; requests of the API come in between. */
-const LIMITS = { total: 64, perKey: 32 };
-/** Messages wait no longer than this for those before them. */
+/** Requests on their way at a time, of all endpoints together. While the process is busy a few keep it so, and leave most of its time to the API. */
+const SENDING = { idle: 64, busy: 16 };
+const PER_ENDPOINT = 32;
+/** Messages wait this long for those before them; longer only where it is this process that is slow. */
 const LONGEST = 500;
+const LONGEST_WHILE_BUSY = 2_000;
 
 interface Needs {
   readonly bus: MessageBus;
@@ -53,7 +56,8 @@ interface Fresh {
 export class WebhookIntake implements Part {
   readonly name = 'webhooks';
   readonly stage = 'work';
-  private readonly pool = new FairPool(LIMITS);
+  private readonly pace = new Pace();
+  private readonly pool = new FairPool({ total: () => (this.pace.isBusy ? SENDING.busy : SENDING.idle), perKey: PER_ENDPOINT });
   private readonly late = new Set<Promise<void>>();
   private subscription: { stop(): Promise<void> } | null = null;
   private handledUpTo = 0;
@@ -114,15 +118,19 @@ export class WebhookIntake implements Part {
       }));
   }
 
-  /** Resolves when everything was answered, or after `LONGEST`. */
+  /** Resolves when everything was answered, or has taken too long. */
   private async sendAll(prompt: readonly Fresh[]): Promise<void> {
     if (prompt.length === 0) return;
+    const begun = performance.now();
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LONGEST);
-      void Promise.all(prompt.map((one) => this.pool.run(one.target.id, () => this.send(one)))).then(() => {
-        clearTimeout(timer);
+      const timer = setInterval(() => {
+        if (!this.pace.isBusy || performance.now() - begun > LONGEST_WHILE_BUSY) done();
+      }, LONGEST);
+      const done = (): void => {
+        clearInterval(timer);
         resolve();
-      });
+      };
+      void Promise.all(prompt.map((one) => this.pool.run(one.target.id, () => this.send(one)))).then(done);
     });
   }
 

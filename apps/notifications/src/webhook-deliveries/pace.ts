@@ -1,0 +1,23 @@
+import { performance, type EventLoopUtilization } from 'node:perf_hooks';
+
+const WINDOW = 100;
+/** Above this share of its time the event loop has no time left. */
+const BUSY = 0.9;
+
+/** Tells whether this process has its hands full: then requests of the API come first, and deliveries wait in their queue. */
+export class Pace {
+  private measured: EventLoopUtilization = performance.eventLoopUtilization();
+  private measuredAt = performance.now();
+  private busy = false;
+
+  get isBusy(): boolean {
+    const now = performance.now();
+    if (now - this.measuredAt >= WINDOW) {
+      const current = performance.eventLoopUtilization();
+      this.busy = performance.eventLoopUtilization(current, this.measured).utilization > BUSY;
+      this.measured = current;
+      this.measuredAt = now;
+    }
+    return this.busy;
+  }
+}
