@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface ReceivedWebhook {
+  readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
@@ -24,7 +25,7 @@ export class WebhookReceiver {
       let body = '';
       request.setEncoding('utf8').on('data', (text: string) => (body += text));
       request.on('end', () => {
-        receiver.received.push({ headers: request.headers, body });
+        receiver.received.push({ path: request.url!, headers: request.headers, body });
         response.writeHead(receiver.status).end();
       });
     });
