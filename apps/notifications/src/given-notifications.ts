@@ -87,12 +87,39 @@ export class GivenNotifications {
     const secrets = new EndpointSecrets(new Vault(keys));
     const rule = new TargetRule({ mode: 'development', allowNetworks: [] });
     const schedule = new RetrySchedule(PAUSES);
-    const work = new WebhookWork(bus, events, readModels, new LmdbShortLived(storage, clock), feed, deliveries, secrets, rule, schedule, settings, clock, log, metrics);
+    const work = new WebhookWork(
+      bus,
+      events,
+      readModels,
+      new LmdbShortLived(storage, clock),
+      feed,
+      deliveries,
+      secrets,
+      rule,
+      schedule,
+      settings,
+      clock,
+      log,
+      metrics,
+    );
     const endpoints = new WebhookEndpoints(repository, secrets, rule, settings, readModels);
     const lifecycle = new Lifecycle();
     for (const part of work.parts) lifecycle.add(part);
     await lifecycle.start();
-    return new GivenNotifications(path, storage, events, bus, repository, readModels, feed, deliveries, endpoints, new WebhookDeliveries(endpoints, deliveries, work, clock), lifecycle, metrics);
+    return new GivenNotifications(
+      path,
+      storage,
+      events,
+      bus,
+      repository,
+      readModels,
+      feed,
+      deliveries,
+      endpoints,
+      new WebhookDeliveries(endpoints, deliveries, work, clock),
+      lifecycle,
+      metrics,
+    );
   }
 
   /** The same data in a new process, as far as one process can tell. */
@@ -141,7 +168,11 @@ export class GivenNotifications {
   /** As the forwarder and the projector do. */
   async announce(records: readonly RecordedEvent[]): Promise<void> {
     const messages = records.flatMap((record) =>
-      publicEventsOf(record).map(({ id, name, text }) => ({ key: record.meta.organization!, value: text, headers: { ce_id: id, ce_type: name, position: record.position } })),
+      publicEventsOf(record).map(({ id, name, text }) => ({
+        key: record.meta.organization!,
+        value: text,
+        headers: { ce_id: id, ce_type: name, position: record.position },
+      })),
     );
     await this.project(records);
     await this.bus.publish(`gatehouse.${ENVIRONMENT}.identity`, messages);
@@ -166,13 +197,28 @@ export class GivenNotifications {
   }
 }
 
-export function organizationCreated(at: number): NewEvent {
+function organizationCreated(at: number): NewEvent {
   const commandId = newCommandId(Date.now());
   const id = `org_${derivedId(commandId, 0)}`;
   const time = new Date(at).toISOString();
   const subject = { object: 'organization', id, name: 'Acme', domains: [], metadata: {}, external_id: null, created_at: time, updated_at: time };
-  const meta: EventMeta = { environment: ENVIRONMENT, organization: id, actor: { id: 'system', source: 'system', name: null }, requestId: commandId, commandId, at };
-  return { id: commandId, type: 'organization.created', shape: 1, data: { id }, subject, public: [{ id: `event_${commandId}`, name: 'organization.created' }], meta };
+  const meta: EventMeta = {
+    environment: ENVIRONMENT,
+    organization: id,
+    actor: { id: 'system', source: 'system', name: null },
+    requestId: commandId,
+    commandId,
+    at,
+  };
+  return {
+    id: commandId,
+    type: 'organization.created',
+    shape: 1,
+    data: { id },
+    subject,
+    public: [{ id: `event_${commandId}`, name: 'organization.created' }],
+    meta,
+  };
 }
 
 export interface Received {

@@ -23,7 +23,8 @@ export const notificationsViews = [webhookEndpointsView, feedView];
 
 const targetRule = {
   provide: TargetRule,
-  useFactory: ({ GATEHOUSE_MODE }: PlatformSettings, { WEBHOOK_ALLOW_NETWORKS }: NotificationsSettings) => new TargetRule({ mode: GATEHOUSE_MODE, allowNetworks: WEBHOOK_ALLOW_NETWORKS }),
+  useFactory: ({ GATEHOUSE_MODE }: PlatformSettings, { WEBHOOK_ALLOW_NETWORKS }: NotificationsSettings) =>
+    new TargetRule({ mode: GATEHOUSE_MODE, allowNetworks: WEBHOOK_ALLOW_NETWORKS }),
   inject: [PlatformSettings, NotificationsSettings],
 };
 

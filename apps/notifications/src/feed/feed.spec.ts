@@ -2,7 +2,7 @@ import { ListEvents } from '#libs/contracts/src/feed/operations';
 import type { FeedPage } from '#libs/contracts/src/operation';
 import type { Event } from '#libs/contracts/src/feed/event';
 import { tableOf } from '#libs/event-sourcing/src/view';
-import { DomainError } from '#libs/platform/src/domain-error';
+import type { DomainError } from '#libs/platform/src/domain-error';
 import { ENVIRONMENT, GivenNotifications } from '../given-notifications.ts';
 import { Feed } from './feed.ts';
 import { feedView } from './feed.view.ts';
@@ -20,7 +20,8 @@ describe('the events feed', () => {
     JSON.parse((await feed.list(Object.assign(new ListEvents(), { context: given.context(), limit: 10, ...query }))).json) as FeedPage<Event>;
   const ids = ({ data }: FeedPage<Event>): readonly string[] => data.map(({ id }) => id);
   const feedAt = (now: number): Feed => new Feed({ now: () => now }, { EVENTS_RETENTION: 90 * DAY } as never, given.readModels);
-  const refusalOf = async (query: Partial<ListEvents>): Promise<unknown> => read(query).catch((error: DomainError) => ({ code: error.code, errors: error.details.errors?.map(({ code, field }) => ({ code, field })) }));
+  const refusalOf = async (query: Partial<ListEvents>): Promise<unknown> =>
+    read(query).catch((error: DomainError) => ({ code: error.code, errors: error.details.errors?.map(({ code, field }) => ({ code, field })) }));
   const recorded = async (...times: readonly number[]): Promise<readonly string[]> => {
     const records = [];
     for (const time of times) records.push(...(await given.record(1, time)));
@@ -57,7 +58,7 @@ describe('the events feed', () => {
     })();
     let isWriting = true;
     void writer.then(() => (isWriting = false));
-    for (let after: string | undefined, more = true; more; ) {
+    for (let after: string | undefined, more = true; more;) {
       const page = await read({ limit: 7, after });
       seen.push(...ids(page));
       after = page.list_metadata.after ?? after;
@@ -103,7 +104,8 @@ describe('the events feed', () => {
   it('counts an event that was recorded late with those beside it, so that ranges that follow each other hold all', async () => {
     const start = Date.now() - 60_000;
     const all = await recorded(start, start + 2_000, start + 1_000, start + 3_000);
-    const range = async (from: number, to: number) => ids(await read({ range_start: new Date(start + from).toISOString(), range_end: new Date(start + to).toISOString() }));
+    const range = async (from: number, to: number) =>
+      ids(await read({ range_start: new Date(start + from).toISOString(), range_end: new Date(start + to).toISOString() }));
     expect(await range(0, 1_999)).toEqual([all[0]]);
     expect(await range(2_000, 3_000)).toEqual(all.slice(1));
   });
@@ -124,7 +126,9 @@ describe('the events feed', () => {
     expect(await refusalOf({ after: id, before: id })).toEqual(cursor('before'));
     expect(await refusalOf({ after: id, range_start: '2026-01-15T12:00:00.000Z' })).toMatchObject({ code: 'bad_request' });
     expect(await refusalOf({ range_start: '2026-01-15T12:00:00.000Z', range_end: '2026-02-15T12:00:00.000Z' })).toMatchObject({ code: 'bad_request' });
-    expect(await refusalOf({ range_start: '2026-01-15T12:00:00.000Z', range_end: '2026-01-14T12:00:00.000Z' })).toMatchObject({ errors: [{ field: 'range_end' }] });
+    expect(await refusalOf({ range_start: '2026-01-15T12:00:00.000Z', range_end: '2026-01-14T12:00:00.000Z' })).toMatchObject({
+      errors: [{ field: 'range_end' }],
+    });
   });
 
   it('forgets events after 90 days, and their cursors 30 days later', async () => {

@@ -46,11 +46,20 @@ export class Feed {
     const mirrored = order === 'normal';
     const cursors = mirrored ? { after: before, before: after } : { after, before };
     const rows = await this.page(query, { ...this.bounds(query), ...cursors, where: filterOf(query), order: mirrored ? 'desc' : order, limit });
-    return new Serialised(listText(rows.map(({ text }) => eventText(text)), undefined, rows.at(-1)?.id ?? null));
+    return new Serialised(
+      listText(
+        rows.map(({ text }) => eventText(text)),
+        undefined,
+        rows.at(-1)?.id ?? null,
+      ),
+    );
   }
 
   /** Events of these names from `since` on that were recorded by `until`, or those that follow an event. */
-  async since(environment: string, { since, until, names, after, limit }: { since: number; until: number; names: readonly PublicEventName[]; after?: string; limit: number }): Promise<FeedSlice> {
+  async since(
+    environment: string,
+    { since, until, names, after, limit }: { since: number; until: number; names: readonly PublicEventName[]; after?: string; limit: number },
+  ): Promise<FeedSlice> {
     const { rows, hasAfter } = await this.rows.page(environment, {
       where: { index: 'event', values: names },
       order: 'asc',
@@ -74,7 +83,10 @@ export class Feed {
     const old = await this.rows.page(environment, { where: { index: 'event', values: PUBLIC_EVENT_NAMES }, order: 'asc', limit, to: orderOf(beginning) });
     await this.rows.write(old.rows.map((row): Write => ({ environment, id: row.id, position: END_OF_LOG, revision: 0, text: strippedText(row.text) })));
     const forgotten = await this.rows.page(environment, { order: 'asc', limit, to: orderOf(beginning - CURSORS_KEPT) });
-    await this.rows.purge(environment, forgotten.rows.map(({ id }) => id));
+    await this.rows.purge(
+      environment,
+      forgotten.rows.map(({ id }) => id),
+    );
     return old.rows.length + forgotten.rows.length;
   }
 
@@ -86,7 +98,8 @@ export class Feed {
   private bounds({ after, range_start, range_end }: ListEvents): Pick<PageRequest, 'from' | 'to'> {
     const start = range_start === undefined ? null : Date.parse(range_start);
     const end = range_end === undefined ? null : Date.parse(range_end);
-    if (start !== null && after !== undefined) throw new DomainError('invalid', 'bad_request', 'Give `range_start` or `after`, not both: the cursor says where to begin.');
+    if (start !== null && after !== undefined)
+      throw new DomainError('invalid', 'bad_request', 'Give `range_start` or `after`, not both: the cursor says where to begin.');
     if (start !== null && end !== null && end < start) throw refused('out_of_range', 'range_end', 'range_end must not lie before range_start.');
     if (start !== null && end !== null && end - start > LONGEST_RANGE) throw new DomainError('invalid', 'bad_request', 'A range has at most 30 days.');
     return { from: orderOf(Math.max(start ?? 0, this.beginning())), ...(end !== null && { to: orderAtEndOf(Math.max(end, 0)) }) };

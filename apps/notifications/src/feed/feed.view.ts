@@ -19,7 +19,10 @@ interface NewFeedRow extends FeedRow {
 const indexes: readonly Index<FeedRow>[] = [
   { name: 'event', keys: ({ event }) => (event === null ? [] : [event.event]) },
   { name: 'organization', keys: ({ organization }) => (organization === null ? [] : [organization]) },
-  { name: 'organization_event', keys: ({ organization, event }) => (organization === null || event === null ? [] : [organizationEvent(organization, event.event)]) },
+  {
+    name: 'organization_event',
+    keys: ({ organization, event }) => (organization === null || event === null ? [] : [organizationEvent(organization, event.event)]),
+  },
 ];
 
 export function organizationEvent(organization: string, event: string): string {

@@ -24,7 +24,7 @@ export function checkedConnector(rule: TargetRule, resolve: Resolve, timeout: nu
   const connect = buildConnector({ timeout });
 
   const connectTo = (address: string, options: buildConnector.Options): Promise<Socket> =>
-    new Promise((done, failed) => connect({ ...options, hostname: address }, (error, socket) => (error === null ? done(socket as Socket) : failed(error))));
+    new Promise((done, failed) => connect({ ...options, hostname: address }, (error, socket) => (error === null ? done(socket) : failed(error))));
 
   const connectChecked = async (options: buildConnector.Options): Promise<Socket> => {
     const host = bare(options.hostname);

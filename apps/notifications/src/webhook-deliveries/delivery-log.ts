@@ -98,8 +98,14 @@ export class DeliveryLog {
       this.deliveries.page(environment, { order: 'asc', limit, to }),
       this.queue.page(environment, { order: 'asc', limit, to }),
     ]);
-    await this.deliveries.purge(environment, deliveries.rows.map(({ id }) => id));
-    await this.done(environment, entries.rows.map(({ id }) => id));
+    await this.deliveries.purge(
+      environment,
+      deliveries.rows.map(({ id }) => id),
+    );
+    await this.done(
+      environment,
+      entries.rows.map(({ id }) => id),
+    );
     return deliveries.rows.length + entries.rows.length;
   }
 

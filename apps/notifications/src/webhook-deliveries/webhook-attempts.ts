@@ -29,7 +29,11 @@ export class WebhookAttempts {
 
   constructor(private readonly needs: Needs) {
     const { metrics } = needs;
-    this.outcomes = metrics.counter({ name: 'webhook_attempts_total', help: 'Requests to webhook receivers: delivered, rejected by their answer, or unanswered.', labels: ['outcome'] });
+    this.outcomes = metrics.counter({
+      name: 'webhook_attempts_total',
+      help: 'Requests to webhook receivers: delivered, rejected by their answer, or unanswered.',
+      labels: ['outcome'],
+    });
     this.durations = metrics.histogram({ name: 'webhook_attempt_seconds', help: 'How long webhook receivers took.' });
   }
 

@@ -15,7 +15,9 @@ import { ENVIRONMENT, eventually, GivenNotifications, Receiver, type Received } 
 
 /** The form of signature that both SDKs read. */
 const vendorVerifies = async ({ body, headers }: Received, secret: string): Promise<boolean> =>
-  new WorkOS('sk_test').webhooks.verifyHeader({ payload: JSON.parse(body) as unknown, sigHeader: headers['workos-signature'] as string, secret }).catch(() => false);
+  new WorkOS('sk_test').webhooks
+    .verifyHeader({ payload: JSON.parse(body) as unknown, sigHeader: headers['workos-signature'] as string, secret })
+    .catch(() => false);
 
 const eventIds = (records: readonly RecordedEvent[]): readonly string[] => records.flatMap((record) => record.public.map(({ id }) => id));
 
@@ -37,7 +39,8 @@ describe('webhooks', () => {
     await given.announce(records);
     return eventIds(records);
   };
-  const isIdle = async (endpointId: string): Promise<boolean> => (await given.deliveries.nextDue(ENVIRONMENT, endpointId)) === null && (await given.bus.backlog())['webhooks'] === 0;
+  const isIdle = async (endpointId: string): Promise<boolean> =>
+    (await given.deliveries.nextDue(ENVIRONMENT, endpointId)) === null && (await given.bus.backlog())['webhooks'] === 0;
   const fails = (status: number, times: number): void => {
     receiver.answer = (_request, response) => void response.writeHead(times-- > 0 ? status : 200).end(`answer ${status}`);
   };
@@ -69,7 +72,11 @@ describe('webhooks', () => {
 
   it('go to those that subscribed, from then on', async () => {
     const before = await given.record(1);
-    const [wants, others, nothing] = [await given.endpoint(`${receiver.url}/wants`), await given.endpoint(`${receiver.url}/others`, ['user.created']), await given.endpoint(`${receiver.url}/nothing`, [])];
+    const [wants, others, nothing] = [
+      await given.endpoint(`${receiver.url}/wants`),
+      await given.endpoint(`${receiver.url}/others`, ['user.created']),
+      await given.endpoint(`${receiver.url}/nothing`, []),
+    ];
     await given.announce(before);
     const [id] = await announced(1);
     await eventually(() => isIdle(wants.id));
@@ -122,12 +129,12 @@ describe('webhooks', () => {
     for (let round = 0; round < 10; round++) ids.push(...(await announced(60)));
     await eventually(() => receiver.received.length === 600);
     expect([...receivedIds()].sort()).toEqual(ids.sort());
-    expect((await given.deliveriesOf(toDead!.id)).filter(({ attempts }) => attempts.length > 0)).toEqual([]);
-    expect((await given.deliveriesOf(toSlow!.id, { status: 'pending' })).length).toBeGreaterThan(0);
+    expect((await given.deliveriesOf(toDead.id)).filter(({ attempts }) => attempts.length > 0)).toEqual([]);
+    expect((await given.deliveriesOf(toSlow.id, { status: 'pending' })).length).toBeGreaterThan(0);
     await dead.stop();
-    await eventually(async () => (await given.deliveriesOf(toDead!.id)).some(({ attempts }) => attempts[0]?.error === 'connection_lost'));
-    await given.endpoints.delete(given.operation(DeleteWebhookEndpoint, { id: toDead!.id }));
-    await given.endpoints.delete(given.operation(DeleteWebhookEndpoint, { id: toSlow!.id }));
+    await eventually(async () => (await given.deliveriesOf(toDead.id)).some(({ attempts }) => attempts[0]?.error === 'connection_lost'));
+    await given.endpoints.delete(given.operation(DeleteWebhookEndpoint, { id: toDead.id }));
+    await given.endpoints.delete(given.operation(DeleteWebhookEndpoint, { id: toSlow.id }));
     await slow.stop();
   });
 
@@ -151,7 +158,9 @@ describe('webhooks', () => {
     await eventually(async () => (await given.deliveries.nextDue(ENVIRONMENT, id)) === null);
     const { length } = receiver.received;
     await announced(1);
-    await expect(given.webhooks.test(given.operation(TestWebhookEndpoint, { id, event: 'user.created' }))).rejects.toMatchObject({ code: 'webhook_endpoint_disabled' });
+    await expect(given.webhooks.test(given.operation(TestWebhookEndpoint, { id, event: 'user.created' }))).rejects.toMatchObject({
+      code: 'webhook_endpoint_disabled',
+    });
     await eventually(async () => (await given.bus.backlog())['webhooks'] === 0);
     expect(receiver.received).toHaveLength(length);
   });
@@ -196,7 +205,11 @@ describe('webhooks', () => {
     const { event_id } = await given.webhooks.test(given.operation(TestWebhookEndpoint, { id, event: 'organization_domain.verified' }));
     await eventually(() => receiver.received.length === 1);
     const { body, headers } = receiver.received[0]!;
-    expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toMatchObject({ id: event_id, event: 'organization_domain.verified', data: { object: 'organization_domain' } });
+    expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toMatchObject({
+      id: event_id,
+      event: 'organization_domain.verified',
+      data: { object: 'organization_domain' },
+    });
     expect(await given.feed.texts(ENVIRONMENT, [event_id])).toEqual([null]);
     await eventually(async () => (await given.deliveriesOf(id))[0]?.status === 'delivered');
   });
@@ -211,7 +224,9 @@ describe('webhooks', () => {
     const wanted = new Set([...eventIds(past.filter(({ meta }) => meta.at >= past[100]!.meta.at)), fresh!]);
     await eventually(async () => new Set(receivedIds()).size === wanted.size && (await isIdle(id)));
     expect(new Set(receivedIds())).toEqual(wanted);
-    await expect(given.webhooks.replay(given.operation(ReplayWebhooks, { id, since, events: ['vault.data.read'] }))).rejects.toMatchObject({ details: { errors: [{ code: 'unknown_event_type' }] } });
+    await expect(given.webhooks.replay(given.operation(ReplayWebhooks, { id, since, events: ['vault.data.read'] }))).rejects.toMatchObject({
+      details: { errors: [{ code: 'unknown_event_type' }] },
+    });
   });
 
   it('can be listed by status and event', async () => {

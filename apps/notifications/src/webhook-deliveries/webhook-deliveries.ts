@@ -5,7 +5,13 @@ import { Event } from '#libs/contracts/src/feed/event';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { GetWebhookDelivery, ListWebhookDeliveries, RedeliverWebhook, ReplayWebhooks, TestWebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/operations';
+import {
+  GetWebhookDelivery,
+  ListWebhookDeliveries,
+  RedeliverWebhook,
+  ReplayWebhooks,
+  TestWebhookEndpoint,
+} from '#libs/contracts/src/webhook-endpoints/operations';
 import { WebhookDelivery, type WebhookReplay } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
@@ -35,7 +41,11 @@ export class WebhookDeliveries {
   @Handles(ListWebhookDeliveries)
   async list(query: ListWebhookDeliveries): Promise<Serialised<List<WebhookDelivery>>> {
     await this.endpoints.get(query.context, query.id);
-    return pageOf(this.deliveries.deliveries, query, { idPrefix: 'webhook_delivery', where: filterOf(query), textOf: (text) => serialise(JSON.parse(text) as StoredDelivery) });
+    return pageOf(this.deliveries.deliveries, query, {
+      idPrefix: 'webhook_delivery',
+      where: filterOf(query),
+      textOf: (text) => serialise(JSON.parse(text) as StoredDelivery),
+    });
   }
 
   @Handles(GetWebhookDelivery)
@@ -85,7 +95,8 @@ export class WebhookDeliveries {
 
   private async enabled(context: RequestContext, id: string): Promise<StoredWebhookEndpoint> {
     const endpoint = await this.endpoints.get(context, id);
-    if (endpoint.status === 'disabled') throw new DomainError('conflict', 'webhook_endpoint_disabled', `The webhook endpoint '${id}' is disabled: nothing is sent to it.`);
+    if (endpoint.status === 'disabled')
+      throw new DomainError('conflict', 'webhook_endpoint_disabled', `The webhook endpoint '${id}' is disabled: nothing is sent to it.`);
     return endpoint;
   }
 

@@ -91,7 +91,10 @@ export class WebhookIntake implements Part {
       const fresh = await this.fresh(environment, messages, targets);
       const prompt = fresh.filter(({ target }) => queues.isPrompt(target.id));
       await this.sendAll(prompt);
-      await queues.add(environment, fresh.map((one) => this.settled(environment, one)));
+      await queues.add(
+        environment,
+        fresh.map((one) => this.settled(environment, one)),
+      );
     }
     this.handledUpTo = clock.now();
   }
@@ -105,7 +108,10 @@ export class WebhookIntake implements Part {
         .filter(({ events, since }) => events.has(event!) && since < (position ?? ''))
         .map((target) => ({ target, eventId: eventId!, event: event as PublicEventName, body: message.value, id: deliveryId(target.id, eventId!) }));
     });
-    const known = await this.needs.deliveries.known(environment, wanted.map(({ id }) => id));
+    const known = await this.needs.deliveries.known(
+      environment,
+      wanted.map(({ id }) => id),
+    );
     return wanted
       .filter(({ id }) => !known.has(id))
       .map(({ target, eventId, event, body }) => ({
@@ -168,7 +174,9 @@ export class WebhookIntake implements Part {
     const waiting = postponed(delivery, now + 2 * timeout, now);
     const late = answered
       .then((requests) => queues.settle(environment, waiting, requests))
-      .catch((error: unknown) => this.needs.log.error('The outcome of a webhook could not be recorded; it is sent again.', { environment, delivery: delivery.id, error }))
+      .catch((error: unknown) =>
+        this.needs.log.error('The outcome of a webhook could not be recorded; it is sent again.', { environment, delivery: delivery.id, error }),
+      )
       .finally(() => this.late.delete(late));
     this.late.add(late);
     return waiting;

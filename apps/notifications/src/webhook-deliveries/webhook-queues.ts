@@ -59,8 +59,16 @@ export class WebhookQueues {
     needs.directory.onChange(({ id, environment, isEnabled }) => {
       if (!isEnabled) this.hint(id, { environment, due: 0 });
     });
-    needs.metrics.gauge({ name: 'webhook_queues_behind', help: 'Webhook endpoints whose queue is being worked on.', collect: (gauge) => gauge.set(this.behind.size) });
-    needs.metrics.gauge({ name: 'webhook_queue_lag_seconds', help: 'How long the oldest webhook that is due has been waiting.', collect: (gauge) => gauge.set(this.lag() / 1000) });
+    needs.metrics.gauge({
+      name: 'webhook_queues_behind',
+      help: 'Webhook endpoints whose queue is being worked on.',
+      collect: (gauge) => gauge.set(this.behind.size),
+    });
+    needs.metrics.gauge({
+      name: 'webhook_queue_lag_seconds',
+      help: 'How long the oldest webhook that is due has been waiting.',
+      collect: (gauge) => gauge.set(this.lag() / 1000),
+    });
   }
 
   /** The one way into the queue. Records the deliveries, and sends those that are pending when they are due. */
@@ -100,7 +108,7 @@ export class WebhookQueues {
   async run(signal: AbortSignal): Promise<void> {
     const stop = (): void => this.wake();
     signal.addEventListener('abort', stop);
-    for (let lookAgain = 0; !signal.aborted; ) {
+    for (let lookAgain = 0; !signal.aborted;) {
       const woken = new Promise<void>((resolve) => (this.wake = resolve));
       const now = this.needs.clock.now();
       if (now >= lookAgain) {
@@ -172,7 +180,10 @@ export class WebhookQueues {
   private async withoutLeftovers(environment: string, entries: readonly DueEntry[]): Promise<readonly StoredDelivery[]> {
     const lost = this.needs.clock.now() - MISSING_PATIENCE;
     const leftovers = entries.filter(({ delivery, due }) => delivery === 'overtaken' || (delivery === 'early' && due < lost));
-    await this.needs.deliveries.done(environment, leftovers.map(({ entryId }) => entryId));
+    await this.needs.deliveries.done(
+      environment,
+      leftovers.map(({ entryId }) => entryId),
+    );
     return entries.flatMap(({ delivery }) => (typeof delivery === 'string' ? [] : [delivery]));
   }
 
@@ -183,7 +194,9 @@ export class WebhookQueues {
       waiting.map(async (delivery, index) => {
         const body = bodies[index]!;
         if (body === null) return this.withoutBody(environment, delivery);
-        const requests = await this.pool.run(target.id, async () => (signal.aborted ? null : this.needs.attempts.send(target, { id: delivery.event_id, body })));
+        const requests = await this.pool.run(target.id, async () =>
+          signal.aborted ? null : this.needs.attempts.send(target, { id: delivery.event_id, body }),
+        );
         if (requests !== null) await this.settle(environment, delivery, requests);
       }),
     );
@@ -191,12 +204,18 @@ export class WebhookQueues {
 
   private async dropAll(environment: string, waiting: readonly StoredDelivery[]): Promise<void> {
     const now = this.needs.clock.now();
-    await this.add(environment, waiting.map((delivery) => dropped(delivery, now)));
+    await this.add(
+      environment,
+      waiting.map((delivery) => dropped(delivery, now)),
+    );
     await this.needs.deliveries.done(environment, waiting.map(entryIdOf));
   }
 
   private async bodiesOf(environment: string, waiting: readonly StoredDelivery[]): Promise<readonly (string | null)[]> {
-    const texts = await this.needs.feed.texts(environment, waiting.map(({ event_id }) => event_id));
+    const texts = await this.needs.feed.texts(
+      environment,
+      waiting.map(({ event_id }) => event_id),
+    );
     return waiting.map(({ sample }, index) => sample ?? texts[index]!);
   }
 

@@ -85,7 +85,11 @@ export class WebhookReplays {
     return slice.hasMore ? { replay, after: slice.events.at(-1)!.id, slices: slices + 1 } : null;
   }
 
-  private async deliveriesOf(environment: string, endpointId: string, events: readonly { readonly id: string; readonly text: string }[]): Promise<readonly StoredDelivery[]> {
+  private async deliveriesOf(
+    environment: string,
+    endpointId: string,
+    events: readonly { readonly id: string; readonly text: string }[],
+  ): Promise<readonly StoredDelivery[]> {
     const now = this.needs.clock.now();
     return Promise.all(
       events.map(async ({ id: eventId, text }) => {

@@ -131,7 +131,11 @@ export class EndpointDirectory implements Part {
     await this.set(environment, id, { state, version, since: before?.target?.since ?? position });
   }
 
-  private async set(environment: string, id: string, { state, version, since }: { state: WebhookEndpointState; version: number; since: Position }): Promise<void> {
+  private async set(
+    environment: string,
+    id: string,
+    { state, version, since }: { state: WebhookEndpointState; version: number; since: Position },
+  ): Promise<void> {
     const before = this.known.get(id)?.target ?? null;
     const target = state?.object === 'webhook_endpoint' ? await this.targetOf(environment, state, since) : null;
     this.known.set(id, { state, version, target });

@@ -7,13 +7,26 @@ const we = id('we');
 const url = { endpoint_url: 'https://acme.test/hooks#top', normalised_url: 'https://acme.test/hooks' };
 const created: WebhookEndpointEvent = { type: 'webhook_endpoint.created', data: { id: we, ...url, secret: 'sealed', events: ['organization.created'] } };
 const deleted: WebhookEndpointEvent = { type: 'webhook_endpoint.deleted', data: { id: we } };
-const rotated = (rotation: string, secret: string): WebhookEndpointEvent => ({ type: 'webhook_endpoint.secret_rotated', data: { rotation, secret, previous_secret_expires_at: now } });
-const fold = (...events: readonly WebhookEndpointEvent[]) => events.reduce((state, event) => webhookEndpointDecider.evolve(state, { ...event, at: now }), webhookEndpointDecider.initial);
+const rotated = (rotation: string, secret: string): WebhookEndpointEvent => ({
+  type: 'webhook_endpoint.secret_rotated',
+  data: { rotation, secret, previous_secret_expires_at: now },
+});
+const fold = (...events: readonly WebhookEndpointEvent[]) =>
+  events.reduce((state, event) => webhookEndpointDecider.evolve(state, { ...event, at: now }), webhookEndpointDecider.initial);
 
 describe('a webhook endpoint', () => {
-  it('comes into being with the secret that was made for it', () => given().when(createEndpoint({ ...url, secret: 'sealed', events: ['organization.created'] })).then(created));
-  it('keeps its first secret when its creation is repeated', () => given(created).when(createEndpoint({ ...url, secret: 'another', events: [] })).thenNothing());
-  it('is not created again after its deletion', () => given(created, deleted).when(createEndpoint({ ...url, secret: 'another', events: [] })).thenRefused('entity_not_found'));
+  it('comes into being with the secret that was made for it', () =>
+    given()
+      .when(createEndpoint({ ...url, secret: 'sealed', events: ['organization.created'] }))
+      .then(created));
+  it('keeps its first secret when its creation is repeated', () =>
+    given(created)
+      .when(createEndpoint({ ...url, secret: 'another', events: [] }))
+      .thenNothing());
+  it('is not created again after its deletion', () =>
+    given(created, deleted)
+      .when(createEndpoint({ ...url, secret: 'another', events: [] }))
+      .thenRefused('entity_not_found'));
   it('records what changes', () =>
     given(created)
       .when(updateEndpoint(we, { status: 'disabled', events: ['organization.created'] }))
@@ -22,11 +35,17 @@ describe('a webhook endpoint', () => {
     const other = { endpoint_url: 'https://b.test', normalised_url: 'https://b.test/' };
     given(created).when(updateEndpoint(we, other)).then({ type: 'webhook_endpoint.updated', data: other });
   });
-  it('ignores an update that changes nothing', () => given(created).when(updateEndpoint(we, { ...url, events: ['organization.created'] })).thenNothing());
+  it('ignores an update that changes nothing', () =>
+    given(created)
+      .when(updateEndpoint(we, { ...url, events: ['organization.created'] }))
+      .thenNothing());
   it('gives its secret up slowly', () =>
     given(created)
       .when(rotateSecret(we, 'new', 60))
-      .then({ type: 'webhook_endpoint.secret_rotated', data: { rotation: id('webhook_secret_rotation'), secret: 'new', previous_secret_expires_at: '2026-01-15T12:01:00.000Z' } }));
+      .then({
+        type: 'webhook_endpoint.secret_rotated',
+        data: { rotation: id('webhook_secret_rotation'), secret: 'new', previous_secret_expires_at: '2026-01-15T12:01:00.000Z' },
+      }));
   it('is deleted', () => given(created).when(deleteEndpoint(we)).then(deleted));
 
   it.each([

@@ -64,7 +64,13 @@ describe('webhook endpoints over HTTP', () => {
   );
 
   it('are refused without what they need', async () => {
-    await suite.post('/webhook_endpoints', {}).expect(422, { code: 'invalid_request_parameters', errors: [{ code: 'required', field: 'endpoint_url' }, { code: 'required', field: 'events' }] });
+    await suite.post('/webhook_endpoints', {}).expect(422, {
+      code: 'invalid_request_parameters',
+      errors: [
+        { code: 'required', field: 'endpoint_url' },
+        { code: 'required', field: 'events' },
+      ],
+    });
     await create(newUrl(), ['organization.created', 'organization.renamed', 'vault.data.read']).expect(422, {
       code: 'invalid_request_parameters',
       errors: [
@@ -132,13 +138,17 @@ describe('webhook endpoints over HTTP', () => {
     expect(event.data.id).toBe(organization.id);
     const { data } = await suite.eventually(`/events?organization_id=${organization.id}`, { data: [{ id: event.id }] });
     expect(data).toEqual([event]);
-    const deliveries = await suite.eventually(`/webhook_endpoints/${id}/deliveries`, { data: [{ event_id: event.id, status: 'delivered', attempts: [{ status_code: 200 }] }] });
+    const deliveries = await suite.eventually(`/webhook_endpoints/${id}/deliveries`, {
+      data: [{ event_id: event.id, status: 'delivered', attempts: [{ status_code: 200 }] }],
+    });
     const [delivery] = deliveries.data;
     await suite.get(`/webhook_endpoints/${id}/deliveries/${delivery.id}`).expect(200, delivery);
 
     await suite.post(`/webhook_endpoints/${id}/deliveries/${delivery.id}/redeliver`).expect(202, { id: delivery.id, status: 'pending' });
     await eventually(() => receiver.received.length === 2);
-    await suite.post(`/webhook_endpoints/${id}/replay`, { since: organization.created_at }).expect(202, { webhook_endpoint_id: id, events: ['organization.created'] });
+    await suite
+      .post(`/webhook_endpoints/${id}/replay`, { since: organization.created_at })
+      .expect(202, { webhook_endpoint_id: id, events: ['organization.created'] });
     await eventually(() => receiver.received.length === 3);
     await suite.post(`/webhook_endpoints/${id}/test`, { event: 'organization.deleted' }).expect(202, { event: 'organization.deleted', status: 'pending' });
     await eventually(() => receiver.received.length === 4);

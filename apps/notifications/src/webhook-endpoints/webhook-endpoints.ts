@@ -120,14 +120,18 @@ export class WebhookEndpoints {
     // A repeated command has its endpoint already.
     if (rows.length < limit || rows.some((row) => row.id === id)) return;
     const message = `The environment has ${limit} webhook endpoints and may not have more.`;
-    throw new DomainError('invalid', 'webhook_endpoint_limit_reached', message, { errors: [{ code: 'webhook_endpoint_limit_reached', field: 'endpoint_url', message }] });
+    throw new DomainError('invalid', 'webhook_endpoint_limit_reached', message, {
+      errors: [{ code: 'webhook_endpoint_limit_reached', field: 'endpoint_url', message }],
+    });
   }
 }
 
 /** Each name once. @throws DomainError naming each that no webhook can subscribe to */
 export function subscribable(names: readonly string[]): readonly PublicEventName[] {
   const errors = names.flatMap((name, index) =>
-    isPublicEventName(name) && PUBLIC_EVENTS[name].webhook ? [] : [{ code: 'unknown_event_type', field: `events.${index}`, message: `Webhooks know no event '${name}'.` }],
+    isPublicEventName(name) && PUBLIC_EVENTS[name].webhook
+      ? []
+      : [{ code: 'unknown_event_type', field: `events.${index}`, message: `Webhooks know no event '${name}'.` }],
   );
   if (errors.length > 0) throw new DomainError('invalid', 'invalid_request_parameters', 'Validation failed.', { errors });
   return [...new Set(names as readonly PublicEventName[])];

@@ -14,16 +14,19 @@ import { Event } from './event.ts';
   refuses: ['bad_request'],
 })
 export class ListEvents extends Query<FeedPage<Event>> {
-  @Optional() @ListOf({ oneOf: PUBLIC_EVENT_NAMES }, { doc: 'Only events of these names.', maxItems: PUBLIC_EVENT_NAMES.length, example: ['organization.created'] })
+  @Optional()
+  @ListOf({ oneOf: PUBLIC_EVENT_NAMES }, { doc: 'Only events of these names.', maxItems: PUBLIC_EVENT_NAMES.length, example: ['organization.created'] })
   events?: readonly PublicEventName[];
   @Optional() @Ref(() => Organization, { doc: 'Only events that belong to this organization.' }) organization_id?: string;
   @Optional()
   @Text({ doc: 'Begin with the first event of this time; not together with `after`.', format: 'date-time', example: '2026-01-15T12:00:00.000Z' })
   range_start?: string;
-  @Optional() @Text({ doc: 'End with the last event of this time, at most 30 days after `range_start`.', format: 'date-time', example: '2026-01-16T12:00:00.000Z' })
+  @Optional()
+  @Text({ doc: 'End with the last event of this time, at most 30 days after `range_start`.', format: 'date-time', example: '2026-01-16T12:00:00.000Z' })
   range_end?: string;
   @Optional() @Integer({ doc: 'How many events a page has.', minimum: 1, maximum: 100, default: 10 }) limit!: number;
-  @Optional() @OneOf(['asc', 'desc', 'normal'], { doc: 'In the order of recording; `normal` is descending with mirrored cursors.' }) order?: 'asc' | 'desc' | 'normal';
+  @Optional() @OneOf(['asc', 'desc', 'normal'], { doc: 'In the order of recording; `normal` is descending with mirrored cursors.' }) order?:
+    'asc' | 'desc' | 'normal';
   @Optional() @Text({ doc: 'The events that follow this one in the requested order.', max: 128 }) after?: string;
   @Optional() @Text({ doc: 'The events that precede this one in the requested order.', max: 128 }) before?: string;
 }

@@ -100,7 +100,8 @@ export class RedeliverWebhook extends Command<WebhookDelivery> {
 export class ReplayWebhooks extends Command<WebhookReplay> {
   @Ref(() => WebhookEndpoint, { doc: 'The endpoint.' }) id!: string;
   @Text({ doc: 'Send the events from this time on.', format: 'date-time', example: '2026-01-15T12:00:00.000Z' }) since!: string;
-  @Optional() @ListOf(EVENT_NAMES, { doc: 'Only these events; absent: those that the endpoint is subscribed to.', minItems: 1, example: ['organization.created'] })
+  @Optional()
+  @ListOf(EVENT_NAMES, { doc: 'Only these events; absent: those that the endpoint is subscribed to.', minItems: 1, example: ['organization.created'] })
   events?: readonly string[];
 }
 

@@ -6,7 +6,11 @@ export class WebhookEndpoint {
   @Const('webhook_endpoint') object!: 'webhook_endpoint';
   @Id('we', { doc: 'Identifies the endpoint.' }) id!: string;
   @Text({ doc: 'Where events are posted to; unique in the environment.', min: 1, max: 2048, example: 'https://example.com/webhooks' }) endpoint_url!: string;
-  @Text({ doc: 'Signs what is sent. Keep it where the receiver alone can read it.', secret: true, example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' })
+  @Text({
+    doc: 'Signs what is sent. Keep it where the receiver alone can read it.',
+    secret: true,
+    example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=',
+  })
   secret!: string;
   @OneOf(['enabled', 'disabled'], { doc: 'A disabled endpoint is sent nothing, and what waited for it is dropped.' }) status!: 'enabled' | 'disabled';
   @ListOf({ oneOf: WEBHOOK_EVENT_NAMES }, { doc: 'The events that it is sent; none when empty.', example: ['organization.created'] })
