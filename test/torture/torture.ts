@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
+import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { Customer, type EventData, type Remembered, type Tally } from './customer.ts';
-import { Receiver } from './receiver.ts';
 
 const CUSTOMERS = 8;
 /** An event whose first delivery was cut off is delivered at the second or third try. */
@@ -28,7 +28,7 @@ export interface Outcome extends Tally {
 export async function torture(rounds: number, tell: (line: string) => void): Promise<Outcome> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-torture-'));
   const variables = { DATA_DIR: join(directory, 'data'), DATA_MIN_FREE: '0', LOG_LEVEL: 'info', DNS_SERVERS: '127.0.0.1:1' };
-  const receiver = await Receiver.listen();
+  const receiver = await WebhookReceiver.listen();
   const tally: Tally = { acknowledged: 0, unanswered: 0, retried: 0, abandoned: 0 };
   const customers = Array.from({ length: CUSTOMERS }, (_, number) => new Customer(number, tally));
   try {
@@ -59,10 +59,10 @@ export async function torture(rounds: number, tell: (line: string) => void): Pro
     if (ended.code !== 0) throw new Error(`The last stop ended with ${ended.signal ?? ended.code}: ${ended.stderr}`);
     await expectCommand(variables, 'verify');
     await expectCommand(variables, 'rebuild', '--check');
-    const deliveries = [...receiver.received.values()].reduce((sum, count) => sum + count, 0);
-    return { ...tally, rounds, events: events.length, deliveries, deliveredAgain: deliveries - receiver.received.size };
+    const deliveries = receiver.received.length;
+    return { ...tally, rounds, events: events.length, deliveries, deliveredAgain: deliveries - deliveredIds(receiver).size };
   } finally {
-    receiver.close();
+    await receiver.close();
     rmSync(directory, { recursive: true, force: true });
   }
 }
@@ -155,8 +155,13 @@ async function expectWhole(url: string, key: string, events: readonly FeedEvent[
     throw new Error(`The feed tells of ${created.size} creations, and there were ${acknowledged + abandoned.length}.`);
 }
 
-async function expectDelivered(events: readonly FeedEvent[], { received }: Receiver): Promise<void> {
-  const missing = () => events.filter(({ id, event }) => SUBSCRIBED.includes(event) && !received.has(id));
+function deliveredIds({ received }: WebhookReceiver): ReadonlySet<string> {
+  return new Set(received.map(({ headers }) => String(headers['webhook-id'])));
+}
+
+async function expectDelivered(events: readonly FeedEvent[], receiver: WebhookReceiver): Promise<void> {
+  const subscribed = events.filter(({ event }) => SUBSCRIBED.includes(event));
+  const missing = (delivered = deliveredIds(receiver)) => subscribed.filter(({ id }) => !delivered.has(id));
   for (const deadline = Date.now() + DELIVERY_MS; missing().length > 0; await pause(50))
     if (Date.now() > deadline) throw new Error(`${missing().length} events were never delivered, such as ${missing()[0]!.id} (${missing()[0]!.event}).`);
 }
