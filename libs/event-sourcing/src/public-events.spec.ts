@@ -51,7 +51,7 @@ describe('the public events of a record', () => {
   });
 
   it('are texts that receivers may parse and write again', () => {
-    const [{ text }] = publicEventsOf(recorded()) as [{ text: string }];
+    const { text } = publicEventsOf(recorded())[0]!;
     expect(JSON.stringify(JSON.parse(text))).toBe(text);
   });
 

@@ -5,6 +5,12 @@ import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 const CHUNK = 48;
 const SEPARATOR = '\x01';
 
+/** A chunk that is being changed; it takes every rank before `end`. */
+interface Chunk {
+  readonly ranks: string[];
+  readonly end: string | null;
+}
+
 /** From `lower` (inclusive) to `upper` (exclusive). */
 export interface Window {
   readonly lower: string;
@@ -43,31 +49,25 @@ export class Postings {
   /** `behindAll`: every rank to add lies behind every rank that any list of this shard holds; then nothing has to be read. `adds` is in order. */
   change(list: string, adds: readonly string[], removes: readonly string[], behindAll: boolean): void {
     if (behindAll && removes.length === 0) return this.write(list, adds);
+    // By the key that each chunk has in the tree; what comes before all of them has none yet.
     const chunks = new Map<string, string[]>();
-    const chunkOf = (rank: string): string[] | undefined => {
-      const floor = this.floor(list, rank);
-      if (!floor) return undefined;
-      const known = chunks.get(floor.key) ?? ranksOf(list, floor.key, floor.value);
-      chunks.set(floor.key, known);
-      return known;
-    };
     for (const rank of removes) {
-      const chunk = chunkOf(rank);
-      const index = chunk?.indexOf(rank) ?? -1;
-      if (index >= 0) chunk!.splice(index, 1);
+      const ranks = this.chunkAt(list, rank, chunks).ranks;
+      const index = placeOf(rank, ranks);
+      if (ranks[index] === rank) ranks.splice(index, 1);
     }
-    const first: string[] = [];
+    let chunk: Chunk | null = null;
     for (const rank of adds) {
-      const chunk = chunkOf(rank) ?? first;
-      const index = chunk.findIndex((other) => other >= rank);
-      if (index < 0) chunk.push(rank);
-      else if (chunk[index] !== rank) chunk.splice(index, 0, rank);
+      // Ranks that are written together are neighbours: most belong where the one before did.
+      if (chunk === null || (chunk.end !== null && rank >= chunk.end)) chunk = this.chunkAt(list, rank, chunks);
+      const index = placeOf(rank, chunk.ranks);
+      if (index === chunk.ranks.length) chunk.ranks.push(rank);
+      else if (chunk.ranks[index] !== rank) chunk.ranks.splice(index, 0, rank);
     }
     for (const [key, ranks] of chunks) {
-      if (list + ranks[0] !== key) void this.db.remove(key);
+      if (key !== '' && list + ranks[0] !== key) void this.db.remove(key);
       this.write(list, ranks);
     }
-    this.write(list, first);
   }
 
   /** The last rank of a list; '' for an empty one. */
@@ -81,11 +81,38 @@ export class Postings {
     }
   }
 
+  /** The chunk that a rank belongs to, as the changes so far leave it. */
+  private chunkAt(list: string, rank: string, chunks: Map<string, string[]>): Chunk {
+    const floor = this.floor(list, rank);
+    const key = floor?.key ?? '';
+    let ranks = chunks.get(key);
+    if (ranks === undefined) chunks.set(key, (ranks = floor === undefined ? [] : ranksOf(list, floor.key, floor.value)));
+    return { ranks, end: this.next(list, key === '' ? list : key + '\0') };
+  }
+
+  /** Where the next chunk from `key` on begins. */
+  private next(list: string, key: string): string | null {
+    for (const next of this.db.getRange({ start: key, end: list + '\xff', limit: 1 })) return next.key.slice(list.length);
+    return null;
+  }
+
   private floor(list: string, rank: string): { readonly key: string; readonly value: string } | undefined {
     if (rank === '') return undefined;
     for (const entry of this.db.getRange({ start: list + rank, end: list, reverse: true, limit: 1 })) return entry;
     return undefined;
   }
+}
+
+/** The index of the first rank that is not lower; the end, as for most that are added, is looked at first. */
+function placeOf(rank: string, ranks: readonly string[]): number {
+  let [from, to] = [0, ranks.length];
+  if (to === 0 || ranks[to - 1]! < rank) return to;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if (ranks[middle]! < rank) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 function ranksOf(list: string, key: string, value: string): string[] {
