@@ -164,7 +164,13 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
     it('takes nothing for a repeat that differs in an id, in number or in place', async () => {
       const [one, two] = [newEvent(), newEvent()];
       await store.append('thing-1', 0, [one, two]);
-      for (const [version, events] of [[0, [one, newEvent()]], [0, [newEvent(), two]], [0, [one, two, newEvent()]], [1, [one]], [0, [two, one]]] as const) {
+      for (const [version, events] of [
+        [0, [one, newEvent()]],
+        [0, [newEvent(), two]],
+        [0, [one, two, newEvent()]],
+        [1, [one]],
+        [0, [two, one]],
+      ] as const) {
         await expect(store.append('thing-1', version, events)).rejects.toThrow(WrongVersion);
       }
       expect(await store.append('thing-1', 1, [two])).toMatchObject({ version: 2 });
@@ -226,7 +232,10 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       for (const records of await Promise.all(followers)) {
         expect(new Set(idsOf(records))).toEqual(new Set(appended));
         expect(idsOf(records)).toHaveLength(1_600);
-        for (const writer of writers) expect(records.filter(({ stream }) => stream === `thing-${writer}`).map(({ version }) => version)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+        for (const writer of writers)
+          expect(records.filter(({ stream }) => stream === `thing-${writer}`).map(({ version }) => version)).toEqual(
+            Array.from({ length: 200 }, (_, index) => index + 1),
+          );
       }
     });
 
@@ -275,7 +284,16 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
         }
         return records;
       })();
-      for (let round = 0; round < 60; round++) await Promise.all(Array.from({ length: 10 }, (_, stream) => store.append(`thing-${stream}`, round * 10, Array.from({ length: 10 }, () => newEvent()))));
+      for (let round = 0; round < 60; round++)
+        await Promise.all(
+          Array.from({ length: 10 }, (_, stream) =>
+            store.append(
+              `thing-${stream}`,
+              round * 10,
+              Array.from({ length: 10 }, () => newEvent()),
+            ),
+          ),
+        );
       const quick = take(store, 6_000);
       expect(idsOf(await slow)).toEqual(idsOf(await quick));
     });

@@ -49,7 +49,9 @@ describe('the log in LMDB', () => {
   });
 
   /** A log of 20 records in 4 streams, changed by `damage`. */
-  const damaged = async (damage: (log: LmdbStorage['log']) => void): Promise<{ readonly storage: LmdbStorage; readonly store: LmdbEventStore; readonly sentences: readonly string[] }> => {
+  const damaged = async (
+    damage: (log: LmdbStorage['log']) => void,
+  ): Promise<{ readonly storage: LmdbStorage; readonly store: LmdbEventStore; readonly sentences: readonly string[] }> => {
     const sentences: string[] = [];
     const storage = await LmdbStorage.open({ directory: await newDirectory(), onFatal: (sentence) => sentences.push(sentence) });
     const store = new LmdbEventStore(storage);
@@ -92,7 +94,11 @@ describe('the log in LMDB', () => {
       void records.put(7, Buffer.from(records.get(8)!));
       void records.remove(12);
     });
-    expect(await problemsOf(store)).toMatchObject([{ position: '0000000000000007', stream: 'thing-2' }, { position: '0000000000000012', stream: 'thing-3' }, { detail: expect.stringContaining('index') }]);
+    expect(await problemsOf(store)).toMatchObject([
+      { position: '0000000000000007', stream: 'thing-2' },
+      { position: '0000000000000012', stream: 'thing-3' },
+      { detail: expect.stringContaining('index') },
+    ]);
     await storage.close();
   });
 

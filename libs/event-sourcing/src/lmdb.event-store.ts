@@ -9,8 +9,8 @@ import { type Appended, EventStore, type NewEvent, type Position, type RecordedE
 /** Records, and bytes, that are read before other work gets its turn. */
 const CHUNK = 1_000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
-/** Streams whose head is remembered, besides those that are still being written. */
-const HEADS = 20_000;
+/** Streams whose head is remembered at least. */
+const HEADS = 10_000;
 /** Records kept for subscribers that follow closely, so that they neither read nor parse again what was just written. */
 const RECENT = 4_096;
 /** How far before the end a failed commit can have left a gap: far more than can be on its way at once. */
@@ -77,7 +77,7 @@ export class LmdbEventStore extends EventStore {
   private readonly streams: Tree<Buffer>;
   private readonly arena = new Arena();
   /** Also remembers that a stream does not exist. Exact, since nobody else writes. */
-  private readonly heads = new Map<string, Head>();
+  private readonly heads = new RecentHeads();
   private readonly newest = new Map<string, string>();
   /** What is appended and not yet on disk, by stream and in order. */
   private readonly pending = new Map<string, Slot[]>();
@@ -101,7 +101,9 @@ export class LmdbEventStore extends EventStore {
     const stored = pending.length > 0 ? pending[0]!.version - 1 : head.version;
     const records: RecordedEvent[] = [];
     if (from === stored) records.push(this.recordAt(this.positionOf(stream, stored, head)));
-    else if (from < stored) for (const { value } of this.streams.getRange({ start: streamKey(stream, from), end: streamKey(stream, stored + 1) })) records.push(this.recordAt(readNumber(value, 0)));
+    else if (from < stored)
+      for (const { value } of this.streams.getRange({ start: streamKey(stream, from), end: streamKey(stream, stored + 1) }))
+        records.push(this.recordAt(readNumber(value, 0)));
     if (from <= stored && records.length !== stored - from + 1) throw this.corrupt(head.position, `belongs to ${stream}, whose index has gaps`);
     for (const slot of pending) if (slot.version >= from) records.push(recordOf(slot));
     return records;
@@ -141,7 +143,7 @@ export class LmdbEventStore extends EventStore {
   }
 
   async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-    for (let at = Number(after); !signal.aborted; ) {
+    for (let at = Number(after); !signal.aborted;) {
       if (at >= this.durable) {
         await this.arrival(signal);
         continue;
@@ -164,7 +166,8 @@ export class LmdbEventStore extends EventStore {
     while (expected <= last) {
       onChunk(textOf(expected));
       for (const { key: position, value } of this.log.getRange({ start: expected, end: last + 1, limit: chunk })) {
-        if (position !== expected) yield { position: textOf(expected), stream: await this.streamAt(expected), detail: `is missing, as are those up to ${textOf(position)}` };
+        if (position !== expected)
+          yield { position: textOf(expected), stream: await this.streamAt(expected), detail: `is missing, as are those up to ${textOf(position)}` };
         const problem = this.problemOf(position, value);
         if (problem) yield { position: textOf(position), stream: await this.streamAt(position), detail: problem };
         expected = position + 1;
@@ -173,11 +176,12 @@ export class LmdbEventStore extends EventStore {
       await nextTurn();
     }
     const indexed = this.streams.getKeysCount({ start: LOWEST_KEY, end: HIGHEST_KEY });
-    if (indexed !== records) yield { position: textOf(last), stream: null, detail: `ends a log of ${records} records, and the index of streams has ${indexed}` };
+    if (indexed !== records)
+      yield { position: textOf(last), stream: null, detail: `ends a log of ${records} records, and the index of streams has ${indexed}` };
   }
 
   private headOf(stream: string): Head {
-    const known = this.heads.get(stream);
+    const known = this.pending.get(stream)?.at(-1) ?? this.heads.get(stream);
     if (known) return known;
     let head: Head = { version: 0, position: 0 };
     if (stream > this.newestLike(stream)) return head;
@@ -195,28 +199,24 @@ export class LmdbEventStore extends EventStore {
     let newest = this.newest.get(start);
     if (newest === undefined) {
       newest = '';
-      for (const key of this.streams.getKeys({ start: Buffer.from(start + LAST_NAME), end: Buffer.from(start), reverse: true, limit: 1 })) newest = key.toString('latin1', 0, key.length - NUMBER_BYTES - 1);
+      for (const key of this.streams.getKeys({ start: Buffer.from(start + LAST_NAME), end: Buffer.from(start), reverse: true, limit: 1 }))
+        newest = key.toString('latin1', 0, key.length - NUMBER_BYTES - 1);
       if (this.newest.size === HEADS) this.newest.clear();
       this.newest.set(start, newest);
     }
     return newest;
   }
 
-  private remember(stream: string, head: Head): void {
-    this.heads.set(stream, head);
-    if (head.version > 0 && stream > this.newestLike(stream)) this.newest.set(stream.slice(0, -ULID_LENGTH), stream);
-    if (this.heads.size <= HEADS) return;
-    for (const oldest of this.heads.keys()) {
-      if (this.pending.has(oldest) || oldest === stream) continue;
-      this.heads.delete(oldest);
-      return;
-    }
+  private remember(stream: string, { version, position }: Head): void {
+    this.heads.set(stream, { version, position });
+    if (version > 0 && stream > this.newestLike(stream)) this.newest.set(stream.slice(0, -ULID_LENGTH), stream);
   }
 
   /** Same ids at the same place: the caller did not learn of its first append. Anything else is a conflict. */
   private async repeated(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     const recorded = (await this.read(stream, expectedVersion + 1)).slice(0, events.length);
-    if (events.length === 0 || recorded.length < events.length || recorded.some(({ id }, index) => id !== events[index]!.id)) throw new WrongVersion(stream, expectedVersion);
+    if (events.length === 0 || recorded.length < events.length || recorded.some(({ id }, index) => id !== events[index]!.id))
+      throw new WrongVersion(stream, expectedVersion);
     await this.storage.log.flushed();
     const { version, position } = recorded.at(-1)!;
     return { version, position };
@@ -361,7 +361,8 @@ export class LmdbEventStore extends EventStore {
       end = position;
     }
     if (end === last) return last;
-    for (const { value } of this.streams.getRange({ start: LOWEST_KEY, end: HIGHEST_KEY })) if (readNumber(value, 0) === end + 1) throw new CorruptRecord(textOf(end + 1), 'is missing');
+    for (const { value } of this.streams.getRange({ start: LOWEST_KEY, end: HIGHEST_KEY }))
+      if (readNumber(value, 0) === end + 1) throw new CorruptRecord(textOf(end + 1), 'is missing');
     this.log.transactionSync(() => {
       for (const { key: position, value } of [...this.log.getRange({ start: end + 1, end: last + 1 })]) {
         const { stream, version } = this.decode(position, value);
@@ -370,6 +371,27 @@ export class LmdbEventStore extends EventStore {
       }
     });
     return end;
+  }
+}
+
+/** In two generations: taking the oldest out of one large map, one by one, costs more than all the rest of an append. */
+class RecentHeads {
+  private young = new Map<string, Head>();
+  private old = new Map<string, Head>();
+
+  get(stream: string): Head | undefined {
+    const head = this.young.get(stream);
+    if (head) return head;
+    const older = this.old.get(stream);
+    if (older) this.set(stream, older);
+    return older;
+  }
+
+  set(stream: string, head: Head): void {
+    this.young.set(stream, head);
+    if (this.young.size < HEADS) return;
+    this.old = this.young;
+    this.young = new Map();
   }
 }
 

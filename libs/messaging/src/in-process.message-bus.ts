@@ -182,7 +182,8 @@ class Topic {
   ) {
     this.prefix = byteText(name) + END;
     this.head = this.next = this.first = 0;
-    for (const segment of this.stored({ start: this.prefix + '\xff', end: this.prefix, reverse: true, limit: 1 })) this.head = this.next = segment.first + segment.messages.length;
+    for (const segment of this.stored({ start: this.prefix + '\xff', end: this.prefix, reverse: true, limit: 1 }))
+      this.head = this.next = segment.first + segment.messages.length;
     for (const key of store.segments.getKeys({ start: this.prefix, end: this.prefix + '\xff', limit: 1 })) this.first = offsetOf(key, this.prefix);
     if (this.head === 0) this.first = 0;
   }
@@ -312,13 +313,13 @@ class Group {
   }
 
   private async pump(topic: Topic, signal: AbortSignal): Promise<void> {
-    for (let next = this.store.position(topic.name, this.name)!; !signal.aborted; ) {
+    for (let next = this.store.position(topic.name, this.name)!; !signal.aborted;) {
       await topic.reaches(next, signal);
       const members = this.membersOf(topic);
       if (signal.aborted || members.length === 0) return;
       const { first, messages } = topic.read(next, DELIVERY);
       const shares = shared(messages, members.length);
-      const handled = await Promise.all(shares.map((share, index) => share.length === 0 || this.deliver(topic, members[index]!, share, signal)));
+      const handled = await Promise.all(shares.map(async (share, index) => share.length === 0 || this.deliver(topic, members[index]!, share, signal)));
       if (handled.includes(false)) return;
       next = first + messages.length;
       this.store.setPosition(topic.name, this.name, next);
@@ -328,7 +329,13 @@ class Group {
   /** False when it was stopped before everything was handled or set aside. */
   private async deliver(topic: Topic, member: Subscription, messages: readonly Message[], signal: AbortSignal): Promise<boolean> {
     const delivery = (message: Message, attempt: number): Delivery => ({ ...message, topic: topic.name, attempt });
-    if ((await failure(member, messages.map((message) => delivery(message, 1)))) === null) return true;
+    if (
+      (await failure(
+        member,
+        messages.map((message) => delivery(message, 1)),
+      )) === null
+    )
+      return true;
     // One of them is at fault: from here on one by one, so that it does not take the others with it.
     for (const message of messages) {
       const attempts = member.maxAttempts ?? MAX_ATTEMPTS;

@@ -4,11 +4,15 @@ import type { Delivery, Message, MessageBus } from './message-bus.ts';
 /** Opens the bus of one place, with short pauses between attempts; opening again after `close` finds what was published. */
 export type OpenMessageBus = () => Promise<{ readonly bus: MessageBus; close(): Promise<void> }>;
 
-const message = (key: string, value: unknown): Message => ({ key, value: JSON.stringify(value), headers: { ce_id: String(value), ce_type: 'test', position: '1' } });
+const message = (key: string, value: unknown): Message => ({
+  key,
+  value: JSON.stringify(value),
+  headers: { ce_id: String(value), ce_type: 'test', position: '1' },
+});
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   for (let waited = 0; !(await condition()); waited += 5) {
-    if (waited > 15_000) throw new Error(`still not so: ${condition}`);
+    if (waited > 15_000) throw new Error(`still not so: ${condition.toString()}`);
     await pause(5);
   }
 }
@@ -24,7 +28,7 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
       ({ bus } = opened);
     };
     /** A handler that remembers what it was given. */
-    const receiver = (): { readonly values: unknown[]; readonly deliveries: Delivery[]; handle(messages: readonly Delivery[]): Promise<void> } => {
+    const receiver = (): { readonly values: unknown[]; readonly deliveries: Delivery[]; readonly handle: (messages: readonly Delivery[]) => Promise<void> } => {
       const deliveries: Delivery[] = [];
       const values: unknown[] = [];
       return {
@@ -55,7 +59,15 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
 
     it('keeps the order of publishing, across history and live', async () => {
       const { handle, values } = receiver();
-      const publish = (from: number): Promise<unknown> => Promise.all([0, 1, 2].map((part) => bus.publish('topic', Array.from({ length: 200 }, (_, index) => message('key', from + part * 200 + index)))));
+      const publish = (from: number): Promise<unknown> =>
+        Promise.all(
+          [0, 1, 2].map((part) =>
+            bus.publish(
+              'topic',
+              Array.from({ length: 200 }, (_, index) => message('key', from + part * 200 + index)),
+            ),
+          ),
+        );
       await publish(0);
       await bus.subscribe({ group: 'group', topics: ['topic'], handle });
       await publish(600);
@@ -76,7 +88,10 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
       const [one, two] = [receiver(), receiver()];
       await bus.subscribe({ group: 'group', topics: ['topic'], handle: one.handle });
       await bus.subscribe({ group: 'group', topics: ['topic'], handle: two.handle });
-      await bus.publish('topic', Array.from({ length: 400 }, (_, index) => message(`key${index % 40}`, index)));
+      await bus.publish(
+        'topic',
+        Array.from({ length: 400 }, (_, index) => message(`key${index % 40}`, index)),
+      );
       await until(() => one.values.length + two.values.length === 400);
       expect(new Set([...one.values, ...two.values]).size).toBe(400);
       const keys = (member: { readonly deliveries: readonly Delivery[] }): Set<string> => new Set(member.deliveries.map(({ key }) => key));
@@ -89,7 +104,10 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
       const first = await bus.subscribe({ group: 'group', topics: ['topic'], handle: one.handle });
       await bus.subscribe({ group: 'group', topics: ['topic'], handle: two.handle });
       await first.stop();
-      await bus.publish('topic', Array.from({ length: 50 }, (_, index) => message(`key${index}`, index)));
+      await bus.publish(
+        'topic',
+        Array.from({ length: 50 }, (_, index) => message(`key${index}`, index)),
+      );
       await until(() => two.values.length === 50);
       expect(one.values).toEqual([]);
     });
@@ -206,7 +224,10 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
       const { handle, values } = receiver();
       await bus.subscribe({ group: 'group', topics: ['topic'], handle });
       const big = 'x'.repeat(64 * 1024);
-      await bus.publish('topic', Array.from({ length: 40 }, (_, index) => message('a', `${index}${big}`)));
+      await bus.publish(
+        'topic',
+        Array.from({ length: 40 }, (_, index) => message('a', `${index}${big}`)),
+      );
       await until(() => values.length === 40);
     });
   });

@@ -78,7 +78,13 @@ describe('tables in LMDB', () => {
           const writes = Array.from({ length: 60 }, () => {
             const id = `thing_${Math.floor(Math.random() * 3_000)}`;
             const tags = Array.from({ length: Math.floor(Math.random() * 5) }, () => `tag${Math.floor(Math.random() * 20)}`);
-            return { environment: 'one', id, position: String(++position).padStart(16, '0'), revision: 1, text: Math.random() < 0.1 ? null : JSON.stringify({ id, tags: [...new Set(tags)] }) };
+            return {
+              environment: 'one',
+              id,
+              position: String(++position).padStart(16, '0'),
+              revision: 1,
+              text: Math.random() < 0.1 ? null : JSON.stringify({ id, tags: [...new Set(tags)] }),
+            };
           });
           for (const table of tables) await table.write(writes);
           await nextTurn();

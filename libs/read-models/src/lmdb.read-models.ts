@@ -55,7 +55,7 @@ export class LmdbReadModels extends ReadModels {
     const known = this.tables.get(definition.name) as LmdbTable<Row> | undefined;
     if (known) return known;
     const table = new LmdbTable(definition, definition.rebuildable ? this.stores.refillable : this.stores.kept, this.storage);
-    this.tables.set(definition.name, table as unknown as LmdbTable<never>);
+    this.tables.set(definition.name, table);
     return table;
   }
 
@@ -121,7 +121,7 @@ class Store {
   }
 
   async drop(table: string): Promise<void> {
-    for (const tree of Object.values(this.open(table))) void tree.drop();
+    for (const tree of treesOf(this.open(table))) void tree.drop();
     void this.tables.remove(byteText(table));
     await this.lmdb.committed();
   }
@@ -133,6 +133,8 @@ interface Trees {
   readonly lists: Tree<string, string>;
   readonly runs: Tree<string, string>;
 }
+
+const treesOf = ({ rows, tombstones, lists, runs }: Trees): readonly Tree<string, unknown>[] => [rows, tombstones, lists, runs];
 
 /** The rows of one environment in one table. */
 interface Shard {
@@ -241,7 +243,7 @@ export class LmdbTable<Row> extends Table<Row> {
 
   async clear(): Promise<void> {
     await this.settle();
-    for (const tree of Object.values(this.trees)) void tree.clearAsync();
+    for (const tree of treesOf(this.trees)) void tree.clearAsync();
     this.filledTo = this.savedTo = '';
     this.home.putCheckpoint(this.definition.name, '');
     this.shards.clear();
@@ -256,7 +258,8 @@ export class LmdbTable<Row> extends Table<Row> {
     for (const environment of this.home.environmentNames()) {
       const prefix = this.home.prefixOf(environment);
       const entries = merged(slices(this.trees.rows, prefix), slices(this.trees.tombstones, prefix));
-      for await (const { key, value, isFirst } of entries) yield { environment, id: textOfBytes(key.slice(prefix.length)), text: isFirst ? (value as RowBody).text : null };
+      for await (const { key, value, isFirst } of entries)
+        yield { environment, id: textOfBytes(key.slice(prefix.length)), text: isFirst ? (value as RowBody).text : null };
     }
   }
 
@@ -452,10 +455,12 @@ export class LmdbTable<Row> extends Table<Row> {
   private memoryRanks(shard: Shard, lists: readonly string[], window: Window, ascending: boolean, limit: number): readonly string[] {
     const { active, compacting } = shard;
     if (active.rows.size === 0 && !compacting) return [];
-    return lists.flatMap((list) => [
-      ...active.find(list, window, ascending, limit, () => true),
-      ...(compacting?.find(list, window, ascending, limit, (id) => !active.rows.has(id)) ?? []),
-    ]).map(({ rank }) => rank);
+    return lists
+      .flatMap((list) => [
+        ...active.find(list, window, ascending, limit, () => true),
+        ...(compacting?.find(list, window, ascending, limit, (id) => !active.rows.has(id)) ?? []),
+      ])
+      .map(({ rank }) => rank);
   }
 
   private isInMemory({ active, compacting }: Shard, id: string): boolean {
@@ -548,10 +553,14 @@ function decode(bytes: Buffer): RowBody {
 
 /** Rows that a crash may have kept from their lists: id, rank, the lists they belong to, the lists that they may still be in. */
 function runOf(rows: readonly MemoryRow[]): string {
-  return rows.map(({ id, rank, lists, stored }) => [byteText(id), rank, lists.join(BETWEEN_LISTS), stored.lists.join(BETWEEN_LISTS)].join(BETWEEN_FIELDS)).join(BETWEEN_ROWS);
+  return rows
+    .map(({ id, rank, lists, stored }) => [byteText(id), rank, lists.join(BETWEEN_LISTS), stored.lists.join(BETWEEN_LISTS)].join(BETWEEN_FIELDS))
+    .join(BETWEEN_ROWS);
 }
 
-function rowsOfRun(run: string): readonly { readonly id: string; readonly rank: string; readonly lists: readonly string[]; readonly stored: readonly string[] }[] {
+function rowsOfRun(
+  run: string,
+): readonly { readonly id: string; readonly rank: string; readonly lists: readonly string[]; readonly stored: readonly string[] }[] {
   const split = (lists: string): readonly string[] => (lists === '' ? [] : lists.split(BETWEEN_LISTS));
   return run.split(BETWEEN_ROWS).map((row) => {
     const [id, rank, lists, stored] = row.split(BETWEEN_FIELDS) as [string, string, string, string];
@@ -600,11 +609,12 @@ function idOfRank(rank: string): string {
   return textOfBytes(rank.slice(rank.indexOf('\0') + 1));
 }
 
-const SEPARATORS = /[\0-\x03]/;
+// eslint-disable-next-line no-control-regex -- these are the ones that separate
+const SEPARATORS = /[\0-\x03]/g;
 
 /** Without the characters that separate the parts of keys and ranks. */
 function plain(bytes: string): string {
-  return SEPARATORS.test(bytes) ? bytes.replace(/[\0-\x03]/g, (character) => `\x03${String.fromCharCode(character.charCodeAt(0) + 4)}`) : bytes;
+  return bytes.search(SEPARATORS) >= 0 ? bytes.replace(SEPARATORS, (character) => `\x03${String.fromCharCode(character.charCodeAt(0) + 4)}`) : bytes;
 }
 
 function higher(one: string, other: string): string {

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '#libs/platform/src/clock';
 import { byteTextKeys } from '#libs/platform/src/storage/lmdb-keys';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { SettableClock } from '#libs/testing/src/settable-clock';
@@ -23,7 +22,7 @@ shortLivedContract(
     const directory = await newDirectory();
     return async () => {
       const storage = await LmdbStorage.open({ directory });
-      return { shortLived: new LmdbShortLived(storage, clock as Clock), close: () => storage.close() };
+      return { shortLived: new LmdbShortLived(storage, clock), close: () => storage.close() };
     };
   },
   () => new SettableClock(),

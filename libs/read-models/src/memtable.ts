@@ -46,7 +46,11 @@ export class Memtable {
     const rows = this.list(list);
     const found: MemoryRow[] = [];
     const step = ascending ? 1 : -1;
-    for (let index = ascending ? lowerBound(rows, lower) : lowerBound(rows, upper) - 1; index >= 0 && index < rows.length && found.length < limit; index += step) {
+    for (
+      let index = ascending ? lowerBound(rows, lower) : lowerBound(rows, upper) - 1;
+      index >= 0 && index < rows.length && found.length < limit;
+      index += step
+    ) {
       const row = rows[index]!;
       if (ascending ? row.rank >= upper : row.rank < lower) break;
       if (this.rows.get(row.id) === row && accepts(row.id)) found.push(row);

@@ -46,7 +46,8 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
     let open: OpenReadModels;
     let opened: Opened;
     let table: Table<Person>;
-    const ids = async (request: PageRequest, environment = 'one', from = table): Promise<string[]> => (await from.page(environment, request)).rows.map(({ id }) => id);
+    const ids = async (request: PageRequest, environment = 'one', from = table): Promise<string[]> =>
+      (await from.page(environment, request)).rows.map(({ id }) => id);
     const reopen = async (definition: TableDefinition<Person> = byId): Promise<void> => {
       await opened.close();
       opened = await open();
@@ -121,7 +122,13 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       const under = (...values: string[]): Promise<string[]> => ids({ order: 'asc', limit: 10, where: { index: 'tag', values } });
       for (const again of [false, true]) {
         if (again) await reopen();
-        expect([await under('x'), await under('y'), await under('z'), await under('y', 'z', 'y', 'none'), await under()]).toEqual([[], ['b'], ['a'], ['a', 'b'], []]);
+        expect([await under('x'), await under('y'), await under('z'), await under('y', 'z', 'y', 'none'), await under()]).toEqual([
+          [],
+          ['b'],
+          ['a'],
+          ['a', 'b'],
+          [],
+        ]);
       }
     });
 
@@ -130,13 +137,19 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       await table.write(values.map((value, index) => write('one', person(numbered(index), 'x', value))));
       for (const again of [false, true]) {
         if (again) await reopen();
-        for (const [index, value] of values.entries()) expect(await ids({ order: 'asc', limit: 10, where: { index: 'tag', values: [value] } })).toEqual([numbered(index)]);
+        for (const [index, value] of values.entries())
+          expect(await ids({ order: 'asc', limit: 10, where: { index: 'tag', values: [value] } })).toEqual([numbered(index)]);
       }
     });
 
     it('orders by the sort key where one is declared, then by id', async () => {
       const sorted = opened.readModels.table(byName);
-      await sorted.write([write('one', person('c', 'Ann', 'x')), write('one', person('b', 'Bob', 'x')), write('one', person('a', 'Bob')), write('one', person('d', 'Änne', 'x'))]);
+      await sorted.write([
+        write('one', person('c', 'Ann', 'x')),
+        write('one', person('b', 'Bob', 'x')),
+        write('one', person('a', 'Bob')),
+        write('one', person('d', 'Änne', 'x')),
+      ]);
       for (const again of [false, true]) {
         if (again) await reopen(byName);
         const current = opened.readModels.table(byName);
@@ -227,14 +240,21 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
         return rows;
       };
       await table.write([write('two', person('b')), write('one', person('c')), write('one', person('a')), removal('one', 'b')]);
-      const expected = [['one', 'a', true], ['one', 'b', false], ['one', 'c', true], ['two', 'b', true]];
+      const expected = [
+        ['one', 'a', true],
+        ['one', 'b', false],
+        ['one', 'c', true],
+        ['two', 'b', true],
+      ];
       expect(await dump()).toEqual(expected);
       await reopen();
       expect(await dump()).toEqual(expected);
     });
 
     it('reads hardly more rows than it answers', async () => {
-      const rows = Array.from({ length: 3_000 }, (_, number) => write('one', person(numbered(number), 'x', number % 3 === 0 ? 'third' : 'rest', number === 1_500 ? 'one' : 'many')));
+      const rows = Array.from({ length: 3_000 }, (_, number) =>
+        write('one', person(numbered(number), 'x', number % 3 === 0 ? 'third' : 'rest', number === 1_500 ? 'one' : 'many')),
+      );
       await table.write(rows);
       for (const id of ['person_0000', 'person_1000']) await table.write([removal('one', id)]);
       await reopen();
@@ -293,7 +313,12 @@ function expectedPage(definition: TableDefinition<Person>, rows: readonly Person
     .map(({ id }) => id)
     .sort((one, other) => (place(one) < place(other) === (order === 'asc') ? -1 : 1));
   const precedes = (one: string, other: string): boolean => place(one) < place(other) === (order === 'asc') && one !== other;
-  const start = after !== undefined ? matching.filter((id) => !precedes(after, id)).length : before !== undefined ? Math.max(0, matching.filter((id) => precedes(id, before)).length - limit) : 0;
+  const start =
+    after !== undefined
+      ? matching.filter((id) => !precedes(after, id)).length
+      : before !== undefined
+        ? Math.max(0, matching.filter((id) => precedes(id, before)).length - limit)
+        : 0;
   const end = before !== undefined ? matching.filter((id) => precedes(id, before)).length : start + limit;
   const page = matching.slice(start, end);
   return { ids: page, hasBefore: start > 0, hasAfter: end < matching.length };

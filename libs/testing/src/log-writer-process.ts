@@ -31,7 +31,10 @@ interface LogWriterProcess {
 }
 
 /** `log-writer.ts` of the build, as a process of its own; `kilobytes` is the length at which the system lets its files grow no more. */
-export function startLogWriter(directory: string, { writers = 16, padding = 200, kilobytes }: { readonly writers?: number; readonly padding?: number; readonly kilobytes?: number } = {}): LogWriterProcess {
+export function startLogWriter(
+  directory: string,
+  { writers = 16, padding = 200, kilobytes }: { readonly writers?: number; readonly padding?: number; readonly kilobytes?: number } = {},
+): LogWriterProcess {
   const command = [process.execPath, PROGRAM, directory, String(writers), String(padding)];
   const child = kilobytes === undefined ? spawn(command[0]!, command.slice(1)) : spawn('bash', ['-c', `ulimit -f ${kilobytes}; exec "$@"`, 'bash', ...command]);
   let [stdout, stderr, lines] = ['', '', 0];
@@ -44,7 +47,15 @@ export function startLogWriter(directory: string, { writers = 16, padding = 200,
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   const ended = once(child, 'close').then(([code, signal]) => {
     for (const wake of waiting.keys()) wake();
-    return { code, signal, stderr, acknowledged: stdout.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Acknowledged) } as Ended;
+    return {
+      code,
+      signal,
+      stderr,
+      acknowledged: stdout
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Acknowledged),
+    };
   });
   return { child, ended, hasAcknowledged: (count) => new Promise((resolve) => (lines >= count ? resolve() : waiting.set(resolve, count))) };
 }

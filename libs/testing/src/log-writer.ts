@@ -22,10 +22,18 @@ const session = newUlid(Date.now());
 
 async function write(writer: number): Promise<void> {
   const stream = `thing-${session}-${writer}`;
-  for (let version = 0; ; ) {
+  for (let version = 0; ;) {
     const events = Array.from({ length: eventsAt(version) }, (): NewEvent => {
       const id = newUlid(Date.now());
-      return { id, type: 'thing.happened', shape: 1, data: 'x'.repeat(Number(padding)), subject: null, public: [], meta: { environment: 'environment_1', actor: { id: 'key_1', source: 'api', name: null }, requestId: id, commandId: id, at: 1 } };
+      return {
+        id,
+        type: 'thing.happened',
+        shape: 1,
+        data: 'x'.repeat(Number(padding)),
+        subject: null,
+        public: [],
+        meta: { environment: 'environment_1', actor: { id: 'key_1', source: 'api', name: null }, requestId: id, commandId: id, at: 1 },
+      };
     });
     const appended = await store.append(stream, version, events);
     ({ version } = appended);

@@ -21,7 +21,13 @@ for (let position = Date.now() * 100; ; await nextTurn()) {
   const writes = Array.from({ length: 60 }, () => {
     const id = `thing_${Math.floor(Math.random() * 3_000)}`;
     const tags = [...new Set(Array.from({ length: Math.floor(Math.random() * 5) }, () => `tag${Math.floor(Math.random() * 20)}`))];
-    return { environment: 'one', id, position: String(++position).padStart(16, '0'), revision: 1, text: Math.random() < 0.1 ? null : JSON.stringify({ id, tags } satisfies Thing) };
+    return {
+      environment: 'one',
+      id,
+      position: String(++position).padStart(16, '0'),
+      revision: 1,
+      text: Math.random() < 0.1 ? null : JSON.stringify({ id, tags } satisfies Thing),
+    };
   });
   for (const table of tables) {
     await table.write(writes);

@@ -9,7 +9,9 @@ export interface KeyEncoder<Key> {
 }
 
 /** One tree of an environment. Values are written as bytes and read as whatever the tree decodes them to. */
-export type Tree<Key extends number | string | Buffer = string, Value = Buffer> = Omit<Database<Value, Key>, 'put'> & { put(key: Key, bytes: Buffer): Promise<boolean> };
+export type Tree<Key extends number | string | Buffer = string, Value = Buffer> = Omit<Database<Value, Key>, 'put'> & {
+  put(key: Key, bytes: Buffer): Promise<boolean>;
+};
 
 /** What this file uses of the binding's own object: the one place that learns of a failed flush. */
 interface WriteStarter {
@@ -47,7 +49,17 @@ export class LmdbEnvironment {
 
   constructor(private readonly options: Options) {
     const { path, noSync = false, readOnly = false } = options;
-    const settings: RootDatabaseOptionsWithPath = { path, noSync, readOnly, encoding: 'binary', keyEncoding: 'binary', maxDbs: 256, maxReaders: 64, eventTurnBatching: true, noMemInit: false };
+    const settings: RootDatabaseOptionsWithPath = {
+      path,
+      noSync,
+      readOnly,
+      encoding: 'binary',
+      keyEncoding: 'binary',
+      maxDbs: 256,
+      maxReaders: 64,
+      eventTurnBatching: true,
+      noMemInit: false,
+    };
     this.root = open<Buffer, Buffer>(settings);
     this.watchFailures();
     this.root.on('beforecommit', () => {

@@ -184,7 +184,10 @@ describe('a damaged data file', () => {
     };
     for (const [kind, copy] of Object.entries(damages)) {
       const before = await readFile(join(copy, 'log', 'data.mdb'));
-      const outcome = await LmdbStorage.open({ directory: copy }).then(() => null, (error: unknown) => error);
+      const outcome = await LmdbStorage.open({ directory: copy }).then(
+        () => null,
+        (error: unknown) => error,
+      );
       expect([kind, outcome]).toEqual([kind, expect.any(DamagedData)]);
       expect((await readFile(join(copy, 'log', 'data.mdb'))).equals(before)).toBe(true);
       const { code, signal, stderr, acknowledged } = await startLogWriter(copy).ended;

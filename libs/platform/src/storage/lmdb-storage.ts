@@ -110,7 +110,9 @@ export class LmdbStorage {
   fail(reason: string): void {
     if (this.failure) return;
     this.failure = reason;
-    this.options.onFatal?.(`The data in ${this.directory} cannot be relied on any more (${reason}): the server stops. Everything that was acknowledged is on disk.`);
+    this.options.onFatal?.(
+      `The data in ${this.directory} cannot be relied on any more (${reason}): the server stops. Everything that was acknowledged is on disk.`,
+    );
   }
 
   /** Called by `close` before anything is closed: for what waits to be written. */
@@ -162,7 +164,13 @@ function isThere(directory: string, name: string): boolean {
 async function viewsAreWhole(directory: string): Promise<boolean> {
   const state = readState(directory, 'views.state');
   if (state === 'clean' || !isThere(directory, 'views')) return true;
-  return state === bootId() && (await probe(join(directory, 'views')).then(() => true, () => false));
+  return (
+    state === bootId() &&
+    (await probe(join(directory, 'views')).then(
+      () => true,
+      () => false,
+    ))
+  );
 }
 
 function readState(directory: string, file: string): string | null {
