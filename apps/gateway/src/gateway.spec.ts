@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { givenGateway, KEY, type GivenGateway } from './given-gateway.ts';
 
 const ULID = '01J00000000000000000000000';
@@ -103,7 +104,10 @@ describe('the gateway', () => {
 
     it('refuses a path parameter that is longer than any', async () => {
       expect(await refusalOf(await gateway.request('GET', `/notes/${'x'.repeat(2_000)}`))).toEqual({ status: 400, code: 'bad_request' });
-      expect(await refusalOf(await gateway.request('GET', `/notes/label/${'x'.repeat(2_000)}`))).toMatchObject({ status: 422, errors: [{ field: 'label', code: 'too_long' }] });
+      expect(await refusalOf(await gateway.request('GET', `/notes/label/${'x'.repeat(2_000)}`))).toMatchObject({
+        status: 422,
+        errors: [{ field: 'label', code: 'too_long' }],
+      });
     });
   });
 
@@ -351,6 +355,18 @@ it('believes no X-Forwarded-For of a stranger', async () => {
   } finally {
     await gateway.close();
   }
+});
+
+it('answers 503 until everything behind it is there, and says where to look', async () => {
+  const gateway = await givenGateway({}, undefined, false);
+  const early = await gateway.post('/notes', { text: 'too early' });
+  expect(early.status).toBe(503);
+  expect(early.headers.get('retry-after')).not.toBeNull();
+  expect((await gateway.request('GET', '/health/live')).status).toBe(200);
+  expect(await (await gateway.request('GET', '/health/ready')).json()).toEqual({ status: 'not_ready', reason: 'starting' });
+  gateway.app.get(Readiness).start();
+  expect((await gateway.post('/notes', { text: 'in time' })).status).toBe(201);
+  await gateway.close();
 });
 
 it('finishes what is in flight when it stops, and takes nothing more', async () => {

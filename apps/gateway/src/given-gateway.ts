@@ -212,7 +212,7 @@ export interface GivenGateway {
 }
 
 /** A running gateway over the notes, on embedded engines in a directory of its own. */
-export async function givenGateway(variables: Readonly<Record<string, string>> = {}, directory?: string): Promise<GivenGateway> {
+export async function givenGateway(variables: Readonly<Record<string, string>> = {}, directory?: string, isStarted = true): Promise<GivenGateway> {
   const data = directory ?? (await mkdtemp(join(tmpdir(), 'gateway-')));
   const storage = await LmdbStorage.open({ directory: data });
   const clock = new SystemClock();
@@ -247,7 +247,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
 
   const app = await NestFactory.create<NestFastifyApplication>(App, new GatewayAdapter(settings), { bodyParser: false, logger: ['error', 'fatal'] });
   await app.listen(0, '127.0.0.1');
-  readiness.start();
+  if (isStarted) readiness.start();
   const { port } = app.getHttpServer().address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
   const request: GivenGateway['request'] = (method, path, { body, headers } = {}) =>

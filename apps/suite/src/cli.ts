@@ -11,7 +11,7 @@ const tell = (line: string): void => console.log(line);
 
 try {
   const args = process.argv.slice(2);
-  if (args.length === 0 || ['help', '--help', '-h'].includes(args[0]!)) {
+  if (args.length === 0 || args[0] === 'help' || args.includes('--help')) {
     tell(helpText(COMMANDS));
   } else {
     const { command, input } = parseCommand(COMMANDS, args);

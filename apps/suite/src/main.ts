@@ -8,7 +8,7 @@ const LOCAL = new Set(['127.0.0.1', '::1', 'localhost']);
 
 try {
   const variables = environmentVariables();
-  const { GATEHOUSE_MODE: mode, LOG_LEVEL: level } = readSettings(PlatformSettings, variables);
+  const { GATEHOUSE_MODE: mode, LOG_LEVEL: level, SHUTDOWN_TIMEOUT } = readSettings(PlatformSettings, variables);
   const { HOST } = readSettings(GatewaySettings, variables);
   const log = new PinoLog({ level, readable: mode === 'development' && process.stdout.isTTY });
   if (mode === 'development' && !LOCAL.has(HOST)) log.warn(`Development mode listens on ${HOST}: others can reach it, and its key manages everything.`);
@@ -17,7 +17,7 @@ try {
   const { Suite } = await import('./suite.ts');
   const suite = await Suite.start({ variables, log, onFatal: endWithSentence });
   suite.runtime.metrics.observeProcess();
-  stopOnSignals(suite);
+  stopOnSignals(suite, SHUTDOWN_TIMEOUT);
   endOnBugs(log);
   log.info(`Gatehouse is ready at ${suite.url} in ${mode} mode, after ${process.uptime().toFixed(1)} s.`);
   if (suite.firstKey !== null) console.log(introduction(suite.url, suite.firstKey));
@@ -37,13 +37,14 @@ function endOnBugs(log: PinoLog): void {
   });
 }
 
-function stopOnSignals(suite: { close(): Promise<void> }): void {
+function stopOnSignals(suite: { close(): Promise<void> }, patience: number): void {
   let isStopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
       // Whoever asks twice does not want to wait.
       if (isStopping) process.exit(1);
       isStopping = true;
+      setTimeout(() => endWithSentence('The stop took too long and was cut off; whatever was acknowledged is on disk.'), 2 * patience).unref();
       suite.close().then(() => process.exit(0), endWith);
     });
 }
