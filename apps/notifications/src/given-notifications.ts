@@ -171,7 +171,7 @@ export class GivenNotifications {
       publicEventsOf(record).map(({ id, name, text }) => ({
         key: record.meta.organization!,
         value: text,
-        headers: { ce_id: id, ce_type: name, position: record.position },
+        headers: { ce_id: id, ce_type: name, ce_time: new Date(record.meta.at).toISOString(), position: record.position },
       })),
     );
     await this.project(records);

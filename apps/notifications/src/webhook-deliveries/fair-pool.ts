@@ -6,16 +6,24 @@ interface Lane {
 }
 
 interface Limits {
-  /** Of all keys together; asked whenever a job could start. */
-  readonly total: () => number;
+  /** Of all keys together. */
+  readonly total: number;
   readonly perKey: number;
 }
+
+/**
+ * How many jobs begin in one turn of the event loop. When the process is idle a turn is short, and this is no limit; when it is not, a turn serves many
+ * requests of the API, and these few jobs take their small share of it.
+ */
+const PER_TURN = 6;
 
 /** Runs jobs of many keys beside each other. Keys take turns, so that one with many jobs, or slow ones, does not keep the others waiting. */
 export class FairPool {
   private readonly lanes = new Map<string, Lane>();
   private readonly ready: Lane[] = [];
   private running = 0;
+  private begunInTurn = 0;
+  private nextTurn: NodeJS.Immediate | null = null;
 
   constructor(private readonly limits: Limits) {}
 
@@ -45,15 +53,22 @@ export class FairPool {
   }
 
   private startReady(): void {
-    while (this.running < this.limits.total()) {
-      const lane = this.ready.shift();
-      if (lane === undefined) return;
+    while (this.running < this.limits.total && this.ready.length > 0) {
+      this.nextTurn ??= setImmediate(() => this.turn());
+      if (this.begunInTurn++ >= PER_TURN) return;
+      const lane = this.ready.shift()!;
       lane.isReady = false;
       lane.running++;
       this.running++;
       lane.waiting.shift()!();
       this.offer(lane);
     }
+  }
+
+  private turn(): void {
+    this.nextTurn = null;
+    this.begunInTurn = 0;
+    this.startReady();
   }
 
   private finished(lane: Lane): void {

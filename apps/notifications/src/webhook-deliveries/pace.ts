@@ -4,7 +4,7 @@ const WINDOW = 100;
 /** Above this share of its time the event loop has no time left. */
 const BUSY = 0.9;
 
-/** Tells whether this process has its hands full: then requests of the API come first, and deliveries wait in their queue. */
+/** Tells whether this process has its hands full: then it is no receiver's fault that deliveries take long. */
 export class Pace {
   private measured: EventLoopUtilization = performance.eventLoopUtilization();
   private measuredAt = performance.now();

@@ -16,9 +16,7 @@ import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
 const GROUP = 'webhooks';
 /** `gatehouse.<environment>.<service>`: what else lies under the prefix has no public names. */
 const TOPIC = /^gatehouse\.([^.]+)\.[^.]+$/;
-/** Requests on their way at a time, of all endpoints together. While the process is busy a few keep it so, and leave most of its time to the API. */
-const SENDING = { idle: 64, busy: 16 };
-const PER_ENDPOINT = 32;
+const LIMITS = { total: 64, perKey: 32 };
 /** Messages wait this long for those before them; longer only where it is this process that is slow. */
 const LONGEST = 500;
 const LONGEST_WHILE_BUSY = 2_000;
@@ -57,22 +55,20 @@ export class WebhookIntake implements Part {
   readonly name = 'webhooks';
   readonly stage = 'work';
   private readonly pace = new Pace();
-  private readonly pool = new FairPool({ total: () => (this.pace.isBusy ? SENDING.busy : SENDING.idle), perKey: PER_ENDPOINT });
+  private readonly pool = new FairPool(LIMITS);
   private readonly late = new Set<Promise<void>>();
   private subscription: { stop(): Promise<void> } | null = null;
-  private handledUpTo = 0;
+  private readonly inHand = new Set<readonly Delivery[]>();
 
   constructor(private readonly needs: Needs) {
-    const { metrics, bus, clock } = needs;
-    metrics.gauge({
+    needs.metrics.gauge({
       name: 'webhook_intake_lag_seconds',
-      help: 'How far deliveries are behind the announced events.',
-      collect: async (gauge) => gauge.set((await bus.backlog())[GROUP] ? Math.max(0, clock.now() - this.handledUpTo) / 1000 : 0),
+      help: 'Age of the oldest event whose deliveries are being made.',
+      collect: (gauge) => gauge.set(this.lag() / 1000),
     });
   }
 
   async start(): Promise<void> {
-    this.handledUpTo = this.needs.clock.now();
     this.subscription = await this.needs.bus.subscribe({ group: GROUP, topics: ['gatehouse.*'], handle: (messages) => this.handle(messages) });
   }
 
@@ -82,21 +78,30 @@ export class WebhookIntake implements Part {
   }
 
   private async handle(messages: readonly Delivery[]): Promise<void> {
-    const { directory, queues, clock } = this.needs;
     const environment = TOPIC.exec(messages[0]!.topic)?.[1];
     if (environment === undefined) return;
+    this.inHand.add(messages);
+    try {
+      await this.deliver(environment, messages);
+    } finally {
+      this.inHand.delete(messages);
+    }
+  }
+
+  private async deliver(environment: string, messages: readonly Delivery[]): Promise<void> {
+    const { directory, queues } = this.needs;
     await directory.reached(messages.at(-1)!.headers['position'] ?? '');
     const targets = directory.enabled(environment);
-    if (targets.length > 0) {
-      const fresh = await this.fresh(environment, messages, targets);
-      const prompt = fresh.filter(({ target }) => queues.isPrompt(target.id));
-      await this.sendAll(prompt);
-      await queues.add(
-        environment,
-        fresh.map((one) => this.settled(environment, one)),
-      );
-    }
-    this.handledUpTo = clock.now();
+    if (targets.length === 0) return;
+    const fresh = await this.fresh(environment, messages, targets);
+    await this.sendAll(fresh.filter(({ target }) => queues.isPrompt(target.id)));
+    const settled = fresh.map((one) => this.settled(environment, one));
+    await queues.add(environment, settled);
+  }
+
+  private lag(): number {
+    const times = [...this.inHand].map(([oldest]) => Date.parse(oldest!.headers['ce_time'] ?? ''));
+    return times.length === 0 ? 0 : Math.max(0, this.needs.clock.now() - Math.min(...times));
   }
 
   /** The deliveries that follow from the messages and are not on record: a message may come twice. */

@@ -14,7 +14,7 @@ export const PATIENCE = 250;
 /** Deliveries that are taken from a queue in one go. */
 const SLICE = 500;
 /** An endpoint has few requests at a time, so that it takes more than sixty that never answer before those of others wait. */
-const LIMITS = { total: () => 1024, perKey: 16 };
+const LIMITS = { total: 1024, perKey: 16 };
 /** Another process may have queued something. */
 const LOOK_AGAIN = 5_000;
 /** The feed may be behind the bus, and a delivery is recorded after its entry in the queue; what is still missing after this time is gone. */
