@@ -45,10 +45,22 @@ const REVISION_DIGITS = 10;
 export class DeliveryLog {
   readonly deliveries: Table<StoredDelivery>;
   private readonly queue: Table<QueueEntry>;
+  private entriesKnown = 0;
 
   constructor(readModels: ReadModels) {
     this.deliveries = readModels.table(DELIVERIES);
     this.queue = readModels.table(QUEUE);
+  }
+
+  /** How many entries wait in all queues, as far as this process has seen since it counted: a number for the metrics. */
+  get depth(): number {
+    return Math.max(0, this.entriesKnown);
+  }
+
+  async count(): Promise<void> {
+    let entries = 0;
+    for await (const { text } of this.queue.dump()) if (text !== null) entries++;
+    this.entriesKnown = entries;
   }
 
   /** Which of these are on record already. */
@@ -65,12 +77,14 @@ export class DeliveryLog {
   /** The queue's entry first: an entry without its delivery is passed over, a delivery without its entry would wait for ever. */
   async save(environment: string, deliveries: readonly StoredDelivery[]): Promise<void> {
     const entries = deliveries.filter(({ next_attempt_at }) => next_attempt_at !== null).map((delivery) => entryWrite(environment, delivery));
+    this.entriesKnown += entries.length;
     if (entries.length > 0) await this.queue.write(entries);
     await this.deliveries.write(deliveries.map((delivery) => deliveryWrite(environment, delivery)));
   }
 
   /** Takes entries off the queue, once what became of them is saved. */
   async done(environment: string, entryIds: readonly string[]): Promise<void> {
+    this.entriesKnown -= entryIds.length;
     if (entryIds.length > 0) await this.queue.purge(environment, entryIds);
   }
 

@@ -17,6 +17,8 @@ const GROUP = 'webhooks';
 /** `gatehouse.<environment>.<service>`: what else lies under the prefix has no public names. */
 const TOPIC = /^gatehouse\.([^.]+)\.[^.]+$/;
 const LIMITS = { total: 64, perKey: 32 };
+/** Deliveries that are made in one go: with many endpoints, few messages. */
+const SLICE = 500;
 /** Messages wait this long for those before them; longer only where it is this process that is slow. */
 const LONGEST = 500;
 const LONGEST_WHILE_BUSY = 2_000;
@@ -92,11 +94,13 @@ export class WebhookIntake implements Part {
     const { directory, queues } = this.needs;
     await directory.reached(messages.at(-1)!.headers['position'] ?? '');
     const targets = directory.enabled(environment);
-    if (targets.length === 0) return;
-    const fresh = await this.fresh(environment, messages, targets);
-    await this.sendAll(fresh.filter(({ target }) => queues.isPrompt(target.id)));
-    const settled = fresh.map((one) => this.settled(environment, one));
-    await queues.add(environment, settled);
+    const slice = Math.max(1, Math.floor(SLICE / targets.length));
+    for (let start = 0; targets.length > 0 && start < messages.length; start += slice) {
+      const fresh = await this.fresh(environment, messages.slice(start, start + slice), targets);
+      await this.sendAll(fresh.filter(({ target }) => queues.isPrompt(target.id)));
+      const settled = fresh.map((one) => this.settled(environment, one));
+      await queues.add(environment, settled);
+    }
   }
 
   private lag(): number {

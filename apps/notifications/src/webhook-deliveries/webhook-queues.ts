@@ -60,6 +60,11 @@ export class WebhookQueues {
       if (!isEnabled) this.hint(id, { environment, due: 0 });
     });
     needs.metrics.gauge({
+      name: 'webhook_queue_depth',
+      help: 'Webhooks that wait for their next attempt.',
+      collect: (gauge) => gauge.set(needs.deliveries.depth),
+    });
+    needs.metrics.gauge({
       name: 'webhook_queues_behind',
       help: 'Webhook endpoints whose queue is being worked on.',
       collect: (gauge) => gauge.set(this.behind.size),
@@ -108,6 +113,7 @@ export class WebhookQueues {
   async run(signal: AbortSignal): Promise<void> {
     const stop = (): void => this.wake();
     signal.addEventListener('abort', stop);
+    await this.needs.deliveries.count();
     for (let lookAgain = 0; !signal.aborted;) {
       const woken = new Promise<void>((resolve) => (this.wake = resolve));
       const now = this.needs.clock.now();
