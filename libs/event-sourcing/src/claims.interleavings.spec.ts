@@ -143,7 +143,7 @@ class ParkedStore extends EventStore {
           try {
             resolve(act());
           } catch (error) {
-            reject(error as Error);
+            reject(error instanceof Error ? error : new Error(String(error)));
           }
         },
       };

@@ -95,7 +95,7 @@ export class Forwarders {
       if (known === undefined) topics.set(topic, [...messages]);
       else known.push(...messages);
     }
-    await Promise.all([...topics].map(([topic, messages]) => messages.length > 0 && this.bus.publish(topic, messages)));
+    await Promise.all([...topics].map(([topic, messages]) => (messages.length > 0 ? this.bus.publish(topic, messages) : Promise.resolve())));
     for (const messages of topics.values()) this.forwarded.inc({ service }, messages.length);
   }
 

@@ -36,5 +36,7 @@ async function withDeadline(work: Promise<unknown>, milliseconds: number): Promi
 
 function beyondTheEnd(position: string): DomainError {
   const message = 'The position lies beyond the end of the log.';
-  return new DomainError('invalid', 'position_not_reached', message, { errors: [{ code: 'position_not_reached', field: 'Gatehouse-Position', message: `${message} '${position.slice(0, 64)}'` }] });
+  return new DomainError('invalid', 'position_not_reached', message, {
+    errors: [{ code: 'position_not_reached', field: 'Gatehouse-Position', message: `${message} '${position.slice(0, 64)}'` }],
+  });
 }

@@ -11,8 +11,13 @@ import { streamName, type Naming } from './naming.ts';
 import { Repository, type Transacted } from './repository.ts';
 import { tableOf, type PrimaryView } from './view.ts';
 
-/** Each aggregate that a command asks has its own range of derived ids: a repeat meets the same ids even where an earlier one yields nothing this time. */
+/**
+ * Each aggregate that a command asks has its own range of derived ids: a repeat meets the same ids even where an earlier one yields nothing this time. A decision
+ * that yields more facts than that has to be the last of its command.
+ */
 const IDS_PER_TRANSACT = 1_024;
+/** What four characters of base 32 can number. */
+const IDS = 2 ** 20;
 /** A command is taken to happen at the time in its id, so that `created_at` is the time in the new id; one that is repeated later than this happens now. */
 const FRESH = 60_000;
 /** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
@@ -64,6 +69,7 @@ export class LogRepository extends Repository {
   ): Promise<Transacted<State, Event>> {
     const { environment, receipt } = context;
     const firstId = (receipt.transacts ?? 0) * IDS_PER_TRANSACT;
+    if (firstId >= IDS) throw new RangeError('One command asks too many aggregates, or another after one that yielded more facts than it may.');
     receipt.transacts = (receipt.transacts ?? 0) + 1;
     const stream = streamName(decider.category, environment, key);
     for (;;) {
@@ -76,6 +82,8 @@ export class LogRepository extends Repository {
         receipt.position = loaded.position;
         return { state: loaded.state, facts, position: loaded.position, version: loaded.version };
       }
+      // Ids of a later aggregate of this command would meet ours.
+      if (facts.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
       const { state, events } = recordsOf(decider, loaded.state, facts, context, at, firstId);
       try {
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
@@ -97,7 +105,10 @@ export class LogRepository extends Repository {
   private async loadLatest<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<Loaded<State>> {
     const primary = this.primaries.get(decider.category);
     const row = primary === undefined ? null : await primary.table.get(environment, primary.view.idOf(key));
-    const base: Loaded<State> = row === null ? { state: decider.initial, version: 0, position: START } : { state: JSON.parse(row.text) as State, version: row.revision, position: row.position };
+    const base: Loaded<State> =
+      row === null
+        ? { state: decider.initial, version: 0, position: START }
+        : { state: JSON.parse(row.text) as State, version: row.revision, position: row.position };
     return fold(decider, base, await this.events.read(streamName(decider.category, environment, key), base.version + 1));
   }
 
@@ -119,7 +130,13 @@ export class LogRepository extends Repository {
    * Makes sure that nobody else holds, or can come to hold, what the new state takes. Safe in every interleaving of pauses and crashes: a rival whose append may
    * be on its way is fenced, and the claim is recorded anew at every attempt, also where it is ours already.
    */
-  private async takeClaims<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, before: readonly Claim[], after: readonly Claim[]): Promise<void> {
+  private async takeClaims<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    before: readonly Claim[],
+    after: readonly Claim[],
+  ): Promise<void> {
     const held = new Set(before.map(nameOf));
     for (const claim of after) if (!held.has(nameOf(claim))) await this.take(decider, context, key, claim);
   }
@@ -129,13 +146,21 @@ export class LogRepository extends Repository {
     const stream = this.naming.claimStream(environment, claim.kind, claim.value);
     const last = await this.events.last(stream);
     const owner = last?.data as ClaimOwner | undefined;
+    if (owner !== undefined && owner.category !== decider.category)
+      throw new Error(`${claim.kind} is claimed by ${owner.category} and by ${decider.category}: a kind has one aggregate.`);
     if (last !== null && owner !== undefined && owner.key !== key) await this.pass(decider, context, owner, claim, this.clock.now() - last.meta.at < SETTLED);
     const taken = protocolRecord('claim.taken', { category: decider.category, key } satisfies ClaimOwner, context, this.clock.now());
     await this.events.append(stream, last?.version ?? 0, [taken]);
   }
 
   /** Gets past the owner named by a claim: refuses when it holds the value, else kills whatever append it may have pending. */
-  private async pass<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, { key }: ClaimOwner, claim: Claim, mayBeOnItsWay: boolean): Promise<void> {
+  private async pass<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    { key }: ClaimOwner,
+    claim: Claim,
+    mayBeOnItsWay: boolean,
+  ): Promise<void> {
     const { environment } = context;
     const holds = (state: State): boolean => decider.claims?.(state).some((other) => nameOf(other) === nameOf(claim)) ?? false;
     let rival = await this.loadLatest(decider, environment, key);
@@ -156,7 +181,8 @@ function nameOf({ kind, value }: Claim): string {
 function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {
   let { state, version, position } = base;
   for (const event of events) {
-    if (!isProtocol(event.type)) state = decider.evolve(state, { type: event.type, data: event.data, at: new Date(event.meta.at).toISOString() } as Event & { readonly at: string });
+    if (!isProtocol(event.type))
+      state = decider.evolve(state, { type: event.type, data: event.data, at: new Date(event.meta.at).toISOString() } as Event & { readonly at: string });
     ({ version, position } = event);
   }
   return { state, version, position };
@@ -207,7 +233,15 @@ function recordsOf<State, Event extends Fact>(
 }
 
 function metaOf({ environment, actor, requestId, commandId, traceparent }: RequestContext, at: number, organization?: string): EventMeta {
-  return { environment, ...(organization !== undefined && { organization }), actor, requestId, commandId, ...(traceparent !== undefined && { traceparent }), at };
+  return {
+    environment,
+    ...(organization !== undefined && { organization }),
+    actor,
+    requestId,
+    commandId,
+    ...(traceparent !== undefined && { traceparent }),
+    at,
+  };
 }
 
 /** Has an id of its own at every attempt: it is never a repeat. */

@@ -117,7 +117,12 @@ export class Projector implements Part {
   }
 
   status(): readonly ViewStatus[] {
-    return this.followers.map(({ fold, table, position, stoppedAt }) => ({ view: fold.view.name, table, position: stoppedAt?.event.position ?? position, isStopped: stoppedAt !== null }));
+    return this.followers.map(({ fold, table, position, stoppedAt }) => ({
+      view: fold.view.name,
+      table,
+      position: stoppedAt?.event.position ?? position,
+      isStopped: stoppedAt !== null,
+    }));
   }
 
   /** In seconds. */
@@ -159,7 +164,13 @@ export class Projector implements Part {
   private async follower(view: View<unknown>): Promise<Follower> {
     const table = this.needs.readModels.table(tableOf(view));
     const { name } = table.definition;
-    return { fold: new ViewFold(view, table, await skippedOf(this.needs.events, view.name)), table: name, position: await table.checkpoint(), storedAt: 0, stoppedAt: null };
+    return {
+      fold: new ViewFold(view, table, await skippedOf(this.needs.events, view.name)),
+      table: name,
+      position: await table.checkpoint(),
+      storedAt: 0,
+      stoppedAt: null,
+    };
   }
 
   private follow(): void {
@@ -216,7 +227,12 @@ export class Projector implements Part {
       follower.stoppedAt = error;
       this.needs.stopped.stop(follower.table);
       const { view, event } = error;
-      this.needs.log.error('A view stands still before an event that it cannot fold; queries that need it answer 503.', { view, type: event.type, position: event.position, error });
+      this.needs.log.error('A view stands still before an event that it cannot fold; queries that need it answer 503.', {
+        view,
+        type: event.type,
+        position: event.position,
+        error,
+      });
     } finally {
       follower.position = last.position;
     }

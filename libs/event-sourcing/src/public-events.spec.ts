@@ -1,5 +1,7 @@
+import { PUBLIC_EVENT_NAMES } from '#libs/contracts/src/events';
 import type { RecordedEvent } from './event-store.ts';
 import { publicEventsOf } from './public-events.ts';
+import { sealedFieldsOf } from './sealing/sealed-fields.ts';
 
 const subject = {
   object: 'organization',
@@ -67,6 +69,10 @@ describe('the public events of a record', () => {
       { id: 'event_2', name: 'organization.updated' },
     ];
     expect(publicEventsOf(recorded({ public: both })).map(({ id, name }) => ({ id, name }))).toEqual(both);
+  });
+
+  it.each(PUBLIC_EVENT_NAMES)('never show a secret: %s', (name) => {
+    expect(JSON.stringify(sealedFieldsOf({})(name))).not.toContain('secret');
   });
 
   it('are refused without a contract class', () => {

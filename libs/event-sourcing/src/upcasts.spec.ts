@@ -39,12 +39,22 @@ describe('an event of an older shape', () => {
 
   function event(type: string, shape: number, data: unknown): NewEvent {
     const id = newUlid(Date.now());
-    const meta = { environment: 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ', actor: { id: 'spec', source: 'system', name: null }, requestId: id, commandId: id, at: Date.now() } as const;
+    const meta = {
+      environment: 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ',
+      actor: { id: 'spec', source: 'system', name: null },
+      requestId: id,
+      commandId: id,
+      at: Date.now(),
+    } as const;
     return { id, type, shape, data, subject: {}, public: [], meta };
   }
 
   it('is read as this release writes it, by whichever way it is read', async () => {
-    await stored.append(STREAM, 0, [event('person.named', 1, { name: 'Ada Lovelace' }), event('person.named', 2, { first: 'Ada', last: 'King' }), event('person.seen', 1, 'as it is')]);
+    await stored.append(STREAM, 0, [
+      event('person.named', 1, { name: 'Ada Lovelace' }),
+      event('person.named', 2, { first: 'Ada', last: 'King' }),
+      event('person.seen', 1, 'as it is'),
+    ]);
     const expected = [
       { shape: 3, data: { name: { first: 'Ada', last: 'Lovelace' } }, subject: { isNamed: true } },
       { shape: 3, data: { name: { first: 'Ada', last: 'King' } }, subject: { isNamed: true } },

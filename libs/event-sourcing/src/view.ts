@@ -32,14 +32,17 @@ export interface PrimaryView<State, Event extends Fact, Row extends State = NonN
 
 /** A primary view whose rows are found under the keys of their streams. */
 export function primaryView<State, Event extends Fact, Row extends State>(
-  options: Pick<PrimaryView<State, Event, Row>, 'name' | 'version' | 'decider' | 'indexes' | 'rowOf' | 'sortKey' | 'serialise'> & { readonly handles: readonly Event['type'][] },
+  options: Pick<PrimaryView<State, Event, Row>, 'name' | 'version' | 'decider' | 'indexes' | 'rowOf' | 'sortKey' | 'serialise'> & {
+    readonly handles: readonly Event['type'][];
+  },
 ): PrimaryView<State, Event, Row> {
   const { decider, rowOf } = options;
   return {
     ...options,
     idOf: (key) => key,
     idsOf: ({ stream, meta }) => [stream.slice(decider.category.length + meta.environment.length + 2)],
-    evolve: (row, { type, data, meta }) => rowOf(decider.evolve(row ?? decider.initial, { type, data, at: new Date(meta.at).toISOString() } as Event & { readonly at: string })),
+    evolve: (row, { type, data, meta }) =>
+      rowOf(decider.evolve(row ?? decider.initial, { type, data, at: new Date(meta.at).toISOString() } as Event & { readonly at: string })),
   };
 }
 

@@ -158,7 +158,8 @@ export class FileKeyStore extends KeyStore {
 
   private unwrap({ purpose, master, iv, wrapped }: WrappedKey): Buffer {
     const found = this.masters.find(({ id }) => id === master);
-    if (found === undefined) throw new StartRefused(`A data key was wrapped by master key ${master}, which is not among MASTER_KEYS: add that key at the end of the list.`);
+    if (found === undefined)
+      throw new StartRefused(`A data key was wrapped by master key ${master}, which is not among MASTER_KEYS: add that key at the end of the list.`);
     const bytes = Buffer.from(wrapped, 'base64');
     const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(Buffer.from(purpose));
     decipher.setAuthTag(bytes.subarray(-16));

@@ -4,9 +4,6 @@ import type { KeyStore } from './key-store.ts';
 import type { SealedFields, SealedFieldsOf } from './sealed-fields.ts';
 import { isSealed, openText, sealText } from './vault.ts';
 
-/** The parts of an event that hold what people said; the rest is ours. */
-const PARTS = ['data', 'subject'] as const;
-
 /**
  * The log as everybody else sees it: personal fields lie in it sealed under a key per person, and are read in clear until that key is destroyed; then they read as
  * null. Secrets come sealed already (`Vault`) and stay so. Events of types without such fields pass as they are.
@@ -50,20 +47,17 @@ export class SealingEventStore extends EventStore {
     const fields = this.sealedFields(event.type);
     if (fields === null) return event;
     const key = hasPersonal(fields) ? await this.keys.obtain(`person.${stream}`) : null;
-    const parts = PARTS.map((part) => [
-      part,
-      replaced(event[part], fields, part, (value, kind, path) => {
-        if (kind === 'personal') return sealText(key!, bindingOf(stream, event, path), JSON.stringify(value));
-        if (!isSealed(value)) throw new Error(`${event.type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
-        return value;
-      }),
-    ]);
-    return { ...event, ...Object.fromEntries(parts) };
+    const seal: Replace = (value, kind, path) => {
+      if (kind === 'personal') return sealText(key!, bindingOf(stream, event, path), JSON.stringify(value));
+      if (!isSealed(value)) throw new Error(`${event.type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
+      return value;
+    };
+    return { ...event, data: replaced(event.data, fields, 'data', seal), subject: replaced(event.subject, fields, 'subject', seal) };
   }
 
-  private inClear(records: readonly RecordedEvent[]): readonly RecordedEvent[] | Promise<readonly RecordedEvent[]> {
-    const isAffected = records.some(({ type }) => this.isPersonal(type));
-    return isAffected ? Promise.all(records.map((record) => (this.isPersonal(record.type) ? this.open(record) : record))) : records;
+  private async inClear(records: readonly RecordedEvent[]): Promise<readonly RecordedEvent[]> {
+    if (!records.some(({ type }) => this.isPersonal(type))) return records;
+    return Promise.all(records.map(async (record) => (this.isPersonal(record.type) ? this.open(record) : record)));
   }
 
   private isPersonal(type: string): boolean {
@@ -76,13 +70,8 @@ export class SealingEventStore extends EventStore {
     if (known !== undefined) return known;
     const key = await this.keys.find(`person.${record.stream}`);
     const fields = this.sealedFields(record.type)!;
-    const parts = PARTS.map((part) => [
-      part,
-      replaced(record[part], fields, part, (value, kind, path) =>
-        kind === 'personal' ? openedValue(key, bindingOf(record.stream, record, path), value) : value,
-      ),
-    ]);
-    const opened = { ...record, ...Object.fromEntries(parts) } as RecordedEvent;
+    const open: Replace = (value, kind, path) => (kind === 'personal' ? openedValue(key, bindingOf(record.stream, record, path), value) : value);
+    const opened = { ...record, data: replaced(record.data, fields, 'data', open), subject: replaced(record.subject, fields, 'subject', open) };
     // What was erased may not live on in memory.
     if (key !== null) this.opened.set(record, opened);
     return opened;

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomFillSync, type KeyObject } from 'node:crypto';
 import { environmentOf } from '../naming.ts';
-import { KeyStore, type KeyPurpose } from './key-store.ts';
+import type { KeyStore, KeyPurpose } from './key-store.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
