@@ -18,7 +18,7 @@ try {
   const suite = await Suite.start({ variables, log, onFatal: endWithSentence });
   suite.runtime.metrics.observeProcess();
   stopOnSignals(suite, SHUTDOWN_TIMEOUT);
-  endOnBugs(log);
+  endOnBugs(log, (reason) => suite.engines.storage.fail(reason));
   log.info(`Gatehouse is ready at ${suite.url} in ${mode} mode, after ${process.uptime().toFixed(1)} s.`);
   if (suite.firstKey !== null) console.log(introduction(suite.url, suite.firstKey));
 } catch (error) {
@@ -30,7 +30,12 @@ function introduction(url: string, { value, path, isNew }: { readonly value: str
 }
 
 /** What nobody caught leaves the process in a state that nobody thought of: the log keeps the stack, and the next start finds the data as acknowledged. */
-function endOnBugs(log: PinoLog): void {
+function endOnBugs(log: PinoLog, failDisk: (reason: string) => void): void {
+  process.on('unhandledRejection', (reason) => {
+    // LMDB rejects the promises of single puts too, which nobody keeps; sometimes before it says that the disk failed.
+    if (reason instanceof Error && 'commitError' in reason) failDisk('a commit failed');
+    else throw reason;
+  });
   process.on('uncaughtException', (error) => {
     log.error('An error was caught by nobody; the server ends.', { error });
     endWith(error);

@@ -128,6 +128,10 @@ describe('a start that cannot be', () => {
     expect(await refusal({ DATA_DIR })).toContain('its keys are missing');
   });
 
+  it('names the room that a first start needs', async () => {
+    expect(await refusal({ DATA_DIR: join(directory, 'full'), DATA_MIN_FREE: '1000TiB' })).toContain('set DATA_MIN_FREE lower');
+  });
+
   it('names what production needs', async () => {
     expect(await refusal({ GATEHOUSE_MODE: 'production' })).toContain('MASTER_KEYS is not set');
   });

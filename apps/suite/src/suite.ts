@@ -16,12 +16,14 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { readSettings, unknownSettings, type Variables } from '#libs/platform/src/config/setting';
 import { GatewaySettings, IdentitySettings, NotificationsSettings, PlatformSettings, SETTINGS_CLASSES } from '#libs/platform/src/config/settings';
+import { DomainError } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { portRefused } from '#libs/platform/src/operations/operations-surface';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { openEmbeddedEngines, type Engines } from '#libs/platform/src/runtime/embedded';
 import { runtimeOver, type Runtime, type Service } from '#libs/platform/src/runtime/runtime';
 import { provided } from '#libs/platform/src/runtime/runtime.module';
+import { StartRefused } from '#libs/platform/src/start-refused';
 import { systemContext } from '#libs/platform/src/system-context';
 import { adminAddress } from './admin/admin-address.ts';
 import { listenForAdmin } from './admin/admin-socket.ts';
@@ -165,7 +167,11 @@ export class Suite {
   private async ensureKey(value: string, clientId: string | null): Promise<void> {
     const operation = Object.assign(new EnsureEnvironmentKey(), { name: 'development', value, ...(clientId !== null && { client_id: clientId }) });
     operation.context = systemContext(SYSTEM_ENVIRONMENT, this.clock.now());
-    await this.call(operation);
+    await this.call(operation).catch((error: unknown) => {
+      if (error instanceof DomainError && error.code === 'storage_full')
+        throw new StartRefused(`The disk of ${this.settings.platform.DATA_DIR} has too little room for a first start: make room, or set DATA_MIN_FREE lower.`);
+      throw error;
+    });
   }
 }
 

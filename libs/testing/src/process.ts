@@ -15,6 +15,11 @@ export interface Ended {
 
 type Variables = Readonly<Record<string, string>>;
 
+interface Limits {
+  /** In bytes: a file that may not grow any more is a disk that is full. */
+  readonly largestFile?: number;
+}
+
 /** A program of the build (`npm run build`), as a process of its own. */
 class Program {
   readonly ended: Promise<Ended>;
@@ -28,8 +33,10 @@ class Program {
   }
 
   /** `file` is a source below the root, without its ending. */
-  static start(file: string, args: readonly string[], variables: Variables): Program {
-    return new Program(spawn(process.execPath, [`${ROOT}dist/${file}.js`, ...args], { cwd: ROOT, env: variables, stdio: ['ignore', 'pipe', 'pipe'] }));
+  static start(file: string, args: readonly string[], variables: Variables, { largestFile }: Limits = {}): Program {
+    const command = [process.execPath, `${ROOT}dist/${file}.js`, ...args];
+    const limited = largestFile === undefined ? command : ['/bin/bash', '-c', `ulimit -f ${Math.floor(largestFile / 1024)}; exec "$@"`, 'bash', ...command];
+    return new Program(spawn(limited[0]!, limited.slice(1), { cwd: ROOT, env: variables, stdio: ['ignore', 'pipe', 'pipe'] }));
   }
 
   get pid(): number {
@@ -64,8 +71,8 @@ export class SuiteProcess {
   ) {}
 
   /** Resolves when it answers requests. @throws Error with what it said when it ends before that */
-  static async start(variables: Variables): Promise<SuiteProcess> {
-    const program = Program.start('apps/suite/src/main', [], { PORT: '0', ...variables });
+  static async start(variables: Variables, limits?: Limits): Promise<SuiteProcess> {
+    const program = Program.start('apps/suite/src/main', [], { PORT: '0', ...variables }, limits);
     const url = (await program.printed(READY))?.groups?.['url'];
     if (url !== undefined) return new SuiteProcess(program, url);
     const { code, signal, stderr } = await program.ended;
