@@ -25,7 +25,7 @@ export interface Forwarded {
 }
 
 /** Where the public events of a service go; prefixes of it are what a cluster grants rights on. */
-export function topicOf(environment: string, service: Owner): string {
+function topicOf(environment: string, service: Owner): string {
   return `gatehouse.${environment}.${service}`;
 }
 

@@ -95,7 +95,7 @@ describe('the vault', () => {
   it('opens what it sealed, where it was sealed, and nowhere else', async () => {
     const vault = new Vault(keys);
     const sealed = await vault.seal('whsec_ü', place);
-    expect(sealed).toMatch(/^enc\.v1\.[\w-]+$/);
+    expect(sealed).toMatch(/^enc\.v1\.[\w-]{8}\.[\w-]+$/);
     expect(await vault.open(sealed, place)).toBe('whsec_ü');
     expect(await vault.seal('whsec_ü', place)).not.toBe(sealed);
     for (const elsewhere of [
@@ -113,6 +113,8 @@ describe('the vault', () => {
     const last = sealed.at(-3)!;
     expect(() => openText(key, 'here', sealed.slice(0, -3) + (last === 'A' ? 'B' : 'A') + sealed.slice(-2))).toThrow();
     expect(() => openText(key, 'here', 'text')).toThrow('is not');
+    const other = await keys.obtain('naming');
+    expect(() => openText(other, 'here', sealed)).toThrow('another key');
     expect(openText(key, 'here', sealed)).toBe('text');
   });
 });

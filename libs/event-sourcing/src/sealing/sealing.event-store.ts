@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent } from '../event-store.ts';
 import type { KeyStore } from './key-store.ts';
 import type { SealedFields, SealedFieldsOf } from './sealed-fields.ts';
-import { isSealed, openText, sealText } from './vault.ts';
+import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
 
 /**
  * The log as everybody else sees it: personal fields lie in it sealed under a key per person, and are read in clear until that key is destroyed; then they read as
@@ -79,7 +79,8 @@ export class SealingEventStore extends EventStore {
 }
 
 function openedValue(key: KeyObject | null, binding: string, value: unknown): unknown {
-  return key === null ? null : JSON.parse(openText(key, binding, value as string));
+  // Once a key was destroyed, what was recorded later is under another one.
+  return key === null || !isSealedWith(key, value as string) ? null : JSON.parse(openText(key, binding, value as string));
 }
 
 function bindingOf(stream: string, { id }: NewEvent, path: string): string {

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomFillSync, type KeyObject } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomFillSync, type KeyObject } from 'node:crypto';
 import { environmentOf } from '../naming.ts';
 import type { KeyStore, KeyPurpose } from './key-store.ts';
 
@@ -19,6 +19,24 @@ function freshIv(): Buffer {
   return Buffer.from(stock.subarray(taken - IV_BYTES, taken));
 }
 
+const KEY_ID_LENGTH = 8;
+const keyIds = new WeakMap<KeyObject, string>();
+
+/** Tells keys apart, and nothing else about them. */
+function keyIdOf(key: KeyObject): string {
+  let id = keyIds.get(key);
+  if (id === undefined) {
+    id = createHash('sha256').update('gatehouse data key').update(key.export()).digest('base64url').slice(0, KEY_ID_LENGTH);
+    keyIds.set(key, id);
+  }
+  return id;
+}
+
+/** Whether a text was sealed with this key; the key that it was sealed with may be gone. */
+export function isSealedWith(key: KeyObject, sealed: string): boolean {
+  return sealed.startsWith(`${MARK}${keyIdOf(key)}.`);
+}
+
 /** Whether a stored text is sealed. */
 export function isSealed(value: unknown): value is string {
   return typeof value === 'string' && value.startsWith(MARK);
@@ -29,13 +47,14 @@ export function sealText(key: KeyObject, binding: string, text: string): string 
   const iv = freshIv();
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(binding));
   const sealed = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-  return MARK + sealed.toString('base64url');
+  return `${MARK}${keyIdOf(key)}.${sealed.toString('base64url')}`;
 }
 
 /** @throws Error when the text was altered, moved, or sealed with another key */
 export function openText(key: KeyObject, binding: string, sealed: string): string {
   if (!isSealed(sealed)) throw new Error('A value that should be sealed is not.');
-  const bytes = Buffer.from(sealed.slice(MARK.length), 'base64url');
+  if (!isSealedWith(key, sealed)) throw new Error('A value was sealed with another key.');
+  const bytes = Buffer.from(sealed.slice(MARK.length + KEY_ID_LENGTH + 1), 'base64url');
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES)).setAAD(Buffer.from(binding));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   return decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
