@@ -38,6 +38,7 @@ describe('webhook endpoints over HTTP', () => {
       updated_at: expect.any(String),
     });
     await suite.get('/webhook_endpoints').expect(200, { data: [endpoint], list_metadata: { before: null, after: null } });
+    await suite.get(`/webhook_endpoints/${endpoint.id}`).expect(200, endpoint);
     await suite.patch(`/webhook_endpoints/${endpoint.id}`, { status: 'disabled' }).expect(200, { secret: endpoint.secret, status: 'disabled' });
   });
 
@@ -125,6 +126,7 @@ describe('webhook endpoints over HTTP', () => {
     }
     await suite.delete(`/webhook_endpoints/${id}`).expect(204);
     await suite.delete(`/webhook_endpoints/${id}`).expect(404, { code: 'entity_not_found', entity_id: id });
+    await suite.get(`/webhook_endpoints/${id}`).expect(404, { code: 'entity_not_found', entity_id: id });
     await suite.patch(`/webhook_endpoints/${id}`, { status: 'enabled' }).expect(404);
     await suite.post(`/webhook_endpoints/${id}/rotate_secret`, {}).expect(404);
   });

@@ -6,6 +6,7 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import {
   CreateWebhookEndpoint,
   DeleteWebhookEndpoint,
+  GetWebhookEndpoint,
   ListWebhookEndpoints,
   RotateWebhookEndpointSecret,
   UpdateWebhookEndpoint,
@@ -72,6 +73,11 @@ export class WebhookEndpoints {
     });
     this.creating = created.catch(() => {});
     return created;
+  }
+
+  @Handles(GetWebhookEndpoint)
+  async show({ context, id }: GetWebhookEndpoint): Promise<WebhookEndpoint> {
+    return this.opened(context, await this.get(context, id));
   }
 
   @Handles(UpdateWebhookEndpoint)

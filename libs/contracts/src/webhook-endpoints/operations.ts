@@ -24,6 +24,11 @@ export class CreateWebhookEndpoint extends Command<WebhookEndpoint> {
   @ListOf(EVENT_NAMES, { doc: 'The events to send; an empty list sends none.', example: ['organization.created'] }) events!: readonly string[];
 }
 
+@Operation({ get: '/webhook_endpoints/{id}', owner: 'notifications', summary: 'Get a webhook endpoint', answers: ok(WebhookEndpoint) })
+export class GetWebhookEndpoint extends Query<WebhookEndpoint> {
+  @Ref(() => WebhookEndpoint, { doc: 'The endpoint.' }) id!: string;
+}
+
 @Operation({
   patch: '/webhook_endpoints/{id}',
   owner: 'notifications',
