@@ -56,7 +56,7 @@ export function newUlid(now: number): string {
   return newCommandId(now);
 }
 
-export function isUlid(text: string): boolean {
+function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
