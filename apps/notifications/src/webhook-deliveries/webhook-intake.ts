@@ -19,6 +19,8 @@ const TOPIC = /^gatehouse\.([^.]+)\.[^.]+$/;
 const LIMITS = { total: 64, perKey: 32 };
 /** Deliveries that are made in one go: with many endpoints, few messages. */
 const SLICE = 500;
+/** Deliveries after which others get their turn. */
+const MANY = 100;
 /** Messages wait this long for those before them; longer only where it is this process that is slow. */
 const LONGEST = 500;
 const LONGEST_WHILE_BUSY = 2_000;
@@ -96,10 +98,12 @@ export class WebhookIntake implements Part {
     const targets = directory.enabled(environment);
     const slice = Math.max(1, Math.floor(SLICE / targets.length));
     for (let start = 0; targets.length > 0 && start < messages.length; start += slice) {
+      const begun = performance.now();
       const fresh = await this.fresh(environment, messages.slice(start, start + slice), targets);
       await this.sendAll(fresh.filter(({ target }) => queues.isPrompt(target.id)));
       const settled = fresh.map((one) => this.settled(environment, one));
       await queues.add(environment, settled);
+      if (fresh.length >= MANY) await this.pace.giveWay(performance.now() - begun);
     }
   }
 
