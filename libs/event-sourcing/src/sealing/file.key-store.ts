@@ -140,8 +140,15 @@ export class FileKeyStore extends KeyStore {
   }
 
   private async load(purpose: KeyPurpose): Promise<KeyObject | null> {
-    const text = await readIfThere(this.pathOf(purpose));
-    return text === null ? null : createSecretKey(this.unwrap(JSON.parse(text) as WrappedKey));
+    const path = this.pathOf(purpose);
+    const text = await readIfThere(path);
+    if (text === null) return null;
+    try {
+      return createSecretKey(this.unwrap(JSON.parse(text) as WrappedKey));
+    } catch (error) {
+      if (error instanceof StartRefused) throw error;
+      throw new StartRefused(`The data key in ${path} is damaged: put it back from the backup of the keys.`);
+    }
   }
 
   private pathOf(purpose: KeyPurpose): string {
