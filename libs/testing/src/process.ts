@@ -98,9 +98,10 @@ export class SuiteProcess {
   }
 }
 
-/** The suite, where it is expected not to start. */
-export function failedStart(variables: Variables): Promise<Ended> {
-  return Program.start('apps/suite/src/main', [], { PORT: '0', ...variables }).ended;
+/** The suite, where it is expected not to start; if it does, it is killed. */
+export async function failedStart(variables: Variables): Promise<Ended> {
+  const program = Program.start('apps/suite/src/main', [], { PORT: '0', ...variables });
+  return (await program.printed(READY)) === null ? program.ended : program.kill('SIGKILL');
 }
 
 /** Runs `gatehouse` with these words to its end. */

@@ -1,0 +1,158 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { settingsOf } from '#libs/platform/src/config/setting';
+import { SETTINGS_CLASSES } from '#libs/platform/src/config/settings';
+import { failedStart, SuiteProcess } from '#libs/testing/src/process';
+
+type Variables = Readonly<Record<string, string>>;
+
+/** No setting takes this. */
+const WRONG = 'no such välue';
+
+const root = mkdtempSync(join(tmpdir(), 'gatehouse-refusals-'));
+/** Data of a run that ended well: each test works on a copy. */
+const sound = join(root, 'sound');
+let blocker: Server;
+let takenPort: string;
+
+beforeAll(async () => {
+  blocker = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => blocker.once('listening', resolve));
+  takenPort = String((blocker.address() as AddressInfo).port);
+  const suite = await SuiteProcess.start({ DATA_DIR: sound, DATA_MIN_FREE: '0' });
+  const key = readFileSync(join(sound, 'development.key'), 'utf8').trim();
+  for (let index = 0; index < 50; index++) {
+    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
+    const { status } = await fetch(`${suite.url}/organizations`, { method: 'POST', headers, body: JSON.stringify({ name: `Number ${index}` }) });
+    expect(status).toBe(201);
+  }
+  expect((await suite.stop()).code).toBe(0);
+});
+afterAll(() => {
+  blocker.close();
+  rmSync(root, { recursive: true });
+});
+
+let copies = 0;
+function copy(): string {
+  const directory = join(root, `copy-${++copies}`);
+  cpSync(sound, directory, { recursive: true });
+  return directory;
+}
+
+/** The log as it lies on disk. */
+function hashOfLog(directory: string): string {
+  return createHash('sha256')
+    .update(readFileSync(logOf(directory)))
+    .digest('hex');
+}
+
+/** Starts, and answers the one line in which it says why it does not. */
+async function refusal(variables: Variables): Promise<string> {
+  const { code, signal, stdout, stderr } = await failedStart({ DATA_DIR: join(root, `new-${++copies}`), DATA_MIN_FREE: '0', ...variables });
+  const lines = stderr.trim().split('\n');
+  expect({ lines: lines.length, signal, isZero: code === 0 }).toEqual({ lines: 1, signal: null, isZero: false });
+  expect(lines[0]).toMatch(/^gatehouse: .*\.$/);
+  for (const text of [stdout, stderr]) expect(text).not.toMatch(/^\s+at |node:internal|\.js:\d|UnhandledPromise|This should not happen/m);
+  expect(stdout).not.toContain('is ready');
+  return lines[0]!;
+}
+
+describe('a start that cannot be says in one line why, and what to do', () => {
+  it.each<[string, () => Variables, RegExp]>([
+    ['the port is taken', () => ({ PORT: takenPort }), /PORT/],
+    ['the port of operations is taken', () => ({ OPERATIONS_PORT: takenPort }), /OPERATIONS_PORT/],
+    ['the address is of another machine', () => ({ HOST: '203.0.113.1' }), /HOST/],
+    ['the host has no address', () => ({ HOST: 'no-such-host.invalid' }), /HOST/],
+    ['the directory is a file', () => ({ DATA_DIR: join(sound, 'development.key') }), /it is a file/],
+    ['the directory would be below a file', () => ({ DATA_DIR: join(sound, 'development.key', 'below') }), /part of the path is a file/],
+    ['the directory cannot be written to', () => ({ DATA_DIR: unwritable() }), /DATA_DIR .* cannot be used/],
+    ['the first key is none', () => ({ DATA_DIR: withWrongKey(copy()) }), /holds no key/],
+    ['production has no master key', () => ({ GATEHOUSE_MODE: 'production' }), /MASTER_KEYS is not set/],
+  ])('%s', async (_, variables, expected) => expect(await refusal(variables())).toMatch(expected));
+
+  it('the directory is held by another process', async () => {
+    const directory = copy();
+    const holder = await SuiteProcess.start({ DATA_DIR: directory, DATA_MIN_FREE: '0' });
+    expect(await refusal({ DATA_DIR: directory })).toContain('Another process works on');
+    expect((await fetch(`${holder.url}/health/ready`)).status).toBe(200);
+    expect((await holder.stop()).code).toBe(0);
+  });
+
+  it('the data was written under another master key', async () => {
+    const masterKey = (): string => randomBytes(32).toString('base64');
+    const variables = { DATA_DIR: join(root, 'mastered'), DATA_MIN_FREE: '0' };
+    const suite = await SuiteProcess.start({ ...variables, MASTER_KEYS: masterKey() });
+    await suite.stop();
+    expect(await refusal({ ...variables, MASTER_KEYS: masterKey() })).toContain('MASTER_KEYS');
+  });
+
+  // One of each class: they are read at different moments of the start. And every secret, since it must not be shown.
+  const settings = SETTINGS_CLASSES.flatMap((type) =>
+    settingsOf(type).filter(({ kind, secret }, index) => (secret || index === 0) && kind.read(WRONG) === undefined),
+  );
+  it.each(settings.map((field) => [field.name, field] as const))('the setting %s is wrong', async (name, { kind, secret }) => {
+    const line = await refusal({ [name]: WRONG });
+    for (const part of [name, kind.allowed]) expect(line).toContain(part);
+    expect(line.includes(WRONG)).toBe(!secret);
+  });
+});
+
+describe('data that cannot be used is told in one line, and is left as it is', () => {
+  const damages: readonly [string, (directory: string) => void, RegExp][] = [
+    ['of a later release', (directory) => writeFileSync(join(directory, 'format'), '99\n'), /start the release that wrote it/],
+    ['of no release', (directory) => writeFileSync(join(directory, 'format'), 'nonsense\n'), /format/],
+    ['with keys that were lost', (directory) => rmSync(join(directory, 'keys'), { recursive: true }), /keys are missing/],
+    [
+      'with keys that are garbled',
+      (directory) => everyFile(join(directory, 'keys'), (file) => writeFileSync(file, 'nonsense')),
+      /The data key in .* is damaged/,
+    ],
+    ['with pages that are zeroed', (directory) => zeroed(logOf(directory)), /is damaged .* restore a backup/],
+    ['with a log that is no log', (directory) => writeFileSync(logOf(directory), randomBytes(65_536)), /is damaged .* restore a backup/],
+    [
+      'with a log that is cut off',
+      (directory) => truncateSync(logOf(directory), Math.floor(statSync(logOf(directory)).size / 2)),
+      /is damaged .* restore a backup/,
+    ],
+  ];
+
+  it.each(damages)('%s', async (_, damage, expected) => {
+    const directory = copy();
+    damage(directory);
+    const before = hashOfLog(directory);
+    expect(await refusal({ DATA_DIR: directory })).toMatch(expected);
+    expect(hashOfLog(directory)).toBe(before);
+  });
+});
+
+/** Root may write anywhere but where nobody may. */
+function unwritable(): string {
+  if (process.getuid?.() === 0) return '/sys/gatehouse';
+  const directory = join(root, 'unwritable');
+  mkdirSync(directory);
+  chmodSync(directory, 0o500);
+  return directory;
+}
+
+function logOf(directory: string): string {
+  return join(directory, 'log', 'data.mdb');
+}
+
+function everyFile(directory: string, change: (file: string) => void): void {
+  for (const { parentPath, name } of readdirSync(directory, { withFileTypes: true })) change(join(parentPath, name));
+}
+
+function withWrongKey(directory: string): string {
+  writeFileSync(join(directory, 'development.key'), 'nonsense\n');
+  return directory;
+}
+
+/** The second half of the file. */
+function zeroed(file: string): void {
+  const bytes = readFileSync(file);
+  writeFileSync(file, bytes.fill(0, bytes.length / 2));
+}
