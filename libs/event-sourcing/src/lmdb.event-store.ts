@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
@@ -9,6 +9,11 @@ import { type Appended, EventStore, type NewEvent, type Position, type RecordedE
 /** Records, and bytes, that are read before other work gets its turn. */
 const CHUNK = 1_000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
+/**
+ * A follower that has caught up takes what this long brings together, rather than wake at every flush: under load there are hundreds of flushes a second, and what
+ * followers store in answer would be as many transactions again.
+ */
+const GATHER_MS = 5;
 /** Streams whose head is remembered at least. */
 const HEADS = 10_000;
 /** Records kept for subscribers that follow closely, so that they neither read nor parse again what was just written. */
@@ -146,6 +151,7 @@ export class LmdbEventStore extends EventStore {
     for (let at = Number(after); !signal.aborted;) {
       if (at >= this.durable) {
         await this.arrival(signal);
+        await pause(GATHER_MS);
         continue;
       }
       const records = this.recordsAfter(at);

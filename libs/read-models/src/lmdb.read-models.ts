@@ -148,7 +148,9 @@ interface Shard {
   active: Memtable;
   /** On its way into the lists. */
   compacting: Memtable | null;
+  /** What the tree of rows lacks: not given to it yet, or given and not committed. */
   readonly unsaved: Map<string, MemoryRow>;
+  readonly saving: Map<string, MemoryRow>;
   /** Keys of the runs of `active`. */
   runs: string[];
 }
@@ -291,10 +293,17 @@ export class LmdbTable<Row> extends Table<Row> {
   private saveShard(shard: Shard): void {
     const rows = [...shard.unsaved.values()];
     shard.unsaved.clear();
-    for (const row of rows) this.saveRow(shard.prefix + byteText(row.id), row);
+    for (const row of rows) {
+      this.saveRow(shard.prefix + byteText(row.id), row);
+      shard.saving.set(row.id, row);
+    }
     const run = shard.prefix + this.home.nextRun();
     shard.runs.push(run);
     void this.trees.runs.put(run, this.home.arena.latin1(runOf(rows)));
+    const forget = (): void => {
+      for (const row of rows) if (shard.saving.get(row.id) === row) shard.saving.delete(row.id);
+    };
+    this.home.lmdb.committed().then(forget, () => undefined);
   }
 
   private saveRow(key: string, row: MemoryRow): void {
@@ -430,8 +439,9 @@ export class LmdbTable<Row> extends Table<Row> {
     });
   }
 
+  /** The tree of rows is in order itself, and lacks only what was written in the last moments: nothing else of what is in memory is looked at. */
   private scanRows(shard: Shard, window: Window, ascending: boolean, limit: number): readonly Found[] {
-    const { prefix } = shard;
+    const { prefix, unsaved, saving } = shard;
     const found: Found[] = [];
     const range = ascending ? { start: prefix + window.lower, end: prefix + window.upper } : { start: prefix + window.upper, end: prefix, reverse: true };
     for (const { key, value } of this.trees.rows.getRange(range)) {
@@ -439,15 +449,15 @@ export class LmdbTable<Row> extends Table<Row> {
       if (rank >= window.upper) continue;
       if (rank < window.lower) break;
       const id = textOfBytes(rank);
-      if (this.isInMemory(shard, id)) continue;
+      if (unsaved.has(id) || saving.has(id)) continue;
       found.push({ rank, row: { id, text: value.text, position: value.position, revision: value.revision } });
       if (found.length === limit) break;
     }
-    this.rowsRead += found.length;
-    const ranks = this.memoryRanks(shard, [ALL_ROWS], window, ascending, limit);
-    if (ranks.length === 0) return found;
-    for (const rank of ranks) found.push({ rank, row: this.find(shard, textOfBytes(rank))! });
-    found.sort((one, other) => (one.rank < other.rank === ascending ? -1 : 1));
+    const stored = found.length;
+    for (const row of unsaved.values()) if (isIn(window, row)) found.push({ rank: row.rank, row: storedRow(row)! });
+    for (const row of saving.values()) if (isIn(window, row) && !unsaved.has(row.id)) found.push({ rank: row.rank, row: storedRow(row)! });
+    if (found.length > stored) found.sort((one, other) => (one.rank < other.rank === ascending ? -1 : 1));
+    this.rowsRead += Math.min(found.length, limit);
     return found.slice(0, limit);
   }
 
@@ -470,7 +480,7 @@ export class LmdbTable<Row> extends Table<Row> {
     const known = this.shards.get(environment);
     if (known) return known;
     const prefix = this.home.prefixOf(environment);
-    const shard: Shard = { prefix, highest: this.highestRank(prefix), active: new Memtable(), compacting: null, unsaved: new Map(), runs: [] };
+    const shard: Shard = { prefix, highest: this.highestRank(prefix), active: new Memtable(), compacting: null, unsaved: new Map(), saving: new Map(), runs: [] };
     this.readRuns(shard);
     this.shards.set(environment, shard);
     return shard;
@@ -533,6 +543,10 @@ export class LmdbTable<Row> extends Table<Row> {
     value.write(position, HEADER_BYTES, 'latin1');
     return value;
   }
+}
+
+function isIn({ lower, upper }: Window, { rank, text }: MemoryRow): boolean {
+  return text !== null && rank >= lower && rank < upper;
 }
 
 type RowBody = Omit<StoredRow, 'id'>;
