@@ -169,7 +169,10 @@ export class OperationRoutes {
  * The operation's path in the router's form. A text at the end of a path (an identifier of the caller's own) goes to the end whatever it holds: SDKs send its
  * slashes unescaped.
  */
-function routerPath(registered: RegisteredOperation): { readonly url: string; readonly parametersOf: (params: Record<string, string>) => Record<string, string> } {
+function routerPath(registered: RegisteredOperation): {
+  readonly url: string;
+  readonly parametersOf: (params: Record<string, string>) => Record<string, string>;
+} {
   const { path, parameters } = registered.route!;
   const last = parameters.at(-1);
   const url = path.replaceAll(/\{(\w+)\}/g, ':$1');

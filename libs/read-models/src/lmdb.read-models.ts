@@ -480,7 +480,15 @@ export class LmdbTable<Row> extends Table<Row> {
     const known = this.shards.get(environment);
     if (known) return known;
     const prefix = this.home.prefixOf(environment);
-    const shard: Shard = { prefix, highest: this.highestRank(prefix), active: new Memtable(), compacting: null, unsaved: new Map(), saving: new Map(), runs: [] };
+    const shard: Shard = {
+      prefix,
+      highest: this.highestRank(prefix),
+      active: new Memtable(),
+      compacting: null,
+      unsaved: new Map(),
+      saving: new Map(),
+      runs: [],
+    };
     this.readRuns(shard);
     this.shards.set(environment, shard);
     return shard;
