@@ -1,11 +1,15 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
-import { START, type EventStore } from './event-store.ts';
+import { START, type EventStore, type Position } from './event-store.ts';
 import { skippedOf } from './projector.ts';
 import { ViewFold } from './view-fold.ts';
 import { tableOf, type View } from './view.ts';
 
-/** Rows that are compared again before they count as different: what was written meanwhile is no difference. */
-const ATTEMPTS = 5;
+/** How long the served rows may take to catch up with an event; what they have not seen by then, they lack. */
+const PATIENCE = 10_000;
+const POLL = 20;
+/** Sorts after every position. */
+const END: Position = '\uffff';
 
 interface RowAddress {
   readonly environment: string;
@@ -41,36 +45,65 @@ export async function* differences(views: readonly View<never>[], { events, read
       return { view, served: readModels.table(definition), rebuilt, fold: new ViewFold(view, rebuilt, await skippedOf(events, view.name)) };
     }),
   );
-  let position = START;
-  const catchUp = async (): Promise<void> => {
-    const head = await events.head();
-    const reading = new AbortController();
-    if (position < head)
-      for await (const batch of events.subscribe(position, reading.signal)) {
-        for (const { fold } of rebuilds) if (batch.some((event) => fold.concerns(event))) await fold.apply(batch);
-        position = batch.at(-1)!.position;
-        if (position >= head) break;
-      }
-    reading.abort();
-  };
-
-  await catchUp();
-  for (const { view, served, rebuilt } of rebuilds) {
-    const suspects = await suspectsOf(served, rebuilt);
-    for (let attempt = 1; suspects.size > 0; attempt++) {
-      await catchUp();
-      for (const [key, { environment, id }] of suspects) {
-        const [stored, made] = await Promise.all([textOf(served, environment, id), textOf(rebuilt, environment, id)]);
-        if (canonical(stored) === canonical(made)) suspects.delete(key);
-        else if (attempt === ATTEMPTS) {
-          suspects.delete(key);
-          yield { view: view.name, environment, id, stored, rebuilt: made };
-        }
-      }
+  const log = new Refolding(
+    events,
+    rebuilds.map(({ fold }) => fold),
+  );
+  await log.foldUpTo(await events.head());
+  for (const { view, served, rebuilt } of rebuilds)
+    for (const row of (await suspectsOf(served, rebuilt)).values()) {
+      const difference = await differenceOf(row, served, rebuilt, log);
+      if (difference !== null) yield { view: view.name, ...row, ...difference };
     }
-    await rebuilt.clear();
+  for (const { rebuilt } of rebuilds) await readModels.dropOthers(rebuilt.definition.name, []);
+}
+
+/** The log on its second way through the views: goes exactly as far as it is told. */
+class Refolding {
+  private position: Position = START;
+
+  constructor(
+    private readonly events: EventStore,
+    private readonly folds: readonly ViewFold<unknown>[],
+  ) {}
+
+  get reached(): Position {
+    return this.position;
   }
-  for (const { view } of rebuilds) await readModels.dropOthers(`${tableOf(view).name}.rebuilt`, []);
+
+  async foldUpTo(wanted: Position): Promise<void> {
+    const head = await this.events.head();
+    const end = wanted < head ? wanted : head;
+    if (this.position >= end) return;
+    const reading = new AbortController();
+    for await (const batch of this.events.subscribe(this.position, reading.signal)) {
+      const events = batch.filter(({ position }) => position <= end);
+      for (const fold of this.folds) if (events.some((event) => fold.concerns(event))) await fold.apply(events);
+      this.position = events.at(-1)!.position;
+      if (this.position >= end) break;
+    }
+    reading.abort();
+  }
+}
+
+/**
+ * Looks again at a row that differed, since it may have been written meanwhile. The refolded row is brought to the position of the stored one, where the two
+ * have to be the same; where it is further already, the stored one is given time to catch up.
+ */
+async function differenceOf(
+  { environment, id }: RowAddress,
+  served: Table<unknown>,
+  rebuilt: Table<unknown>,
+  log: Refolding,
+): Promise<Pick<Difference, 'stored' | 'rebuilt'> | null> {
+  for (const deadline = Date.now() + PATIENCE; ; await pause(POLL)) {
+    const seen = await served.checkpoint();
+    const stored = await served.get(environment, id);
+    await log.foldUpTo(stored?.position ?? END);
+    const made = await rebuilt.get(environment, id);
+    if (canonical(stored?.text) === canonical(made?.text)) return null;
+    if ((made?.position ?? log.reached) <= seen || Date.now() > deadline) return { stored: stored?.text ?? null, rebuilt: made?.text ?? null };
+  }
 }
 
 /** What differs at first sight. */
@@ -98,13 +131,9 @@ function compare(one: RowAddress, other: RowAddress): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-async function textOf(table: Table<unknown>, environment: string, id: string): Promise<string | null> {
-  return (await table.get(environment, id))?.text ?? null;
-}
-
 /** The same for values that are the same, whatever the order of their keys. */
-function canonical(text: string | null): string | null {
-  return text === null ? null : JSON.stringify(sorted(JSON.parse(text)));
+function canonical(text: string | null | undefined): string | null {
+  return text == null ? null : JSON.stringify(sorted(JSON.parse(text)));
 }
 
 function sorted(value: unknown): unknown {

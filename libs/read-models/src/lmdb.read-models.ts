@@ -63,9 +63,14 @@ export class LmdbReadModels extends ReadModels {
   }
 
   async dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
-    for (const store of Object.values(this.stores)) {
-      for (const name of store.tableNames()) if (name.startsWith(prefix) && !keep.includes(name)) await store.drop(name);
+    const isOther = (name: string): boolean => name.startsWith(prefix) && !keep.includes(name);
+    for (const [name, table] of this.tables) {
+      if (!isOther(name)) continue;
+      // What it still had to write would go to trees that are gone, and count as a failure of the disk.
+      await table.clear();
+      this.tables.delete(name);
     }
+    for (const store of Object.values(this.stores)) for (const name of store.tableNames()) if (isOther(name)) await store.drop(name);
   }
 }
 

@@ -233,6 +233,17 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       expect([await again!.checkpoint(), await again!.get('one', 'a'), (await other!.get('one', 'b'))?.id]).toEqual(['', null, 'b']);
     });
 
+    it('begins anew under the name of a table that was dropped while it was open', async () => {
+      const definition = { ...byId, name: 'people@3' };
+      await opened.readModels.table(definition).write([write('one', person('a'))], '0000000000000007');
+      await opened.readModels.dropOthers('people@3', []);
+      const again = opened.readModels.table(definition);
+      await again.write([write('one', person('b'))], '0000000000000001');
+      expect([await again.get('one', 'a'), (await again.get('one', 'b'))?.id, await again.checkpoint()]).toEqual([null, 'b', '0000000000000001']);
+      await reopen();
+      expect((await opened.readModels.table(definition).get('one', 'b'))?.id).toBe('b');
+    });
+
     it('dumps every row and tombstone in one order, whatever the order of the writes', async () => {
       const dump = async (): Promise<unknown[]> => {
         const rows = [];
