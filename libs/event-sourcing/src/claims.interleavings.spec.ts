@@ -39,7 +39,7 @@ const decisions: Readonly<Record<Operation, Decision<boolean, ThingEvent>>> = {
   drop: (holds) => (holds ? [{ type: 'thing.dropped', data: null }] : []),
 };
 
-/** Every reading is minutes later, so that no rival is waited for: the protocol must be safe without. */
+/** Every reading by any process is minutes after the one before, so that no rival is waited for: the protocol must be safe without. */
 class LeapingClock extends Clock {
   private time = CREATED_AT;
   now(): number {
@@ -57,6 +57,7 @@ type Fault = 'fence of an owner that moved on' | 'claim that is ours already';
 
 /** The streams that all processes share. */
 class World {
+  readonly clock = new LeapingClock();
   readonly streams = new Map<string, RecordedEvent[]>();
   /** The version of the owner's stream that the last claim was taken on. */
   claimedAt = 0;
@@ -159,7 +160,7 @@ class Process {
   failure: unknown = null;
 
   constructor(
-    world: World,
+    private readonly world: World,
     readonly owner: string,
     private readonly operations: readonly Operation[],
     fault?: Fault,
@@ -170,7 +171,7 @@ class Process {
   start(): void {
     const log = new PinoLog({ level: 'silent', readable: false });
     // No view is kept, so no table is ever opened.
-    const repository = new LogRepository(this.store, null as unknown as ReadModels, naming, new LeapingClock(), log);
+    const repository = new LogRepository(this.store, null as unknown as ReadModels, naming, this.world.clock, log);
     const run = async (): Promise<void> => {
       for (const operation of this.operations) {
         try {

@@ -144,8 +144,11 @@ export class LmdbStorage {
     await this.lock.release();
   }
 
+  /** A directory that cannot be asked says nothing of its space; the next write finds out. */
   private async watchFreeSpace(): Promise<void> {
-    const { bavail, bsize } = await statfs(this.directory);
+    const space = await statfs(this.directory).catch(() => null);
+    if (space === null) return;
+    const { bavail, bsize } = space;
     this.full = bavail * bsize < (this.options.minFree ?? 0);
   }
 }
