@@ -268,7 +268,7 @@ interface Bounds {
 /** Every run goes on to its end, and leaves the other ways to go for later; which way comes first is drawn, the same in every test run. */
 async function walk(scripts: readonly Script[], { longest, states = Infinity, fault }: Bounds): Promise<Walk> {
   const graph = new Map<string, Map<number, Edge>>();
-  const draw = numbers(1);
+  const draw = numbers(6);
   const open: (readonly number[])[] = [[]];
   while (open.length > 0 && graph.size < states) {
     const [prefix] = open.splice(draw(open.length), 1) as [readonly number[]];
@@ -349,7 +349,7 @@ describe('a claimed value, in every order of steps', () => {
     ['three rivals', [A, B, ['C', ['take']]], { longest: 5, states: SAMPLE }],
     ['taking, dropping and taking again against a rival', [RETAKING, B], { longest: 6 }],
     ['two processes of one owner against a rival', TWO_OF_ONE_OWNER, { longest: 5, states: SAMPLE }],
-    ['both dropping and taking again', [RETAKING, ['B', ['take', 'drop', 'take']]], { longest: 8 }],
+    ['both dropping and taking again', [RETAKING, ['B', ['take', 'drop', 'take']]], { longest: 8, states: 2 * SAMPLE }],
   ])('has one holder, and whoever runs alone takes it or meets the holder: %s', async (_, scripts, bounds) => {
     const walked = await walk(scripts, bounds);
     expect(walked.twoHolders).toBeNull();
@@ -357,7 +357,7 @@ describe('a claimed value, in every order of steps', () => {
   });
 
   it.each<Fault>(['fence of an owner that moved on', 'claim that is ours already'])('would have two holders without the %s', async (fault) => {
-    const { twoHolders } = await walk(TWO_OF_ONE_OWNER, { longest: 6, states: 4 * SAMPLE, fault });
+    const { twoHolders } = await walk(TWO_OF_ONE_OWNER, { longest: 6, states: 6 * SAMPLE, fault });
     expect(twoHolders).not.toBeNull();
   });
 });
