@@ -322,7 +322,7 @@ export class LmdbEventStore extends EventStore {
 
   private corrupt(position: number, detail: string): CorruptRecord {
     const error = new CorruptRecord(textOf(position), detail);
-    this.storage.fail(error.message);
+    this.storage.fail(error.message, 'Look with `npm run gatehouse -- verify`, and restore a backup.');
     return error;
   }
 

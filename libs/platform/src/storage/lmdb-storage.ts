@@ -106,13 +106,11 @@ export class LmdbStorage {
     if (this.failure) throw new DomainError('unavailable', 'service_unavailable', 'The disk failed; the server is stopping.', { retryAfter: 5 });
   }
 
-  /** Nothing is trusted or acknowledged after this. */
-  fail(reason: string): void {
+  /** Nothing is trusted or acknowledged after this. `wayOut`: what whoever reads it should know or do. */
+  fail(reason: string, wayOut = 'Everything that was acknowledged is on disk.'): void {
     if (this.failure) return;
     this.failure = reason;
-    this.options.onFatal?.(
-      `The data in ${this.directory} cannot be relied on any more (${reason}): the server stops. Everything that was acknowledged is on disk.`,
-    );
+    this.options.onFatal?.(`The data in ${this.directory} cannot be relied on any more (${reason}): the server stops. ${wayOut}`);
   }
 
   /** Called by `close` before anything is closed: for what waits to be written. */

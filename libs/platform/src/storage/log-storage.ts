@@ -9,7 +9,7 @@ export interface LogStorage {
   /** @throws DomainError while nothing may be written */
   assertWritable(): void;
   /** Nothing that lies here is trusted after this. */
-  fail(reason: string): void;
+  fail(reason: string, wayOut?: string): void;
 }
 
 /** The log of a directory that another process may be writing, or that is too damaged to be served: for looking, without the lock, changing nothing. */
