@@ -25,7 +25,7 @@ const programs = {
 const tools = {
   jest: { program: 'jest/bin/jest.js', nodeFlags: jestFlags },
   types: { program: 'typescript/bin/tsc', args: ['-p', 'tsconfig.json'] },
-  lint: { program: 'eslint/bin/eslint.js', args: ['.', '--max-warnings=0', '--cache', '--cache-location', 'node_modules/.cache/eslint/'] },
+  lint: { program: 'eslint/bin/eslint.js', args: ['.', '--max-warnings=0'] },
   boundaries: { program: 'dependency-cruiser/bin/dependency-cruise.mjs', args: ['apps', 'libs', 'test', 'bench', '--config', '.dependency-cruiser.mjs'] },
   unused: { program: 'knip/bin/knip.js', args: [] },
   format: { program: 'prettier/bin/prettier.cjs', args: ['.', '--log-level=warn', '--write'] },
