@@ -164,7 +164,8 @@ export class WebhookQueues {
     const { deliveries, directory, clock } = this.needs;
     try {
       while (!signal.aborted) {
-        const target = directory.get(environment, id);
+        const target = await directory.latest(environment, id);
+        if (signal.aborted) break;
         const isWanted = target?.isEnabled === true;
         const due = await deliveries.due(environment, id, isWanted ? clock.now() : FOR_EVER, SLICE);
         const waiting = await this.withoutLeftovers(environment, due);

@@ -73,7 +73,7 @@ export class WebhookReplays {
   /** Queues the next events; null when it is through, or its endpoint wants nothing any more. */
   private async step(environment: string, { replay, after, slices }: StoredReplay): Promise<StoredReplay | null> {
     const { feed, directory, queues } = this.needs;
-    if (directory.get(environment, replay.webhook_endpoint_id)?.isEnabled !== true) return null;
+    if ((await directory.latest(environment, replay.webhook_endpoint_id))?.isEnabled !== true) return null;
     const slice = await feed.since(environment, {
       since: Date.parse(replay.since),
       until: Date.parse(replay.created_at),
