@@ -59,8 +59,8 @@ class GuardedTable<Row> extends Table<Row> {
     return this.refused() ?? this.table.page(environment, request);
   }
 
-  write(writes: readonly Write[], checkpoint?: string): Promise<void> {
-    return this.table.write(writes, checkpoint);
+  write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
+    return this.table.write(writes, checkpoint, fence);
   }
 
   checkpoint(): Promise<string> {

@@ -6,7 +6,7 @@ import { bytesAsText, byteText, byteTextKeys, NUMBER_BYTES, readNumber, textOfBy
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Postings, type Window } from './lmdb-postings.ts';
 import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable.ts';
-import { type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
+import { Fenced, type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
 
 /** How long the rows that the log can refill are in memory only. */
 const SAVE_EVERY_MS = 100;
@@ -114,13 +114,14 @@ class Store {
     return [...this.tables.getKeys({ start: '\0', end: HIGHEST_RANK })].map(textOfBytes);
   }
 
-  /** '' for a table that was never filled. */
-  checkpointOf(table: string): string {
-    return this.tables.get(byteText(table))?.toString() ?? '';
+  /** The position is '' for a table that was never filled. */
+  checkpointOf(table: string): Checkpoint {
+    const [position = '', fence = '0'] = this.tables.get(byteText(table))?.toString().split('\0') ?? [];
+    return { position, fence: Number(fence) };
   }
 
-  putCheckpoint(table: string, checkpoint: string): void {
-    void this.tables.put(byteText(table), this.arena.text(0, checkpoint));
+  putCheckpoint(table: string, { position, fence }: Checkpoint): void {
+    void this.tables.put(byteText(table), this.arena.text(0, `${position}\0${fence}`));
   }
 
   open(table: string): Trees {
@@ -133,6 +134,12 @@ class Store {
     void this.tables.remove(byteText(table));
     await this.lmdb.committed();
   }
+}
+
+/** How far a table is filled, and the latest token under which that was stored. */
+interface Checkpoint {
+  readonly position: string;
+  readonly fence: number;
 }
 
 interface Trees {
@@ -173,8 +180,8 @@ export class LmdbTable<Row> extends Table<Row> {
   private readonly postings: Postings;
   private readonly shards = new Map<string, Shard>();
   private readonly indexNumbers: ReadonlyMap<string, string>;
-  private filledTo: string;
-  private savedTo: string;
+  private filledTo: Checkpoint;
+  private savedTo: Checkpoint;
   private hasTombstones: boolean;
   /** Not counting those that are being brought into lists. */
   private rowsInMemory = 0;
@@ -230,15 +237,16 @@ export class LmdbTable<Row> extends Table<Row> {
     return before === undefined ? { rows, hasBefore: behind, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: behind };
   }
 
-  async write(writes: readonly Write[], checkpoint?: string): Promise<void> {
+  async write(writes: readonly Write[], checkpoint?: string, fence = this.filledTo.fence): Promise<void> {
     this.storage.assertAlive();
+    if (fence < this.filledTo.fence) throw new Fenced(this.definition.name, fence);
     for (const write of writes) this.apply(write);
-    if (checkpoint !== undefined) this.filledTo = checkpoint;
+    if (checkpoint !== undefined) this.filledTo = { position: checkpoint, fence };
     await this.changed();
   }
 
   async checkpoint(): Promise<string> {
-    return this.filledTo;
+    return this.filledTo.position;
   }
 
   async purge(environment: string, ids: readonly string[]): Promise<void> {
@@ -254,8 +262,8 @@ export class LmdbTable<Row> extends Table<Row> {
   async clear(): Promise<void> {
     await this.settle();
     for (const tree of treesOf(this.trees)) void tree.clearAsync();
-    this.filledTo = this.savedTo = '';
-    this.home.putCheckpoint(this.definition.name, '');
+    this.filledTo = this.savedTo = { ...this.filledTo, position: '' };
+    this.home.putCheckpoint(this.definition.name, this.savedTo);
     this.shards.clear();
     this.unsaved.clear();
     this.rowsInMemory = 0;

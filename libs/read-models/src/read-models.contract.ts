@@ -1,4 +1,4 @@
-import { type PageRequest, type ReadModels, type Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
+import { Fenced, type PageRequest, type ReadModels, type Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
 
 interface Person {
   readonly id: string;
@@ -211,6 +211,31 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       await table.write([write('one', person('a', 'again'), '0000000000000001')]);
       await reopen();
       expect([await table.checkpoint(), await ids({ order: 'asc', limit: 1 })]).toEqual(['', ['a']]);
+    });
+
+    it('keeps a checkpoint from whoever lost the lease under which it would be stored', async () => {
+      await table.write([write('one', person('a'))], '0000000000000042', 7);
+      await table.write([write('one', person('b'))], '0000000000000043', 7);
+      await table.write([], '0000000000000044', 9);
+      await expect(table.write([write('one', person('c'))], '0000000000000045', 8)).rejects.toThrow(Fenced);
+      await expect(table.write([], '0000000000000001', 7)).rejects.toThrow(Fenced);
+      expect(await table.checkpoint()).toBe('0000000000000044');
+      // Whoever holds the lease may go back, to fill the table anew.
+      await table.write([], '0000000000000040', 9);
+      expect(await table.checkpoint()).toBe('0000000000000040');
+    });
+
+    it('knows the latest lease after it was opened again, and after everything was forgotten', async () => {
+      await table.write([], '0000000000000042', 7);
+      await reopen();
+      await expect(table.write([], '0000000000000043', 6)).rejects.toThrow(Fenced);
+      await table.write([], '0000000000000044');
+      await expect(table.write([], '0000000000000045', 6)).rejects.toThrow(Fenced);
+      await table.clear();
+      await expect(table.write([], '0000000000000046', 6)).rejects.toThrow(Fenced);
+      expect(await table.checkpoint()).toBe('');
+      await table.write([], '0000000000000047', 7);
+      expect(await table.checkpoint()).toBe('0000000000000047');
     });
 
     it('keeps the rows of tables that no rebuild gives back', async () => {

@@ -63,6 +63,16 @@ export class UnknownCursor extends Error {
   }
 }
 
+/** A checkpoint was to be stored under a lease that another has taken since: whoever meets this is no longer the one who fills the table. */
+export class Fenced extends Error {
+  constructor(
+    readonly table: string,
+    readonly fence: number,
+  ) {
+    super(`Another fills the table ${table} under a later lease than ${fence}.`);
+  }
+}
+
 /**
  * Rows of one table. The environment is always given: no query can be started without it.
  * One contract suite, `read-models.contract.ts`, holds every adapter to this.
@@ -83,14 +93,15 @@ export abstract class Table<Row> {
 
   /**
    * Writes rows, each only where its position is later than the stored one. Visible to every reader when it resolves; durable no earlier than what was
-   * written before it. `checkpoint`, when given, is stored in the same write.
+   * written before it. `checkpoint`, when given, is stored in the same write, and `fence` with it: the token of the lease under which the table is filled.
+   * @throws Fenced when a later token is stored: then the checkpoint stays as it is, whatever became of the rows
    */
-  abstract write(writes: readonly Write[], checkpoint?: string): Promise<void>;
+  abstract write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void>;
 
   /** The log position up to which this table is filled; '' when it never was. */
   abstract checkpoint(): Promise<string>;
 
-  /** Forgets all rows, tombstones and the checkpoint. */
+  /** Forgets all rows, tombstones and the checkpoint. The latest token stays: who was fenced before is fenced after. */
   abstract clear(): Promise<void>;
 
   /** Removes rows, and leaves nothing: retention, not deletion. */
