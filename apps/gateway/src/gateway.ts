@@ -4,7 +4,7 @@ import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/com
 import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { operations } from '#libs/contracts/src/operation';
-import { GatewaySettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { OPERATIONS_PATHS, OperationsSurface } from '#libs/platform/src/operations/operations-surface';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
@@ -32,7 +32,6 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     private readonly authentication: Authentication,
     private readonly idempotency: Idempotency,
     private readonly readiness: Readiness,
-    private readonly settings: GatewaySettings,
     private readonly platform: PlatformSettings,
   ) {}
 
@@ -59,7 +58,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
       for (const operation of operations()) if (operation.route !== null) scope.route(this.routes.of(operation));
     });
     this.docs.mount(server);
-    if (this.settings.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
+    if (this.platform.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
     await this.authentication.start();
   }
 

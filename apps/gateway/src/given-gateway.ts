@@ -28,13 +28,13 @@ import { derivedId, newUlid } from '#libs/platform/src/ids';
 import { Log, type LogFields } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { OperationsSurface } from '#libs/platform/src/operations/operations-surface';
+import { OnlyReplica, Replicas } from '#libs/platform/src/replicas';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { GatewayAdapter } from './gateway.adapter.ts';
 import { GatewayModule } from './gateway.module.ts';
-import { OnlyReplica, Replicas } from './idempotency.ts';
 
 /** A slice of its own, so that the gateway's specs depend on no service. */
 class Note {

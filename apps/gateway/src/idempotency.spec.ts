@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { SystemClock } from '#libs/platform/src/clock';
+import { ManyReplicas } from '#libs/platform/src/replicas';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { AnswerVault } from './answer-vault.ts';
 import { givenGateway, KeptLog, type GivenGateway } from './given-gateway.ts';
-import { Idempotency, Replicas } from './idempotency.ts';
+import { Idempotency } from './idempotency.ts';
 import type { Outcome } from './outcome.ts';
 
 const ULID = '01J00000000000000000000000';
@@ -176,12 +177,6 @@ describe('among several processes', () => {
     await rm(directory, { recursive: true });
   });
 
-  /** Any other process may be alive. */
-  class ManyReplicas extends Replicas {
-    mayBeAlive(): boolean {
-      return true;
-    }
-  }
   const processes = async (): Promise<readonly [Idempotency, Idempotency]> => {
     const store = new LmdbShortLived(storage, clock);
     const keys = await FileKeyStore.open(join(directory, 'keys'), []);

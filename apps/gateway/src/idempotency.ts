@@ -4,8 +4,9 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
-import { newCommandId, newUlid } from '#libs/platform/src/ids';
+import { newCommandId } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
+import { Replicas } from '#libs/platform/src/replicas';
 import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
 import { AnswerVault } from './answer-vault.ts';
 import type { Outcome } from './outcome.ts';
@@ -14,20 +15,6 @@ const COLLECTION = 'idempotency';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 /** How often another process's answer is looked for. */
 const POLL = 50;
-
-/** Which processes may still be carrying out what they have reserved. */
-export abstract class Replicas {
-  /** Names this process; never the same after a restart. */
-  readonly id = newUlid(Date.now());
-  abstract mayBeAlive(id: string): boolean;
-}
-
-/** This process is the only one on its data: whatever another one reserved, that one is gone. */
-export class OnlyReplica extends Replicas {
-  mayBeAlive(id: string): boolean {
-    return id === this.id;
-  }
-}
 
 /** What is stored under a key. */
 interface Held {

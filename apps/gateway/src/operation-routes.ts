@@ -4,7 +4,6 @@ import { Serialised, type Operation, type RegisteredOperation } from '#libs/cont
 import { placesOf } from '#libs/contracts/src/json-schema';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { validatorOf } from '#libs/contracts/src/validation';
-import { Positions } from '#libs/event-sourcing/src/positions';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
@@ -36,7 +35,6 @@ export class OperationRoutes {
     private readonly authentication: Authentication,
     private readonly rateLimits: RateLimits,
     private readonly idempotency: Idempotency,
-    private readonly positions: Positions,
     private readonly transport: OperationTransport,
     private readonly traffic: Traffic,
     private readonly errors: ErrorAnswers,
@@ -65,7 +63,6 @@ export class OperationRoutes {
     const carryOut = async (operation: Operation): Promise<Outcome> => {
       const { context } = operation;
       try {
-        if (kind === 'query' && context.readAfter !== undefined) await this.positions.reached(context.readAfter, context.deadline);
         const text = textOf(await this.transport.call(operation));
         return { status: options.answers.status, text, position: context.receipt.position };
       } catch (error) {

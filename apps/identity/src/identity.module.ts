@@ -5,6 +5,7 @@ import { Repository } from '#libs/event-sourcing/src/repository';
 import { Clock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
+import type { Service } from '#libs/platform/src/runtime/app';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import { ShortLived } from '#libs/read-models/src/short-lived';
@@ -19,8 +20,7 @@ import { OrganizationDomains } from './organizations/organization-domains.ts';
 import { Organizations } from './organizations/organizations.ts';
 import { organizationsView } from './organizations/organizations.view.ts';
 
-/** What the projector keeps filled for this service. */
-export const identityViews = [environmentsView, organizationsView];
+export const identity: Service = { owner: 'identity', views: [environmentsView, organizationsView] };
 
 /** Needs from the runtime: the ports and settings that its classes name. */
 @Module({

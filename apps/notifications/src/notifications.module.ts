@@ -4,6 +4,7 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import type { Service } from '#libs/platform/src/runtime/app';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { Sweepers } from '#libs/platform/src/sweepers';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -18,8 +19,7 @@ import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
 import { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
 import { webhookEndpointsView } from './webhook-endpoints/webhook-endpoints.view.ts';
 
-/** What the projector keeps filled for this service. */
-export const notificationsViews = [webhookEndpointsView, feedView];
+export const notifications: Service = { owner: 'notifications', views: [webhookEndpointsView, feedView] };
 
 const targetRule = {
   provide: TargetRule,

@@ -1,11 +1,11 @@
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
+import { endWith, endWithSentence } from '#libs/platform/src/runtime/ending';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { adminAddress } from './admin/admin-address.ts';
 import { askServer, NobodyListens, type AdminRequest } from './admin/admin-socket.ts';
 import { carryOut, carryOutOnData, COMMANDS, helpText, neededFor, parseCommand, WrongUsage } from './admin/commands.ts';
-import { endWith, endWithSentence } from './ending.ts';
 
 const tell = (line: string): void => console.log(line);
 
@@ -40,7 +40,7 @@ async function onDataHere(request: AdminRequest): Promise<void> {
   const log = new PinoLog({ level: 'warn', readable: process.stderr.isTTY, destination: process.stderr });
   const suite = await Suite.start({ variables: environmentVariables(), log, run: neededFor(request), onFatal: endWithSentence });
   try {
-    await carryOutOnData(suite, request, tell);
+    await carryOutOnData(suite.process, request, tell);
   } finally {
     await suite.close();
   }

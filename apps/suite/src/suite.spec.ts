@@ -61,7 +61,7 @@ describe('production mode', () => {
     };
     const suite = await Suite.start({ variables, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
     expect(suite.firstKey).toBeNull();
-    expect((await fetch(`${suite.operationsUrl}/health/ready`)).status).toBe(200);
+    expect((await fetch(`${suite.process.operationsUrl}/health/ready`)).status).toBe(200);
     for (const path of OPERATIONS_PATHS) expect((await fetch(`${suite.url}${path}`)).status).toBe(404);
     await suite.close();
     rmSync(directory, { recursive: true });

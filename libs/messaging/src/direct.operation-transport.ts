@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Command as CqrsCommand, CommandBus, QueryBus } from '@nestjs/cqrs';
 import type { Operation } from '#libs/contracts/src/operation';
+import { Positions } from '#libs/event-sourcing/src/positions';
 import { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { OperationTransport } from './operation-transport.ts';
@@ -11,6 +12,7 @@ export class DirectOperationTransport extends OperationTransport {
   constructor(
     private readonly commands: CommandBus,
     private readonly queries: QueryBus,
+    private readonly positions: Positions,
     private readonly clock: Clock,
   ) {
     super();
@@ -36,7 +38,10 @@ export class DirectOperationTransport extends OperationTransport {
 
   /** Async, so that a handler that throws instead of rejecting leaves no timer behind. */
   private async execute<Answer>(operation: Operation<Answer>): Promise<Answer> {
-    return operation instanceof CqrsCommand ? this.commands.execute(operation) : this.queries.execute(operation);
+    if (operation instanceof CqrsCommand) return this.commands.execute(operation);
+    const { readAfter, deadline } = operation.context;
+    if (readAfter !== undefined) await this.positions.reached(readAfter, deadline);
+    return this.queries.execute(operation);
   }
 }
 

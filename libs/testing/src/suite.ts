@@ -10,6 +10,7 @@ import type { Class, Operation } from '#libs/contracts/src/operation';
 import { EventStore, START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import type { Variables } from '#libs/platform/src/config/setting';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -118,7 +119,7 @@ export class GivenSuite extends Caller {
     readonly directory: string,
   ) {
     // Production mode makes no key: it is given one in the settings.
-    super(() => this.suite.url, suite.firstKey?.value ?? suite.settings.identity.GATEHOUSE_API_KEY!);
+    super(() => this.suite.url, suite.firstKey?.value ?? suite.process.settings.of(IdentitySettings).GATEHOUSE_API_KEY!);
   }
 
   static async open(options: GivenSuiteOptions): Promise<GivenSuite> {

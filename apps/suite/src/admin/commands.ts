@@ -14,11 +14,12 @@ import type { Difference } from '#libs/event-sourcing/src/rebuild';
 import type { NewEvent } from '#libs/event-sourcing/src/event-store';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
+import type { AppProcess } from '#libs/platform/src/runtime/app-process';
 import { systemContext } from '#libs/platform/src/system-context';
+import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';
 import { verifyLog } from '../backup/verify.ts';
-import type { Suite } from '../suite.ts';
 import type { AdminRequest, CommandInput } from './admin-socket.ts';
 import { refusalText } from './refusal-text.ts';
 
@@ -40,7 +41,7 @@ interface CommandDefinition {
 interface DataCommand extends CommandDefinition {
   /** Fills the views itself, so that a process which takes the server's place need not. */
   readonly fillsViews?: true;
-  readonly run: (suite: Suite, input: CommandInput, tell: (line: string) => void) => Promise<void>;
+  readonly run: (process: AppProcess, input: CommandInput, tell: (line: string) => void) => Promise<void>;
 }
 
 /** A command, or part of one, that needs only files. */
@@ -67,22 +68,22 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   'environments create': {
     doc: 'Create an environment.',
     arguments: ['NAME'],
-    run: async (suite, { arguments: [name] }, tell) => {
-      const environment = await suite.call(systemOperation(CreateEnvironment, { name }));
+    run: async (process, { arguments: [name] }, tell) => {
+      const environment = await process.call(systemOperation(CreateEnvironment, { name }));
       tell(`${environment.id}  ${environment.name}  ${environment.client_id}`);
     },
   },
   'environments list': {
     doc: 'List the environments.',
-    run: async (suite, _input, tell) => {
-      for (const { id, name, client_id } of await suite.call(systemOperation(ListEnvironments, {}))) tell(`${id}  ${name}  ${client_id}`);
+    run: async (process, _input, tell) => {
+      for (const { id, name, client_id } of await process.call(systemOperation(ListEnvironments, {}))) tell(`${id}  ${name}  ${client_id}`);
     },
   },
   'keys create': {
     doc: 'Create a secret key and show it, this once.',
     options: { environment: { ...environmentOption, isRequired: true }, name: { doc: 'Tells the key from others.', value: 'NAME' } },
-    run: async (suite, { options }, tell) => {
-      const key = await suite.call(
+    run: async (process, { options }, tell) => {
+      const key = await process.call(
         systemOperation(CreateEnvironmentKey, { environment_name: options['environment'], name: options['name'] ?? 'command line' }),
       );
       tell(`${key.id}  ${key.value}`);
@@ -91,8 +92,8 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   'keys list': {
     doc: 'List the keys of one or of all environments.',
     options: { environment: environmentOption },
-    run: async (suite, { options }, tell) => {
-      const keys = await suite.call(systemOperation(ListEnvironmentKeys, { environment_name: options['environment'] }));
+    run: async (process, { options }, tell) => {
+      const keys = await process.call(systemOperation(ListEnvironmentKeys, { environment_name: options['environment'] }));
       for (const { id, environment_id, name, obfuscated_value, revoked_at, expires_at } of keys) {
         const state = revoked_at !== null ? `revoked ${revoked_at}` : expires_at !== null ? `until ${expires_at}` : 'active';
         tell(`${id}  ${environment_id}  ${obfuscated_value}  ${state}  ${name}`);
@@ -103,17 +104,17 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     doc: 'Replace a key; the old one goes on working for a while.',
     arguments: ['ID'],
     options: { overlap: { doc: 'How long the old key goes on working (default 24h).', value: 'TIME' } },
-    run: async (suite, { arguments: [id], options }, tell) => {
+    run: async (process, { arguments: [id], options }, tell) => {
       const overlap = milliseconds(options['overlap'] ?? '24h');
       if (overlap === undefined) throw new WrongUsage('--overlap must be a time such as 30m or 24h.');
-      const key = await suite.call(systemOperation(RotateEnvironmentKey, { id, overlap_seconds: Math.round(overlap / 1000) }));
+      const key = await process.call(systemOperation(RotateEnvironmentKey, { id, overlap_seconds: Math.round(overlap / 1000) }));
       tell(`${key.id}  ${key.value}`);
     },
   },
   'keys revoke': {
     doc: 'Make a key useless at once.',
     arguments: ['ID'],
-    run: async (suite, { arguments: [id] }) => suite.call(systemOperation(RevokeEnvironmentKey, { id })),
+    run: async (process, { arguments: [id] }) => process.call(systemOperation(RevokeEnvironmentKey, { id })),
   },
   rebuild: {
     doc: 'Fill all views anew from the log; queries answer 503 meanwhile. With --check, only tell what would change.',
@@ -176,9 +177,15 @@ const backupArguments = { arguments: ['DIR'], options: { keys: { doc: 'Directory
 const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   backup: {
     doc: '',
-    run: async (suite, { arguments: [directory, keys] }) => copyData(suite.engines.storage, directory!, keys!),
+    run: async (process, { arguments: [directory, keys] }) => copyData(directoryOf(process), directory!, keys!),
   },
 };
+
+/** @throws WrongUsage where engines hold the data, each of which has a backup of its own */
+function directoryOf({ engines }: AppProcess): LmdbStorage {
+  if (engines.directory === null) throw new WrongUsage('A cluster stores nothing here: back up EventStoreDB and MongoDB.');
+  return engines.directory;
+}
 
 const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
   backup: {
@@ -219,11 +226,11 @@ export async function carryOut(here: Here, command: string): Promise<void> {
 }
 
 /** In the process that holds the data. */
-export async function carryOutOnData(suite: Suite, { command, input }: AdminRequest, tell: (line: string) => void): Promise<void> {
+export async function carryOutOnData(process: AppProcess, { command, input }: AdminRequest, tell: (line: string) => void): Promise<void> {
   const known = DATA_PARTS[command] ?? DATA_COMMANDS[command];
   if (known === undefined) throw new WrongUsage(`The server knows no command '${command}': it may be of another release.`);
   try {
-    await known.run(suite, input, tell);
+    await known.run(process, input, tell);
   } catch (error) {
     throw new Error(refusalText(error), { cause: error });
   }

@@ -73,6 +73,16 @@ export function listOf<Value>(kind: Kind<Value>): Kind<readonly Value[]> {
   };
 }
 
+/** Where to connect to. */
+export const hostAndPort: Kind<string> = {
+  allowed: 'a host and a port such as broker:9092 or [::1]:9092',
+  read: (given) => {
+    const match = /^(?:\[(?<v6>[^\]]+)\]|[A-Za-z0-9._-]{1,253}):(?<port>\d{1,5})$/.exec(given);
+    if (match === null || Number(match.groups!['port']) > 65_535) return undefined;
+    return match.groups!['v6'] === undefined || isIPv6(match.groups!['v6']) ? given : undefined;
+  },
+};
+
 /** An address, or a block of them with its prefix length. */
 export const network: Kind<string> = {
   allowed: 'an address or a block such as 10.0.0.0/8',

@@ -16,11 +16,11 @@ describe('settings', () => {
   it('have defaults that need nothing installed', () => {
     const settings = readSettings(PlatformSettings, {});
     expect(settings).toMatchObject({ GATEHOUSE_MODE: 'development', DATA_DIR: './data', DATA_MIN_FREE: 2 ** 30, MASTER_KEYS: null, SHUTDOWN_TIMEOUT: 20_000 });
-    expect(readSettings(GatewaySettings, {})).toMatchObject({ HOST: '127.0.0.1', PORT: 3000, OPERATIONS_PORT: null, RATE_LIMITS: false, TRUSTED_PROXIES: [] });
+    expect(readSettings(GatewaySettings, {})).toMatchObject({ HOST: '127.0.0.1', PORT: 3000, RATE_LIMITS: false, TRUSTED_PROXIES: [] });
   });
 
   it('are strict in production', () => {
-    expect(readSettings(GatewaySettings, { GATEHOUSE_MODE: 'production' })).toMatchObject({ HOST: '0.0.0.0', OPERATIONS_PORT: 9090, RATE_LIMITS: true });
+    expect(readSettings(GatewaySettings, { GATEHOUSE_MODE: 'production' })).toMatchObject({ HOST: '0.0.0.0', RATE_LIMITS: true });
     expect(refusal(() => readSettings(PlatformSettings, { GATEHOUSE_MODE: 'production' }))).toBe(
       'MASTER_KEYS is not set, and production mode needs it: it must be a comma-separated list, each 32 bytes in base64.',
     );

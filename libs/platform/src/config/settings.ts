@@ -1,10 +1,12 @@
-import { bytes, dnsServer, duration, flag, integer, listOf, network, oneOf, text } from './kinds.ts';
+import { bytes, dnsServer, duration, flag, hostAndPort, integer, listOf, network, oneOf, text } from './kinds.ts';
 import { Setting, type Mode } from './setting.ts';
 
 const port = integer({ minimum: 0, maximum: 65_535 });
 const masterKey = text('32 bytes in base64', /^[A-Za-z0-9+/_-]{43}=?$/);
 const hostName = text('an address or a host name', /^[A-Za-z0-9.:_-]{1,253}$/);
 const retention = duration({ minimum: '1h', maximum: '3650d' });
+const file = text('a path', /^[^\0]+$/);
+const addresses = listOf(hostAndPort);
 
 /** What every process has: where it stores, how it logs, how it stops. */
 export class PlatformSettings {
@@ -14,7 +16,13 @@ export class PlatformSettings {
   })
   readonly GATEHOUSE_MODE!: Mode;
 
-  @Setting(text('a path', /^[^\0]+$/), { doc: 'Directory of everything that is stored.', default: './data' })
+  @Setting(port, {
+    doc: 'Port of health and metrics; unset in development mode: the suite and the gateway answer on the port of the API.',
+    default: { development: '', production: '9090' },
+  })
+  readonly OPERATIONS_PORT!: number | null;
+
+  @Setting(file, { doc: 'Directory of everything that is stored, while no engines are named.', default: './data' })
   readonly DATA_DIR!: string;
 
   @Setting(bytes, { doc: 'Below this much free disk, writes answer 503 `storage_full`; reads and sweeps go on.', default: '1GiB' })
@@ -37,15 +45,90 @@ export class PlatformSettings {
   readonly SWEEP_INTERVAL!: number;
 }
 
+/** The engines of a cluster. With all three of them named everything is stored there, with none in `DATA_DIR`. */
+export class EngineSettings {
+  @Setting(text('a connection string that begins with esdb:// or esdb+discover://', /^esdb(\+discover)?:\/\/[^\s]+$/), {
+    doc: 'EventStoreDB; TLS and credentials are part of the connection string.',
+    secret: true,
+  })
+  readonly EVENTSTORE_URL!: string | null;
+
+  @Setting(text('a connection string that begins with mongodb:// or mongodb+srv://', /^mongodb(\+srv)?:\/\/[^\s]+$/), {
+    doc: 'MongoDB; TLS and credentials are part of the connection string, its path names the database (`gatehouse` where it has none).',
+    secret: true,
+  })
+  readonly MONGODB_URL!: string | null;
+
+  @Setting(addresses, { doc: 'Kafka brokers to begin with.' })
+  readonly KAFKA_BROKERS!: readonly string[] | null;
+
+  @Setting(flag, { doc: 'Whether Kafka is spoken to over TLS.', default: 'off' })
+  readonly KAFKA_TLS!: boolean;
+
+  @Setting(file, { doc: 'Certificates that Kafka must be signed by; unset: those that Node trusts.' })
+  readonly KAFKA_TLS_CA!: string | null;
+
+  @Setting(oneOf('plain', 'scram-sha-256', 'scram-sha-512'), { doc: 'How Kafka is told name and password.', default: 'scram-sha-512' })
+  readonly KAFKA_SASL_MECHANISM!: 'plain' | 'scram-sha-256' | 'scram-sha-512';
+
+  @Setting(text('1 to 255 visible characters', /^[\x21-\x7e]{1,255}$/), { doc: 'Name at Kafka; unset: none is told.' })
+  readonly KAFKA_USERNAME!: string | null;
+
+  @Setting(text('1 to 255 characters', /^.{1,255}$/), { doc: 'Password at Kafka.', secret: true })
+  readonly KAFKA_PASSWORD!: string | null;
+
+  @Setting(integer({ minimum: 1, maximum: 1_000 }), {
+    doc: 'Partitions of a topic when it is created; they never change, since a key would change its partition.',
+    default: '12',
+  })
+  readonly KAFKA_PARTITIONS!: number;
+
+  @Setting(integer({ minimum: 1, maximum: 9 }), { doc: 'Copies of a topic when it is created.', default: { development: '1', production: '3' } })
+  readonly KAFKA_REPLICATION!: number;
+
+  @Setting(retention, { doc: 'How long topics keep messages when they are created; the feed goes back further.', default: '7d' })
+  readonly KAFKA_RETENTION!: number;
+}
+
+/** How the processes of a cluster find and trust each other. */
+export class TransportSettings {
+  @Setting(hostName, {
+    doc: 'Address where a service listens for the gateway and other services; others than this machine need `SERVICE_KEY` or certificates.',
+    default: '127.0.0.1',
+  })
+  readonly SERVICE_HOST!: string;
+
+  @Setting(port, { doc: 'Port where a service listens for the gateway and other services.', default: '7400' })
+  readonly SERVICE_PORT!: number;
+
+  @Setting(text('32 to 255 visible characters', /^[\x21-\x7e]{32,255}$/), {
+    doc: 'The key that all processes of a cluster share; traffic between them is encrypted under it.',
+    secret: true,
+  })
+  readonly SERVICE_KEY!: string | null;
+
+  @Setting(file, { doc: 'Certificate that this process shows to others, instead of `SERVICE_KEY`.' })
+  readonly SERVICE_TLS_CERT!: string | null;
+
+  @Setting(file, { doc: 'Private key of that certificate.' })
+  readonly SERVICE_TLS_KEY!: string | null;
+
+  @Setting(file, { doc: 'Certificates that others must be signed by.' })
+  readonly SERVICE_TLS_CA!: string | null;
+
+  @Setting(addresses, { doc: 'Where identity listens; a name stands for all of its addresses, and is looked up again every 2 s.', default: '127.0.0.1:7401' })
+  readonly IDENTITY_ADDRESS!: readonly string[];
+
+  @Setting(addresses, { doc: 'Where notifications listens.', default: '127.0.0.1:7402' })
+  readonly NOTIFICATIONS_ADDRESS!: readonly string[];
+}
+
 export class GatewaySettings {
   @Setting(hostName, { doc: 'Address to listen on.', default: { development: '127.0.0.1', production: '0.0.0.0' } })
   readonly HOST!: string;
 
   @Setting(port, { doc: 'Port of the API.', default: '3000' })
   readonly PORT!: number;
-
-  @Setting(port, { doc: 'Port of health and metrics; unset in development mode: on the port of the API.', default: { development: '', production: '9090' } })
-  readonly OPERATIONS_PORT!: number | null;
 
   @Setting(flag, { doc: 'The general rate limit. Limits that protect people are always on.', default: { development: 'off', production: 'on' } })
   readonly RATE_LIMITS!: boolean;
@@ -104,4 +187,4 @@ export class NotificationsSettings {
 }
 
 /** Every class above; the generated table and the check for misspelt names go through it. */
-export const SETTINGS_CLASSES = [PlatformSettings, GatewaySettings, IdentitySettings, NotificationsSettings] as const;
+export const SETTINGS_CLASSES = [PlatformSettings, EngineSettings, TransportSettings, GatewaySettings, IdentitySettings, NotificationsSettings] as const;

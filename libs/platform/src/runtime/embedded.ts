@@ -1,38 +1,13 @@
 import { join } from 'node:path';
-import type { EventStore } from '#libs/event-sourcing/src/event-store';
-import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
-import type { MessageBus } from '#libs/messaging/src/message-bus';
-import type { ReadModels } from '#libs/read-models/src/read-models';
-import type { ShortLived } from '#libs/read-models/src/short-lived';
-import type { Clock } from '../clock.ts';
-import type { PlatformSettings } from '../config/settings.ts';
+import { OnlyReplica } from '../replicas.ts';
 import { StartRefused } from '../start-refused.ts';
-import type { LmdbStorage } from '../storage/lmdb-storage.ts';
-
-/** The adapters behind the ports, opened. */
-export interface Engines {
-  readonly events: EventStore;
-  readonly readModels: ReadModels;
-  readonly shortLived: ShortLived;
-  readonly bus: MessageBus;
-  readonly keys: KeyStore;
-  readonly storage: LmdbStorage;
-  /** After everything that uses them has stopped. */
-  close(): Promise<void>;
-}
-
-interface Needs {
-  readonly settings: PlatformSettings;
-  readonly clock: Clock;
-  /** The disk failed, or what lies on it is damaged: the process has to stop, with this sentence. */
-  readonly onFatal: (sentence: string) => void;
-}
+import type { Engines, EnginesNeeds } from './engines.ts';
 
 /**
  * Opens the engines of one process that holds everything: LMDB in `DATA_DIR`. Drivers are imported here and only here, when they are needed.
  * @throws StartRefused when the directory is held, unwritable, damaged or of a newer release
  */
-export async function openEmbeddedEngines({ settings, clock, onFatal }: Needs): Promise<Engines> {
+export async function openEmbeddedEngines({ settings, clock, onFatal }: EnginesNeeds): Promise<Engines> {
   const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { InProcessMessageBus }, { FileKeyStore }] = await Promise.all([
     import('../storage/lmdb-storage.ts'),
     import('#libs/event-sourcing/src/lmdb.event-store'),
@@ -51,7 +26,8 @@ export async function openEmbeddedEngines({ settings, clock, onFatal }: Needs): 
   });
   const bus = new InProcessMessageBus(storage);
   return {
-    storage,
+    directory: storage,
+    replicas: new OnlyReplica(),
     bus,
     keys,
     events: new LmdbEventStore(storage),

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { DynamicModule } from '@nestjs/common';
 import type { Gauge } from 'prom-client';
-import type { Class, Owner } from '#libs/contracts/src/operation';
+import { SEALED } from '#libs/contracts/src/sealed';
 import { EventStore, START } from '#libs/event-sourcing/src/event-store';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { LogPositions } from '#libs/event-sourcing/src/log.positions';
@@ -24,38 +24,34 @@ import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-t
 import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
 import { MessageBus } from '#libs/messaging/src/message-bus';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { RemoteOperations, RoutedOperationTransport } from '#libs/messaging/src/routed.operation-transport';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { Clock } from '../clock.ts';
-import type { PlatformSettings } from '../config/settings.ts';
+import { PlatformSettings } from '../config/settings.ts';
 import { newUlid } from '../ids.ts';
 import { Log } from '../log.ts';
 import { Metrics } from '../metrics.ts';
 import { OperationsSurface } from '../operations/operations-surface.ts';
+import { Replicas } from '../replicas.ts';
 import { StartRefused } from '../start-refused.ts';
 import { Sweepers } from '../sweepers.ts';
-import type { Engines } from './embedded.ts';
+import type { Service, SettingsOfProcess } from './app.ts';
+import type { Engines } from './engines.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { Readiness } from './readiness.ts';
 import { provided, RuntimeModule, type Provided } from './runtime.module.ts';
 
-/** A service that this process runs. */
-export interface Service {
-  readonly owner: Owner;
-  /** Each of rows of its own, which only the view itself knows. */
-  readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
-  /** Classes of resources whose facts hold personal or secret fields, by what their event types begin with. */
-  readonly sealed: Readonly<Record<string, Class>>;
-}
-
 interface Needs {
   readonly engines: Engines;
   readonly services: readonly Service[];
-  readonly settings: PlatformSettings;
+  readonly settings: SettingsOfProcess;
   readonly clock: Clock;
   readonly log: Log;
   /** What the apps themselves want to have injected: their settings. */
   readonly also: readonly Provided[];
+  /** Calls the owners that live in other processes. */
+  readonly remote: RemoteOperations | null;
 }
 
 /** Everything that stands between the engines and the services, whichever engines these are. */
@@ -70,7 +66,7 @@ export interface Runtime {
   readonly differences: () => AsyncIterable<Difference>;
 }
 
-export async function runtimeOver({ engines, services, settings, clock, log, also }: Needs): Promise<Runtime> {
+export async function runtimeOver({ engines, services, settings, clock, log, also, remote }: Needs): Promise<Runtime> {
   const { readModels, shortLived, keys, bus } = engines;
   const lifecycle = new Lifecycle();
   const readiness = new Readiness();
@@ -84,7 +80,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   });
 
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
-  const events = logOf(engines, services, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
+  const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
   const repository = new LogRepository(events, readModels, new Naming(await namingKey(events, keys)), clock, log);
   for (const view of primaries) repository.keep(view);
 
@@ -93,7 +89,14 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   // One for all that run here, so that the log is read once for all of them.
   const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
 
-  const sweepers = new Sweepers({ clock, log, metrics, leases: shortLived, intervalMs: settings.SWEEP_INTERVAL, holder: newUlid(clock.now()) });
+  const sweepers = new Sweepers({
+    clock,
+    log,
+    metrics,
+    leases: shortLived,
+    intervalMs: settings.of(PlatformSettings).SWEEP_INTERVAL,
+    holder: newUlid(clock.now()),
+  });
   sweepers.add('short_lived', (now, limit) => shortLived.sweep(now, limit));
   for (const part of [projector, sweepers]) lifecycle.add(part);
 
@@ -104,6 +107,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
       provided(Metrics, metrics),
       provided(Readiness, readiness),
       provided(OperationsSurface, surface),
+      provided(Replicas, engines.replicas),
       provided(Lifecycle, lifecycle),
       provided(Sweepers, sweepers),
       provided(EventStore, events),
@@ -116,9 +120,11 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
       provided(Positions, new LogPositions(events, [projector], clock)),
       provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
       ...also,
+      ...(remote === null ? [] : [provided(RemoteOperations, remote)]),
     ],
     [
-      { port: OperationTransport, by: DirectOperationTransport },
+      { port: DirectOperationTransport, by: DirectOperationTransport },
+      { port: OperationTransport, by: remote === null ? DirectOperationTransport : RoutedOperationTransport },
       { port: Handlers, by: Handlers },
       { port: Reactions, by: Reactions },
       { port: Forwarders, by: Forwarders },
@@ -128,14 +134,14 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
 }
 
 /** As everybody sees it: of this release's shapes, personal fields in clear; and below that as it lies on disk. */
-function logOf({ events, keys }: Engines, services: readonly Service[], upcasts: Upcasts, metrics: Metrics): EventStore {
-  const sealed = sealedFieldsOf(Object.assign({}, ...services.map((service) => service.sealed)) as Service['sealed']);
-  return new UpcastingEventStore(new SealingEventStore(new MeasuredEventStore(events, metrics), keys, sealed), upcasts);
+function logOf({ events, keys }: Engines, upcasts: Upcasts, metrics: Metrics): EventStore {
+  return new UpcastingEventStore(new SealingEventStore(new MeasuredEventStore(events, metrics), keys, sealedFieldsOf(SEALED)), upcasts);
 }
 
 /** @throws StartRefused when the keys were lost: under a new naming key, every value that is taken would be free */
 async function namingKey(events: EventStore, keys: KeyStore): Promise<KeyObject> {
-  if ((await keys.find('naming')) === null && (await events.head()) !== START)
+  // The head first: whoever recorded something had the key before, so it is found after.
+  if ((await events.head()) !== START && (await keys.find('naming')) === null)
     throw new StartRefused('There is data, but its keys are missing: put the directory of keys back that was backed up with it, or restore both.');
   return keys.obtain('naming');
 }

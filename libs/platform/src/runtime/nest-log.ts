@@ -1,5 +1,5 @@
 import type { LoggerService } from '@nestjs/common';
-import type { Log } from '#libs/platform/src/log';
+import type { Log } from '../log.ts';
 
 /** What Nest has to say goes where our lines go; that it mapped a route is not worth one. */
 export class NestLog implements LoggerService {

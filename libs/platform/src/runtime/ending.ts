@@ -1,4 +1,4 @@
-import { StartRefused } from '#libs/platform/src/start-refused';
+import { StartRefused } from '../start-refused.ts';
 
 /** Ends the process with one line that says why and what to do, never with a stack. */
 export function endWith(error: unknown): never {

@@ -1,0 +1,24 @@
+import '#libs/contracts/src/all';
+import { GatewaySettings } from '#libs/platform/src/config/settings';
+import { portRefused } from '#libs/platform/src/operations/operations-surface';
+import type { App } from '#libs/platform/src/runtime/app';
+import { GatewayAdapter } from './gateway.adapter.ts';
+import { GatewayModule } from './gateway.module.ts';
+import { Gateway } from './gateway.ts';
+
+export const gatewayApp: App = {
+  name: 'gateway',
+  modules: [GatewayModule],
+  services: [],
+  settings: [GatewaySettings],
+  api: {
+    adapter: (settings) => new GatewayAdapter(settings.of(GatewaySettings)),
+    listen: async (app, settings) => {
+      const { HOST, PORT } = settings.of(GatewaySettings);
+      await app.listen(PORT, HOST).catch((error: NodeJS.ErrnoException) => {
+        throw portRefused(error, 'PORT', HOST, PORT);
+      });
+    },
+    drain: (process) => process.get(Gateway).drain(),
+  },
+};

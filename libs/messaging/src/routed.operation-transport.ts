@@ -1,0 +1,27 @@
+import { Injectable } from '@nestjs/common';
+import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
+import { DirectOperationTransport } from './direct.operation-transport.ts';
+import { OwnersHere } from './handlers.ts';
+import { OperationTransport } from './operation-transport.ts';
+
+/** Reaches the owners that live in other processes. Its adapter is loaded where there are any: the suite does without. */
+export abstract class RemoteOperations extends OperationTransport {
+  abstract close(): Promise<void>;
+}
+
+/** Calls the owner where it is: in this process or in another. */
+@Injectable()
+export class RoutedOperationTransport extends OperationTransport {
+  constructor(
+    private readonly here: OwnersHere,
+    private readonly direct: DirectOperationTransport,
+    private readonly remote: RemoteOperations,
+  ) {
+    super();
+  }
+
+  call<Answer>(operation: Operation<Answer>): Promise<Answer> {
+    const { owner } = operationOf(operation.constructor as Class).options;
+    return (this.here.owners.includes(owner) ? this.direct : this.remote).call(operation);
+  }
+}

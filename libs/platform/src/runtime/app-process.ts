@@ -1,0 +1,162 @@
+import 'reflect-metadata';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Module, type INestApplicationContext } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { Operation } from '#libs/contracts/src/operation';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { SystemClock, type Clock } from '../clock.ts';
+import { readSettings, unknownSettings, type Variables } from '../config/setting.ts';
+import { EngineSettings, GatewaySettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '../config/settings.ts';
+import type { Log } from '../log.ts';
+import type { App, SettingsOfProcess } from './app.ts';
+import { openEngines, type Engines } from './engines.ts';
+import { NestLog } from './nest-log.ts';
+import { runtimeOver, type Runtime } from './runtime.ts';
+import { provided } from './runtime.module.ts';
+
+export interface ProcessOptions {
+  readonly variables: Variables;
+  readonly log: Log;
+  readonly clock?: Clock;
+  /** Less than the server, where the command line takes its place: nothing listens and nothing runs in the background. */
+  readonly run?: 'server' | 'views' | 'nothing';
+  /** What is stored is damaged, or cannot be stored any more: the process has to end, with this sentence. */
+  readonly onFatal: (sentence: string) => void;
+}
+
+/** One process: an app, put together over its engines. */
+export class AppProcess {
+  /** What stops what was started, in the order of starting. */
+  private readonly stops: (() => Promise<unknown>)[] = [];
+  private nest!: INestApplicationContext;
+  private operations: Server | null = null;
+
+  private constructor(
+    private readonly app: App,
+    readonly engines: Engines,
+    readonly runtime: Runtime,
+    readonly settings: SettingsOfProcess,
+    readonly clock: Clock,
+  ) {
+    this.stops.push(() => engines.close());
+  }
+
+  /** @throws StartRefused with the way out, when something outside of this program stands in the way */
+  static async start(app: App, { variables, log, clock = new SystemClock(), run = 'server', onFatal }: ProcessOptions): Promise<AppProcess> {
+    const settings = new ReadSettings(variables);
+    const classes = [PlatformSettings, EngineSettings, TransportSettings, ...app.settings];
+    const injected = classes.map((type) => provided(type, settings.of(type)));
+    for (const name of unknownSettings(SETTINGS_CLASSES, variables)) log.warn(`${name} is set, but there is no such setting.`);
+
+    const engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), clock, log, onFatal });
+    const runtime = await runtimeOver({ engines, services: app.services, settings, clock, log, also: injected, remote: null }).catch(async (error: unknown) => {
+      await engines.close();
+      throw error;
+    });
+    const process = new AppProcess(app, engines, runtime, settings, clock);
+    try {
+      await process.assemble(log);
+      if (run === 'server') await process.serve();
+      if (run === 'views') await process.startParts(['views']);
+      return process;
+    } catch (error) {
+      await process.close().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Where it is asked: the API over HTTP, or a service by other processes. */
+  get url(): string {
+    return urlOf((this.nest as NestFastifyApplication).getHttpServer());
+  }
+
+  /** Where health and metrics are asked. */
+  get operationsUrl(): string {
+    return this.operations === null ? this.url : urlOf(this.operations);
+  }
+
+  call<Answer>(operation: Operation<Answer>): Promise<Answer> {
+    return this.get(OperationTransport).call(operation);
+  }
+
+  get<Port>(port: abstract new (...args: never[]) => Port): Port {
+    return this.nest.get<Port>(port);
+  }
+
+  /** Stopped before what was started earlier. */
+  stopLater(stop: () => Promise<unknown>): void {
+    this.stops.push(stop);
+  }
+
+  /** Finishes what is in flight: first the requests, then what they left to do, at last the engines. */
+  async close(): Promise<void> {
+    for (const stop of this.stops.splice(0).reverse()) await stop();
+  }
+
+  private async assemble(log: Log): Promise<void> {
+    const { api, modules } = this.app;
+    const root = { module: AppModule, imports: [this.runtime.module, ...modules] };
+    const options = { logger: new NestLog(log), abortOnError: false };
+    this.nest =
+      api === undefined
+        ? await NestFactory.createApplicationContext(root, options)
+        : await NestFactory.create<NestFastifyApplication>(root, api.adapter(this.settings), { ...options, bodyParser: false });
+    this.stopLater(() => this.nest.close());
+    // Also where a command has started it.
+    this.stopLater(() => this.runtime.projector.stop());
+    await this.nest.init();
+  }
+
+  /** Listens first, so that a taken port is told at once and readiness can be asked; the gateway refuses until everything behind it is there. */
+  private async serve(): Promise<void> {
+    const { api } = this.app;
+    const { surface, readiness } = this.runtime;
+    const { OPERATIONS_PORT } = this.settings.of(PlatformSettings);
+    if (OPERATIONS_PORT !== null) {
+      const host = api === undefined ? this.settings.of(TransportSettings).SERVICE_HOST : this.settings.of(GatewaySettings).HOST;
+      this.operations = await surface.listen(host, OPERATIONS_PORT);
+      this.stopLater(closing(this.operations));
+    }
+    await api?.listen(this.nest as NestFastifyApplication, this.settings);
+    await this.startParts();
+    await this.app.prepare?.(this);
+    if (api !== undefined) this.stopLater(() => api.drain(this));
+    readiness.start();
+  }
+
+  private async startParts(only?: Parameters<Runtime['lifecycle']['start']>[0]): Promise<void> {
+    this.stopLater(() => this.runtime.lifecycle.stop());
+    await this.runtime.lifecycle.start(only);
+  }
+}
+
+/** What everything in a process lies below. */
+@Module({})
+class AppModule {}
+
+/** Each class is read once, and refused at once where a value is wrong. */
+class ReadSettings implements SettingsOfProcess {
+  private readonly read = new Map<unknown, object>();
+
+  constructor(private readonly variables: Variables) {}
+
+  of<Settings extends object>(type: new () => Settings): Settings {
+    let settings = this.read.get(type) as Settings | undefined;
+    if (settings === undefined) this.read.set(type, (settings = readSettings(type, this.variables)));
+    return settings;
+  }
+}
+
+function urlOf(server: Server): string {
+  const { address, family, port } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
+
+function closing(server: Server): () => Promise<void> {
+  return async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+}

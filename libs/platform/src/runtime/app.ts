@@ -1,0 +1,39 @@
+import type { Type } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import type { Owner } from '#libs/contracts/src/operation';
+import type { View } from '#libs/event-sourcing/src/view';
+import type { AppProcess } from './app-process.ts';
+
+/** A service that a process runs. */
+export interface Service {
+  readonly owner: Owner;
+  /** Each of rows of its own, which only the view itself knows. */
+  readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
+}
+
+/** The settings of a process, by their class. */
+export interface SettingsOfProcess {
+  of<Settings extends object>(type: new () => Settings): Settings;
+}
+
+/** The public surface of an app, over HTTP. */
+export interface Api {
+  adapter(settings: SettingsOfProcess): AbstractHttpAdapter;
+  listen(app: NestFastifyApplication, settings: SettingsOfProcess): Promise<void>;
+  /** Takes nothing new and finishes what is in flight. */
+  drain(process: AppProcess): Promise<void>;
+}
+
+/** What one process runs: the gateway, a service, or all of them together. */
+export interface App {
+  readonly name: string;
+  readonly modules: readonly Type[];
+  readonly services: readonly Service[];
+  /** Classes of settings that its modules want to have injected. */
+  readonly settings: readonly (new () => object)[];
+  /** Absent: the app is reached by other processes alone. */
+  readonly api?: Api;
+  /** Done before the first request is taken, with everything behind it running. */
+  prepare?(process: AppProcess): Promise<void>;
+}

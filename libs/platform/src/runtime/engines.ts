@@ -1,0 +1,51 @@
+import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import type { MessageBus } from '#libs/messaging/src/message-bus';
+import type { ReadModels } from '#libs/read-models/src/read-models';
+import type { ShortLived } from '#libs/read-models/src/short-lived';
+import type { Clock } from '../clock.ts';
+import type { EngineSettings, PlatformSettings } from '../config/settings.ts';
+import type { Log } from '../log.ts';
+import type { Replicas } from '../replicas.ts';
+import { StartRefused } from '../start-refused.ts';
+import type { LmdbStorage } from '../storage/lmdb-storage.ts';
+
+/** The adapters behind the ports, opened. */
+export interface Engines {
+  readonly events: EventStore;
+  readonly readModels: ReadModels;
+  readonly shortLived: ShortLived;
+  readonly bus: MessageBus;
+  readonly keys: KeyStore;
+  /** The directory that holds everything, and that no other process may open meanwhile; null where engines that many share hold it. */
+  readonly directory: LmdbStorage | null;
+  /** Who else may be working on what is stored there. */
+  readonly replicas: Replicas;
+  /** After everything that uses them has stopped. */
+  close(): Promise<void>;
+}
+
+export interface EnginesNeeds {
+  readonly settings: PlatformSettings;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What is stored is damaged, or cannot be stored any more: the process has to stop, with this sentence. */
+  readonly onFatal: (sentence: string) => void;
+}
+
+/** Engines that are named by their addresses. */
+export type EngineAddresses = EngineSettings & { readonly [Name in (typeof ADDRESSES)[number]]: NonNullable<EngineSettings[Name]> };
+
+const ADDRESSES = ['EVENTSTORE_URL', 'MONGODB_URL', 'KAFKA_BROKERS'] as const;
+
+/**
+ * Opens what the settings name: the engines of a cluster, or a directory. Nowhere else does anything depend on which of the two it is.
+ * @throws StartRefused when only some of the engines are named, or one of them cannot be opened
+ */
+export async function openEngines(addresses: EngineSettings, needs: EnginesNeeds): Promise<Engines> {
+  const missing = ADDRESSES.filter((name) => addresses[name] === null);
+  if (missing.length === 0) return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);
+  if (missing.length === ADDRESSES.length) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
+  const named = ADDRESSES.filter((name) => addresses[name] !== null);
+  throw new StartRefused(`${missing.join(' and ')} must be set too, since ${named.join(' and ')} is: a cluster stores nothing in DATA_DIR.`);
+}
