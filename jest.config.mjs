@@ -14,4 +14,5 @@ export default {
   // Some specs start servers and kill processes; a busy machine is not a failed test.
   testTimeout: 30_000,
   maxWorkers: '100%',
+  reporters: ['default', '<rootDir>/libs/testing/engines/left-out.reporter.mjs'],
 };

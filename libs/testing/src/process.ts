@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 /** This file runs from the sources and from the build. */
-const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/libs/') ? '../../../../' : '../../../', import.meta.url));
+export const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/libs/') ? '../../../../' : '../../../', import.meta.url));
 const READY = /ready at (?<url>http:\/\/[^\s"]+) in/;
 
 export interface Ended {

@@ -1,0 +1,90 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ContainerRuntimeClient } from 'testcontainers';
+import { environmentVariables } from '#libs/platform/src/config/environment';
+import type { Engine, EngineDefinition } from './engine.ts';
+import { freePort } from './free-port.ts';
+
+/** The first start fetches the image. */
+const READY_MS = 300_000;
+
+type Container = ReturnType<ContainerRuntimeClient['container']['getById']>;
+
+/** An engine in a container of its own image. It goes with the process that started it. */
+export class ContainerEngine implements Engine {
+  readonly pid = null;
+
+  private constructor(
+    private readonly container: Container,
+    private readonly definition: EngineDefinition,
+    readonly address: string,
+  ) {}
+
+  /** Resolves when it answers; null where no Docker engine does. */
+  static async start(definition: EngineDefinition): Promise<ContainerEngine | null> {
+    if (!mayHaveDocker()) return null;
+    const { GenericContainer, getContainerRuntimeClient } = await import('testcontainers');
+    const docker = await getContainerRuntimeClient().catch(() => null);
+    if (docker === null) return null;
+    const port = await freePort();
+    const prepared = new GenericContainer(definition.image)
+      .withExposedPorts({ container: port, host: port })
+      .withEnvironment(definition.imageVariables(port))
+      .withStartupTimeout(READY_MS);
+    const started = await (definition.imageCommand ? prepared.withCommand(definition.imageCommand(port)) : prepared).start();
+    const engine = new ContainerEngine(docker.container.getById(started.getId()), definition, definition.addressAt(port));
+    await engine.ready();
+    return engine;
+  }
+
+  get name(): string {
+    return this.definition.name;
+  }
+
+  async pause(): Promise<void> {
+    await this.container.pause();
+  }
+
+  async resume(): Promise<void> {
+    await this.container.unpause();
+  }
+
+  async stop(): Promise<void> {
+    if (await this.isRunning()) await this.container.stop();
+  }
+
+  async kill(): Promise<void> {
+    if (await this.isRunning()) await this.container.kill();
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.container.start();
+    await this.ready();
+  }
+
+  async close(): Promise<void> {
+    await this.container.remove({ force: true, v: true });
+  }
+
+  /** Docker neither stops nor kills what is paused. */
+  private async isRunning(): Promise<boolean> {
+    const { State } = await this.container.inspect();
+    if (State.Paused) await this.container.unpause();
+    return State.Running;
+  }
+
+  private async ready(): Promise<void> {
+    for (const deadline = Date.now() + READY_MS; !(await this.definition.answers(this.address)); await pause(200))
+      if (Date.now() > deadline) throw new Error(`${this.definition.title} did not answer at ${this.address} in its container.`);
+  }
+}
+
+/** Loading the client and letting it look takes a second, which a machine without Docker should not pay for every file of specs. */
+function mayHaveDocker(): boolean {
+  const { DOCKER_HOST, XDG_RUNTIME_DIR } = environmentVariables();
+  const sockets = ['/var/run/docker.sock', join(homedir(), '.docker/run/docker.sock'), join(XDG_RUNTIME_DIR ?? '/run', 'docker.sock')];
+  return DOCKER_HOST !== undefined || existsSync(join(homedir(), '.testcontainers.properties')) || sockets.some((socket) => existsSync(socket));
+}

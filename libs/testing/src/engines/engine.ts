@@ -1,0 +1,42 @@
+import type { EngineProcess } from './engine-process.ts';
+import type { WatchedDirectory } from './watched-directory.ts';
+
+/** An engine that tests started, and that they may hurt. */
+export interface Engine {
+  readonly name: string;
+  /** The value of its setting; the same after a restart. */
+  readonly address: string;
+  /** Null while it does not run, or runs in a container. */
+  readonly pid: number | null;
+  /** It stops in the middle of everything; its connections stay open, and nobody answers on them. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** It is asked to end, and does; its data stays. */
+  stop(): Promise<void>;
+  /** It ends at once, wherever it is; its data stays as it is. */
+  kill(): Promise<void>;
+  /** On the same data and the same address; resolves when it answers. Ended first, when it still runs. */
+  restart(): Promise<void>;
+  /** It ends, and its data is gone. */
+  close(): Promise<void>;
+}
+
+/** How one of the engines is started. */
+export interface EngineDefinition {
+  readonly name: string;
+  readonly title: string;
+  /** The setting that holds its address. */
+  readonly setting: 'KAFKA_BROKERS' | 'MONGODB_URL' | 'EVENTSTORE_URL';
+  readonly addressAt: (port: number) => string;
+  /** Whether it can be used at its address. Never throws. */
+  readonly answers: (address: string) => Promise<boolean>;
+  /** @throws EngineMissing where something is not installed that it needs */
+  readonly startProcess: (directory: WatchedDirectory) => Promise<EngineProcess>;
+  /** Its own server, where Docker is at hand; it listens on the same port inside and outside. */
+  readonly image: string;
+  readonly imageVariables: (port: number) => Record<string, string>;
+  readonly imageCommand?: (port: number) => string[];
+}
+
+/** What a plain process needs is not installed; the message says what is missing. */
+export class EngineMissing extends Error {}

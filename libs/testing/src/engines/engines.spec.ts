@@ -1,0 +1,113 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Kafka, logLevel } from 'kafkajs';
+import { MongoClient } from 'mongodb';
+import type { Engine, EngineDefinition } from './engine.ts';
+import { givenKafka, givenMongodb } from './given.ts';
+import { kafka } from './kafka.ts';
+import { mongodb } from './mongodb.ts';
+import { startEngine } from './start-engine.ts';
+import { WatchedDirectory } from './watched-directory.ts';
+
+const directory = WatchedDirectory.create('engines-spec');
+afterAll(() => directory.remove());
+
+/** Null where `givenKafka` and `givenMongodb` say that they cannot be started. */
+const brokers = await givenKafka();
+const url = await givenMongodb();
+const describeKafka = brokers === null ? describe.skip : describe;
+const describeMongodb = url === null ? describe.skip : describe;
+
+async function started(definition: EngineDefinition): Promise<Engine> {
+  return startEngine(definition, directory);
+}
+
+describeKafka('Kafka in tests', () => {
+  let engine: Engine;
+  beforeAll(async () => void (engine = await started(kafka)));
+  afterAll(() => engine.close());
+
+  const client = () => new Kafka({ brokers: [engine.address], logLevel: logLevel.NOTHING });
+
+  async function send(value: string): Promise<void> {
+    const producer = client().producer();
+    await producer.connect();
+    await producer.send({ topic: 'letters', messages: [{ value }], timeout: 2000 });
+    await producer.disconnect();
+  }
+
+  async function received(count: number): Promise<readonly string[]> {
+    const values: string[] = [];
+    const consumer = client().consumer({ groupId: `readers-${Date.now()}` });
+    await consumer.connect();
+    await consumer.subscribe({ topics: ['letters'], fromBeginning: true });
+    await consumer.run({ eachMessage: async ({ message }) => void values.push(String(message.value)) });
+    while (values.length < count) await pause(20);
+    await consumer.disconnect();
+    return values;
+  }
+
+  it('creates no topic by itself, and takes messages for those that are there', async () => {
+    const admin = client().admin();
+    await admin.connect();
+    await expect(admin.fetchTopicMetadata({ topics: ['letters'] })).rejects.toThrow('does not host this topic-partition');
+    await admin.createTopics({ topics: [{ topic: 'letters', numPartitions: 3 }], waitForLeaders: true });
+    await admin.disconnect();
+    await send('a');
+    expect(await received(1)).toEqual(['a']);
+  });
+
+  it.each(['stop', 'kill'] as const)('has its messages after a %s and a restart', async (end) => {
+    const { address } = engine;
+    const before = (await received(1)).length;
+    await engine[end]();
+    expect(engine.pid).toBeNull();
+    await engine.restart();
+    expect(engine.address).toBe(address);
+    await send(end);
+    expect(await received(before + 1)).toContain(end);
+  });
+
+  it('answers nobody while it is paused', async () => {
+    await engine.pause();
+    expect(await kafka.answers(engine.address)).toBe(false);
+    await engine.resume();
+    expect(await kafka.answers(engine.address)).toBe(true);
+  });
+});
+
+describeMongodb('the MongoDB of tests', () => {
+  let engine: Engine;
+  beforeAll(async () => void (engine = await started(mongodb)));
+  afterAll(() => engine.close());
+
+  async function words<Answer>(use: (words: ReturnType<ReturnType<MongoClient['db']>['collection']>) => Promise<Answer>): Promise<Answer> {
+    const client = new MongoClient(engine.address);
+    try {
+      return await use(client.db('spec').collection('words'));
+    } finally {
+      await client.close();
+    }
+  }
+
+  it('has its documents after a stop and a restart', async () => {
+    await words((collection) => collection.insertOne({ word: 'a' }, { writeConcern: { w: 'majority', j: true } }));
+    await engine.stop();
+    expect(await mongodb.answers(engine.address)).toBe(false);
+    await engine.restart();
+    expect(await words((collection) => collection.find().toArray())).toMatchObject([{ word: 'a' }]);
+  });
+
+  it('answers nobody while it is paused', async () => {
+    await engine.pause();
+    expect(await mongodb.answers(engine.address)).toBe(false);
+    await engine.resume();
+    expect(await mongodb.answers(engine.address)).toBe(true);
+  });
+
+  it('gives each asker a database of its own', async () => {
+    const other = await givenMongodb();
+    expect(new URL(other!).host).toBe(new URL(url!).host);
+    expect(new URL(other!).pathname).not.toBe(new URL(url!).pathname);
+    expect(await mongodb.answers(other!)).toBe(true);
+  });
+});

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { environmentVariables } from '#libs/platform/src/config/environment';
+import { ContainerEngine } from './container-engine.ts';
+import { EngineMissing, type EngineDefinition } from './engine.ts';
+import { eventstore } from './eventstore.ts';
+import { kafka } from './kafka.ts';
+import { noteLeftOut } from './left-out.ts';
+import { mongodb } from './mongodb.ts';
+import { sharedEngine } from './shared-engine.ts';
+
+/**
+ * Brokers for the specs of a file, as `KAFKA_BROKERS` names them. Other specs use them at the same time: topics and groups need names of their own.
+ * Null where there are none: those specs are left out, and a line at the end of the run says so. `ENGINES=required` refuses that.
+ */
+export function givenKafka(): Promise<string | null> {
+  return given(kafka);
+}
+
+/** A connection string to MongoDB, each time to a database that nobody else uses; null as above. */
+export async function givenMongodb(): Promise<string | null> {
+  const address = await given(mongodb);
+  if (address === null) return null;
+  const url = new URL(address);
+  url.pathname = `/test_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
+  return url.href;
+}
+
+/** A connection string to EventStoreDB, which other specs write to at the same time; null as above. */
+export function givenEventstore(): Promise<string | null> {
+  return given(eventstore);
+}
+
+async function given(definition: EngineDefinition): Promise<string | null> {
+  const variables = environmentVariables();
+  const named = variables[definition.setting];
+  if (named !== undefined && named !== '') return named;
+  try {
+    const container = await ContainerEngine.start(definition);
+    if (container === null) return await sharedEngine(definition);
+    // A container goes with the process that started it, so other processes start their own.
+    afterAll(() => container.close());
+    return container.address;
+  } catch (error) {
+    if (!(error instanceof EngineMissing)) throw error;
+    const missing = `${definition.title} (${definition.setting} is not set, Docker does not answer, ${error.message})`;
+    if (variables['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`, { cause: error });
+    noteLeftOut(missing);
+    return null;
+  }
+}

@@ -1,0 +1,44 @@
+import { MongoClient } from 'mongodb';
+import type { EngineDefinition } from './engine.ts';
+import { EngineProcess } from './engine-process.ts';
+import { freePort } from './free-port.ts';
+import { java } from './java.ts';
+import type { WatchedDirectory } from './watched-directory.ts';
+
+const MEGABYTES = 320;
+
+/** As a process it is a server that speaks MongoDB's protocol and stores in a file. A kill may lose its last second: stop it, or pause it. */
+export const mongodb: EngineDefinition = {
+  name: 'mongodb',
+  title: 'MongoDB',
+  setting: 'MONGODB_URL',
+  addressAt: (port) => `mongodb://127.0.0.1:${port}`,
+  answers,
+  startProcess,
+  image: 'mongo:8.0',
+  imageVariables: () => ({}),
+  imageCommand: (port) => ['mongod', '--bind_ip_all', '--port', String(port)],
+};
+
+async function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
+  const port = await freePort();
+  const address = mongodb.addressAt(port);
+  return EngineProcess.open(directory, {
+    name: mongodb.name,
+    address,
+    command: await java('MongodbServer', MEGABYTES, 'data', String(port)),
+    isReady: () => answers(address),
+  });
+}
+
+async function answers(address: string): Promise<boolean> {
+  const client = new MongoClient(address, { serverSelectionTimeoutMS: 500, connectTimeoutMS: 1000, socketTimeoutMS: 2000 });
+  try {
+    await client.db('admin').command({ ping: 1 });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { DirectoryHeld, lockDirectory, type DirectoryLock } from '#libs/platform/src/storage/directory-lock';
+import { ROOT } from '../process.ts';
+import type { EngineDefinition } from './engine.ts';
+import { WatchedDirectory } from './watched-directory.ts';
+
+/** Long enough for the next file of specs, short enough to be gone when somebody looks. */
+const UNUSED_SECONDS = 10;
+
+/** One engine for all test processes of this checkout: the first of them starts it, and it ends after the last. */
+export async function sharedEngine(definition: EngineDefinition): Promise<string> {
+  const checkout = createHash('sha256').update(`${ROOT} ${userInfo().username}`).digest('hex').slice(0, 12);
+  const path = join(tmpdir(), `gatehouse-engines-${checkout}`);
+  const folder = join(path, `${definition.name}-lock`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const lock = await locked(folder);
+  try {
+    const shared = join(path, definition.name);
+    return (await joined(shared, definition)) ?? (await started(shared, definition));
+  } finally {
+    await lock.release();
+  }
+}
+
+async function locked(path: string): Promise<DirectoryLock> {
+  for (;;) {
+    try {
+      return await lockDirectory(path);
+    } catch (error) {
+      if (!(error instanceof DirectoryHeld)) throw error;
+      await pause(100);
+    }
+  }
+}
+
+async function joined(path: string, { answers }: EngineDefinition): Promise<string | null> {
+  const file = join(path, 'address');
+  if (!WatchedDirectory.join(path) || !existsSync(file)) return null;
+  const address = readFileSync(file, 'utf8');
+  return (await answers(address)) ? address : null;
+}
+
+async function started(path: string, { startProcess }: EngineDefinition): Promise<string> {
+  const directory = WatchedDirectory.createShared(path, UNUSED_SECONDS);
+  try {
+    const { address } = await startProcess(directory);
+    // Written when it is ready, so that half a start is not taken for an engine.
+    writeFileSync(join(path, 'address'), address);
+    return address;
+  } catch (error) {
+    directory.remove();
+    throw error;
+  }
+}
