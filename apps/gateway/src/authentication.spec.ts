@@ -1,11 +1,29 @@
 import { hash } from 'node:crypto';
-import { EventStore, START, type Appended, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { setTimeout as pause } from 'node:timers/promises';
 import { newUlid } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { FaultyLog } from '#libs/testing/src/faulty-log';
+import { SettableClock } from '#libs/testing/src/settable-clock';
 import { Authentication } from './authentication.ts';
 import { givenGateway, KeptLog, type GivenGateway } from './given-gateway.ts';
 
 const PATH = '/notes/note_01J00000000000000000000000';
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
+
+/** What the log has to say about keys. */
+const tell = (gateway: GivenGateway, type: string, version: number): Promise<unknown> =>
+  gateway.events.append('environment-system-01J00000000000000000000000', version - 1, [
+    {
+      id: newUlid(Date.now()),
+      type,
+      shape: 1,
+      data: {},
+      subject: null,
+      public: [],
+      meta: { environment: 'system', actor: { id: 'specs', source: 'system', name: null }, requestId: 'req', commandId: newUlid(Date.now()), at: Date.now() },
+    },
+  ]);
 
 describe('authentication', () => {
   let gateway: GivenGateway;
@@ -16,18 +34,6 @@ describe('authentication', () => {
 
   const statusWith = async (Authorization: string): Promise<number> => (await gateway.request('GET', PATH, { headers: { Authorization } })).status;
   const allow = (key: string): unknown => gateway.keys.usable.set(hash('sha256', key, 'hex'), ENVIRONMENT);
-  const tell = (type: string, version: number): Promise<unknown> =>
-    gateway.events.append('environment-system-01J00000000000000000000000', version - 1, [
-      {
-        id: newUlid(Date.now()),
-        type,
-        shape: 1,
-        data: {},
-        subject: null,
-        public: [],
-        meta: { environment: 'system', actor: { id: 'specs', source: 'system', name: null }, requestId: 'req', commandId: newUlid(Date.now()), at: Date.now() },
-      },
-    ]);
 
   it.each(['', 'Bearer', 'Bearer ', 'Basic abc', 'sk_test_of_the_gateway_specs', 'Bearer wrong', `Bearer ${'x'.repeat(513)}`])(
     'refuses %p',
@@ -62,7 +68,7 @@ describe('authentication', () => {
     allow('sk_steady');
     await statusWith('Bearer sk_steady');
     const asked = gateway.keys.asked;
-    await tell('organization.created', 1);
+    await tell(gateway, 'organization.created', 1);
     await statusWith('Bearer sk_steady');
     expect(gateway.keys.asked).toBe(asked);
   });
@@ -74,48 +80,99 @@ describe('authentication', () => {
     gateway.keys.usable.delete(hash('sha256', 'sk_revoked', 'hex'));
     allow('sk_too_early');
     expect(await statusWith('Bearer sk_revoked')).toBe(200);
-    await tell('environment_key.revoked', 2);
+    await tell(gateway, 'environment_key.revoked', 2);
     while ((await statusWith('Bearer sk_revoked')) === 200) await new Promise((resolve) => setTimeout(resolve, 1));
     expect(await statusWith('Bearer sk_too_early')).toBe(200);
   });
 });
 
-describe('without word from the log', () => {
-  /** Tells its head twice, then fails like an engine that is away. */
-  class SilentLog extends EventStore {
-    private asked = 0;
-    async read(): Promise<readonly RecordedEvent[]> {
-      return [];
-    }
-    async last(): Promise<null> {
-      return null;
-    }
-    append(): Promise<Appended> {
-      return Promise.reject(new Error('away'));
-    }
-    async head(): Promise<Position> {
-      if (this.asked++ > 1) throw new Error('away');
-      return START;
-    }
-    async *subscribe(): AsyncIterable<readonly RecordedEvent[]> {
-      yield Promise.reject(new Error('away'));
-    }
+it('lets a revoked key in at no gateway a second later', async () => {
+  const first = await givenGateway();
+  const gateways = [first, await givenGateway({}, { beside: first })];
+  const statuses = () => Promise.all(gateways.map(async (gateway) => (await gateway.request('GET', PATH)).status));
+  try {
+    expect(await statuses()).toEqual([200, 200]);
+    first.keys.usable.clear();
+    expect(await statuses()).toEqual([200, 200]);
+    await tell(first, 'environment_key.revoked', 1);
+    await pause(1_000);
+    expect(await statuses()).toEqual([401, 401]);
+  } finally {
+    for (const gateway of gateways.reverse()) await gateway.close();
   }
+});
 
-  it('vouches for no key after 30 seconds', async () => {
-    const clock = { now: () => time };
-    let time = Date.now();
-    const transport = { call: async () => ({ id: 'environment_key_1', environment_id: ENVIRONMENT, name: 'specs', expires_at: null }) as never };
-    const authentication = new Authentication(transport, new SilentLog(), clock, new KeptLog());
+it('starts without the log, is not ready before it heard of it, and is ready from then on', async () => {
+  const events = new FaultyLog('away');
+  const gateway = await givenGateway({}, { events });
+  const ask = async (path: string) => {
+    const response = await gateway.request('GET', path);
+    return { status: response.status, ...((await response.json()) as object) };
+  };
+  try {
+    expect(await ask('/health/ready')).toEqual({ status: 'not_ready', reason: 'waiting for the event log' });
+    expect(await ask('/health/live')).toEqual({ status: 'live' });
+    expect((await gateway.request('GET', PATH)).status).toBe(503);
+    events.state = 'there';
+    while ((await gateway.request('GET', PATH)).status !== 200) await pause(10);
+    events.fail('away');
+    expect(await ask('/health/ready')).toEqual({ status: 'ready' });
+    expect((await gateway.request('GET', PATH)).status).toBe(200);
+  } finally {
+    await gateway.close();
+  }
+});
+
+describe('without word from the log', () => {
+  let clock: SettableClock;
+  let events: FaultyLog;
+  let authentication: Authentication;
+  let asked: number;
+  beforeEach(async () => {
+    clock = new SettableClock();
+    events = new FaultyLog();
+    asked = 0;
+    const transport = {
+      call: async () => {
+        asked++;
+        return { id: 'environment_key_1', environment_id: ENVIRONMENT, name: 'specs', expires_at: null } as never;
+      },
+    };
+    authentication = new Authentication(transport, events, new Readiness(), clock, new KeptLog(), new Metrics());
     await authentication.start();
-    try {
-      expect(await authentication.authenticate('Bearer sk_any', 'req')).toMatchObject({ environment: ENVIRONMENT });
-      time += 29_000;
-      expect(await authentication.authenticate('Bearer sk_any', 'req')).toMatchObject({ environment: ENVIRONMENT });
-      time += 2_000;
-      expect(() => authentication.authenticate('Bearer sk_any', 'req')).toThrow(expect.objectContaining({ code: 'service_unavailable' }));
-    } finally {
-      await authentication.stop();
-    }
+  });
+  afterEach(() => authentication.stop());
+
+  const come = async () => authentication.authenticate('Bearer sk_any', 'req');
+  const refused = { code: 'service_unavailable' };
+
+  it.each(['away', 'hanging'] as const)('vouches for no key after 30 seconds of a log that is %s, and does so again once it is there', async (state) => {
+    await pause(1_100);
+    events.fail(state);
+    await pause(1_100);
+    expect(await come()).toMatchObject({ environment: ENVIRONMENT });
+    clock.forward(29_000);
+    expect(await come()).toMatchObject({ environment: ENVIRONMENT });
+    clock.forward(2_000);
+    await expect(come()).rejects.toMatchObject(refused);
+    if (state === 'hanging') return;
+    events.state = 'there';
+    await pause(1_500);
+    expect(await come()).toMatchObject({ environment: ENVIRONMENT });
+  });
+
+  it('hears afterwards what it missed', async () => {
+    await come();
+    clock.forward(10);
+    await come();
+    expect(asked).toBe(2);
+    events.fail('away');
+    events.record('environment_key.revoked');
+    await come();
+    expect(asked).toBe(2);
+    events.state = 'there';
+    await pause(1_000);
+    await come();
+    expect(asked).toBe(3);
   });
 });

@@ -1,12 +1,15 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
-import { EventStore, START, type Position } from '#libs/event-sourcing/src/event-store';
+import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { LogFollower } from '#libs/event-sourcing/src/log-follower';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
+import { Metrics } from '#libs/platform/src/metrics';
 import { SYSTEM_ENVIRONMENT, type Actor } from '#libs/platform/src/request-context';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { systemContext } from '#libs/platform/src/system-context';
 
 /** Whom a request comes from. */
@@ -20,12 +23,15 @@ const MAX_KEYS = 10_000;
 const UNKNOWN_FOR = 5_000;
 /** A bound on what a missed event could do. */
 const KNOWN_FOR = 60_000;
-/** After an event about keys, rows may still be older than the event: what is looked up in this time is not remembered. */
-const SETTLING = 5_000;
-const HEARTBEAT = 5_000;
 /** Without word from the log for so long, a key may have been revoked without our hearing of it. */
 const MAX_SILENCE = 30_000;
+/** A log that is there answers within this time, and a start waits for it; a log that is away holds no start up. */
+const PATIENCE_AT_START = 2_000;
+/** Every request with an unknown key waits for its look-up. */
+const LOOK_UP_LIMIT = 3_000;
 const MAX_TOKEN = 512;
+/** As readiness calls it. */
+const LOG = 'the event log';
 
 /**
  * Finds who holds an API key. Keys are looked up by their SHA-256, so that the time a look-up takes says nothing about a key, and remembered until
@@ -36,26 +42,31 @@ export class Authentication {
   private readonly known = new Map<string, { readonly caller: Caller; readonly until: number }>();
   private readonly unknown = new Map<string, number>();
   private readonly lookups = new Map<string, Promise<Caller>>();
-  private readonly stopping = new AbortController();
-  private following: Promise<void> | null = null;
-  private heartbeat: NodeJS.Timeout | undefined;
-  private position: Position = START;
-  private lastWord = 0;
-  private settledAt = 0;
+  private readonly follower: LogFollower;
+  private forgottenAt = 0;
 
   constructor(
     private readonly transport: OperationTransport,
     private readonly events: EventStore,
+    private readonly readiness: Readiness,
     private readonly clock: Clock,
-    private readonly log: Log,
-  ) {}
+    log: Log,
+    metrics: Metrics,
+  ) {
+    this.follower = new LogFollower({ name: 'keys', begin: () => this.begin(), handle: (batch) => this.hear(batch) }, { events, clock, log });
+    metrics.gauge({
+      name: 'log_silence_seconds',
+      help: 'How long ago the gateway knew every change of keys for certain; above 30 it answers 503.',
+      collect: (gauge) => gauge.set((clock.now() - this.follower.heardAt) / 1000),
+    });
+  }
 
   /** @throws DomainError `unauthorized`, or `service_unavailable` while nobody can tell */
   authenticate(authorization: string | undefined, requestId: string): Caller | Promise<Caller> {
     const token = bearerToken(authorization);
     if (token === null) throw unauthorized();
     const now = this.clock.now();
-    if (now - this.lastWord > MAX_SILENCE) throw unavailable('Keys cannot be checked at the moment.');
+    if (now - this.follower.heardAt > MAX_SILENCE) throw unavailable('Keys cannot be checked at the moment.');
 
     const digest = hash('sha256', token, 'hex');
     const known = this.known.get(digest);
@@ -74,70 +85,53 @@ export class Authentication {
     return lookup;
   }
 
-  /** Begins to follow the log; nothing is remembered from before. */
+  /** Follows the log from its present end. Until it is there for the first time, nobody can be let in, and the process is not ready. */
   async start(): Promise<void> {
-    this.position = await this.events.head();
-    this.lastWord = this.clock.now();
-    this.following = this.follow();
-    this.heartbeat = setInterval(() => void this.listen(), HEARTBEAT);
-    this.heartbeat.unref();
+    this.readiness.awaits(LOG);
+    const started = this.follower.start().then(() => this.readiness.found(LOG));
+    let timer: NodeJS.Timeout | undefined;
+    await Promise.race([started, new Promise((resolve) => (timer = setTimeout(resolve, PATIENCE_AT_START)))]);
+    clearTimeout(timer);
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.heartbeat);
-    this.stopping.abort();
-    await this.following;
+    await this.follower.stop();
   }
 
   private async lookUp(digest: string, requestId: string): Promise<Caller> {
     const began = this.clock.now();
     try {
-      const question = Object.assign(new FindEnvironmentKey(), { hash: digest, context: { ...systemContext(SYSTEM_ENVIRONMENT, began), requestId } });
+      const context = { ...systemContext(SYSTEM_ENVIRONMENT, began), requestId, deadline: began + LOOK_UP_LIMIT };
+      const question = Object.assign(new FindEnvironmentKey(), { hash: digest, context });
       const key = await this.transport.call(question);
       const caller: Caller = { environment: key.environment_id, actor: { id: key.id, source: 'api', name: key.name } };
       const expiresAt = key.expires_at === null ? Infinity : Date.parse(key.expires_at);
-      if (began > this.settledAt) remember(this.known, digest, { caller, until: Math.min(expiresAt, began + KNOWN_FOR) });
+      if (began > this.forgottenAt) remember(this.known, digest, { caller, until: Math.min(expiresAt, began + KNOWN_FOR) });
       return caller;
     } catch (error) {
       if (!(error instanceof DomainError) || (error.kind !== 'not-found' && error.kind !== 'unauthenticated')) throw error;
-      remember(this.unknown, digest, began + UNKNOWN_FOR);
+      if (began > this.forgottenAt) remember(this.unknown, digest, began + UNKNOWN_FOR);
       throw unauthorized();
     }
   }
 
-  /** Follows the log for as long as the process runs; a lost connection is taken up again where it broke off. */
-  private async follow(): Promise<void> {
-    const { signal } = this.stopping;
-    for (let pause = 100; !signal.aborted; pause = Math.min(pause * 2, 5_000)) {
-      try {
-        for await (const batch of this.events.subscribe(this.position, signal)) {
-          pause = 100;
-          for (const event of batch) if (event.type.startsWith('environment_key.')) this.forget();
-          this.position = batch.at(-1)?.position ?? this.position;
-          this.lastWord = this.clock.now();
-        }
-      } catch (error) {
-        this.log.warn('The log of key changes broke off; it is taken up again.', { error, pause });
-      }
-      if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, pause));
-    }
+  /** Nothing is remembered from before: it was looked up in a log that this process did not follow. */
+  private async begin(): Promise<Position> {
+    const head = await this.events.head();
+    this.forget();
+    return head;
   }
 
-  /** A quiet log is no silence: who has read up to its head has heard everything. */
-  private async listen(): Promise<void> {
-    const asked = this.clock.now();
-    try {
-      if (this.position >= (await this.events.head())) this.lastWord = Math.max(this.lastWord, asked);
-    } catch (error) {
-      this.log.warn('The head of the log cannot be read.', { error });
-    }
+  private hear(batch: readonly RecordedEvent[]): void {
+    if (batch.some(({ type }) => type.startsWith('environment_key.'))) this.forget();
   }
 
+  /** What is being looked up meanwhile is not remembered either: it may have been read before the event. */
   private forget(): void {
     this.known.clear();
     this.unknown.clear();
     this.lookups.clear();
-    this.settledAt = this.clock.now() + SETTLING;
+    this.forgottenAt = this.clock.now();
   }
 }
 

@@ -358,7 +358,7 @@ it('believes no X-Forwarded-For of a stranger', async () => {
 });
 
 it('answers 503 until everything behind it is there, and says where to look', async () => {
-  const gateway = await givenGateway({}, undefined, false);
+  const gateway = await givenGateway({}, { isStarted: false });
   const early = await gateway.post('/notes', { text: 'too early' });
   expect(early.status).toBe(503);
   expect(early.headers.get('retry-after')).not.toBeNull();

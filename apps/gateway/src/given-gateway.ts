@@ -28,7 +28,7 @@ import { derivedId, newUlid } from '#libs/platform/src/ids';
 import { Log, type LogFields } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { OperationsSurface } from '#libs/platform/src/operations/operations-surface';
-import { OnlyReplica, Replicas } from '#libs/platform/src/replicas';
+import { ManyReplicas, OnlyReplica, Replicas } from '#libs/platform/src/replicas';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
@@ -203,6 +203,8 @@ export interface GivenGateway {
   readonly notes: Notes;
   readonly keys: Keys;
   readonly log: KeptLog;
+  readonly directory: string;
+  readonly storage: LmdbStorage;
   readonly events: EventStore;
   readonly shortLived: ShortLived;
   /** A request with the key; `path` begins with a slash. */
@@ -211,17 +213,28 @@ export interface GivenGateway {
   close(): Promise<void>;
 }
 
+interface Options {
+  readonly directory?: string;
+  /** False: as while the process starts. */
+  readonly isStarted?: boolean;
+  readonly events?: EventStore;
+  /** Another replica, on whose engines this one runs, with the same keys. */
+  readonly beside?: GivenGateway;
+}
+
 /** A running gateway over the notes, on embedded engines in a directory of its own. */
-export async function givenGateway(variables: Readonly<Record<string, string>> = {}, directory?: string, isStarted = true): Promise<GivenGateway> {
-  const data = directory ?? (await mkdtemp(join(tmpdir(), 'gateway-')));
-  const storage = await LmdbStorage.open({ directory: data });
+export async function givenGateway(variables: Readonly<Record<string, string>> = {}, options: Options = {}): Promise<GivenGateway> {
+  const { directory, isStarted = true, beside } = options;
+  const data = directory ?? beside?.directory ?? (await mkdtemp(join(tmpdir(), 'gateway-')));
+  const storage = beside?.storage ?? (await LmdbStorage.open({ directory: data }));
   const clock = new SystemClock();
   const log = new KeptLog();
   const readiness = new Readiness();
   const metrics = new Metrics();
-  const events = new LmdbEventStore(storage);
-  const shortLived = new LmdbShortLived(storage, clock);
+  const events = options.events ?? beside?.events ?? new LmdbEventStore(storage);
+  const shortLived = beside?.shortLived ?? new LmdbShortLived(storage, clock);
   const settings = readSettings(GatewaySettings, variables);
+  const keys = beside?.keys ?? new Keys();
   const values: Exclude<Provider, Type>[] = [
     { provide: Clock, useValue: clock },
     { provide: Log, useValue: log },
@@ -232,7 +245,8 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: ShortLived, useValue: shortLived },
     { provide: Positions, useClass: FivePositions },
     { provide: KeyStore, useValue: await FileKeyStore.open(join(data, 'keys'), []) },
-    { provide: Replicas, useClass: OnlyReplica },
+    { provide: Replicas, useClass: beside === undefined ? OnlyReplica : ManyReplicas },
+    { provide: Keys, useValue: keys },
     { provide: GatewaySettings, useValue: settings },
     { provide: PlatformSettings, useValue: readSettings(PlatformSettings, variables) },
     { provide: OperationTransport, useClass: DirectOperationTransport },
@@ -240,7 +254,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
   ];
 
   @Global()
-  @Module({ imports: [CqrsModule.forRoot(), DiscoveryModule], providers: [...values, Handlers, Notes, Keys], exports: values.map((value) => value.provide) })
+  @Module({ imports: [CqrsModule.forRoot(), DiscoveryModule], providers: [...values, Handlers, Notes], exports: values.map((value) => value.provide) })
   class Runtime {}
   @Module({ imports: [Runtime, GatewayModule] })
   class App {}
@@ -257,14 +271,17 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     url,
     port,
     notes: app.get(Notes),
-    keys: app.get(Keys),
+    keys,
     log,
+    directory: data,
+    storage,
     events,
     shortLived,
     request,
     post: (path, value, headers) => request('POST', path, { body: JSON.stringify(value), headers: { 'Content-Type': 'application/json', ...headers } }),
     close: async () => {
       await app.close();
+      if (beside !== undefined) return;
       await storage.close();
       if (directory === undefined) await rm(data, { recursive: true });
     },

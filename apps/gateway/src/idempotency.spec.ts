@@ -129,6 +129,40 @@ function nameOf(path: string, key: string): string {
   return hash('sha256', `environment_${ULID}\n${path}\n${key}`, 'base64url');
 }
 
+describe('through several gateways', () => {
+  let gateways: readonly [GivenGateway, GivenGateway];
+  beforeAll(async () => {
+    const first = await givenGateway();
+    gateways = [first, await givenGateway({}, { beside: first })];
+  });
+  afterAll(async () => {
+    for (const gateway of [...gateways].reverse()) await gateway.close();
+  });
+
+  it('is carried out once, and twins get the same answer', async () => {
+    const [one, other] = gateways;
+    let open = (): void => {};
+    one.notes.gate = other.notes.gate = new Promise((resolve) => (open = resolve));
+    const twins = [...gateways, ...gateways].map((gateway) => gateway.post('/notes', { text: 'wait' }, { 'Idempotency-Key': 'twins' }));
+    while (one.notes.carriedOut.length + other.notes.carriedOut.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    open();
+    const answers = await Promise.all(twins);
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+    expect(new Set(await Promise.all(answers.map((answer) => answer.text()))).size).toBe(1);
+    expect(one.notes.carriedOut.length + other.notes.carriedOut.length).toBe(1);
+  });
+
+  it('is carried out again under the same command id when the gateway is gone that had begun, not before its deadline', async () => {
+    const [, other] = gateways;
+    const commandId = '01J0000000000000000000ZY0000';
+    const until = Date.now() + 500;
+    await other.shortLived.putIfAbsent('idempotency', nameOf('/notes', 'gone'), `${commandId} body a-gateway-that-is-gone ${until}`, until + 60_000);
+    const answer = await other.post('/notes', { text: 'gone' }, { 'Idempotency-Key': 'gone' });
+    expect([answer.status, Date.now() >= until]).toEqual([201, true]);
+    expect(other.notes.carriedOut.at(-1)).toBe(commandId);
+  });
+});
+
 describe('after a restart', () => {
   let directory: string;
   beforeEach(async () => {
@@ -138,10 +172,10 @@ describe('after a restart', () => {
 
   it('finds the answer', async () => {
     const key = { 'Idempotency-Key': 'over-a-restart' };
-    const before = await givenGateway({}, directory);
+    const before = await givenGateway({}, { directory });
     const first = await (await before.post('/notes', { text: 'kept' }, key)).text();
     await before.close();
-    const after = await givenGateway({}, directory);
+    const after = await givenGateway({}, { directory });
     const second = await after.post('/notes', { text: 'kept' }, key);
     expect(await second.text()).toBe(first);
     expect(second.headers.get('idempotent-replayed')).toBe('true');
@@ -150,7 +184,7 @@ describe('after a restart', () => {
 
   it('carries out at once, under the same command id, what the process before had only reserved', async () => {
     const key = { 'Idempotency-Key': 'reserved' };
-    const gateway = await givenGateway({}, directory);
+    const gateway = await givenGateway({}, { directory });
     const commandId = '01J0000000000000000000ZZ0000';
     const held = `${commandId} hash-of-the-body a-process-before ${Date.now() + 60_000}`;
     await gateway.shortLived.putIfAbsent('idempotency', nameOf('/notes', 'reserved'), held, Date.now() + 60_000);

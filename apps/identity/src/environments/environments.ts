@@ -87,7 +87,9 @@ export class Environments {
 
   @Handles(FindEnvironmentKey)
   async findKey({ hash }: FindEnvironmentKey): Promise<UsableEnvironmentKey> {
-    const environment = await this.found('key_hash', hash);
+    const row = await this.found('key_hash', hash);
+    // The row says whose key it is; whether it was revoked is asked of the log, which cannot be behind.
+    const environment = row === null ? null : await this.repository.load(environmentDecider, SYSTEM_ENVIRONMENT, row.id);
     const key = environment?.keys.find((candidate) => candidate.hash === hash);
     const isUsable = key !== undefined && key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > this.clock.now());
     if (environment === null || !isUsable) throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');

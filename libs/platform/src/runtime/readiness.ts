@@ -1,13 +1,23 @@
-/** Whether this process may be sent requests. An engine that is away never makes it unready: another replica would be no better off. */
+/** Whether this process may be sent requests. Once it was ready, an engine that is away never makes it unready: another replica would be no better off. */
 export class Readiness {
   private started = false;
   private draining = false;
   private readonly views = new Map<string, number>();
+  private readonly awaited = new Set<string>();
 
   /** A view is being filled: `portion` from 0 to 1; 1 when it has caught up. */
   viewFilled(view: string, portion: number): void {
     if (portion >= 1) this.views.delete(view);
     else this.views.set(view, portion);
+  }
+
+  /** Without this, no request can be answered; it is awaited once, at the start. */
+  awaits(what: string): void {
+    this.awaited.add(what);
+  }
+
+  found(what: string): void {
+    this.awaited.delete(what);
   }
 
   start(): void {
@@ -32,6 +42,7 @@ export class Readiness {
     if (this.draining) return 'draining';
     const filling = [...this.views].map(([view, portion]) => `filling ${view}: ${Math.floor(portion * 100)} %`);
     if (filling.length > 0) return filling.join(', ');
+    if (this.awaited.size > 0) return `waiting for ${[...this.awaited].join(', ')}`;
     return this.started ? null : 'starting';
   }
 }
