@@ -1,7 +1,6 @@
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { prefixOf } from '#libs/contracts/src/json-schema';
 import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
-import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { answerMatches } from '#libs/testing/src/answers';
 import { exchange, holdToDocument } from '#libs/testing/src/exchange';
 import { end, rawExchange, type Step } from '#libs/testing/src/raw-http';
@@ -40,7 +39,7 @@ async function send(method: string, path: string, body?: string | Buffer, header
   return { ...answer, body: text === '' ? undefined : (JSON.parse(text) as Record<string, unknown>) };
 }
 
-const head = (): Promise<string> => suite.running.get(EventStore).head();
+const head = (): Promise<string> => suite.head();
 
 describe('what cannot be understood is refused, and leaves nothing behind', () => {
   let before: string;

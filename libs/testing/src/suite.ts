@@ -1,20 +1,16 @@
 import 'reflect-metadata';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Suite } from '#apps/suite/src/suite';
 import { CreateEnvironment, CreateEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import type { Class, Operation } from '#libs/contracts/src/operation';
-import { EventStore, START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import type { Variables } from '#libs/platform/src/config/setting';
-import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { answerMatches } from './answers.ts';
+import { ProductInProcess, type RunningProduct } from './running-product.ts';
 
 export interface GivenSuiteOptions {
   /** Settings beside those of development mode. */
@@ -111,65 +107,50 @@ class Asked implements PromiseLike<Answer> {
   }
 }
 
-/** The whole product in this process, on embedded engines in a directory of its own. */
+/** The whole product, in this process on embedded engines or (`SUITE=processes`) as processes of their own on the engines of a cluster. */
 export class GivenSuite extends Caller {
-  private constructor(
-    private suite: Suite,
-    private readonly start: () => Promise<Suite>,
-    readonly directory: string,
-  ) {
-    // Production mode makes no key: it is given one in the settings.
-    super(() => this.suite.url, suite.firstKey?.value ?? suite.process.settings.of(IdentitySettings).GATEHOUSE_API_KEY!);
+  private constructor(private readonly product: RunningProduct) {
+    super(() => product.url, product.key);
   }
 
-  static async open(options: GivenSuiteOptions): Promise<GivenSuite> {
-    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-suite-'));
+  static async open({ variables = {}, clock, onLogLine }: GivenSuiteOptions): Promise<GivenSuite> {
     const log = new PinoLog({
-      level: options.onLogLine ? 'debug' : 'silent',
+      level: onLogLine ? 'debug' : 'silent',
       readable: false,
-      destination: { write: (line: string) => options.onLogLine?.(line) },
+      destination: { write: (line: string) => onLogLine?.(line) },
     });
-    const start = () =>
-      Suite.start({
-        variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', ...options.variables },
-        log,
-        clock: options.clock,
-        onFatal: (sentence) => {
-          throw new Error(sentence);
-        },
-      });
-    return new GivenSuite(await start(), start, directory);
+    return new GivenSuite(await ProductInProcess.open({ variables, log, clock }));
   }
 
   get url(): string {
-    return this.suite.url;
+    return this.product.url;
   }
 
-  get running(): Suite {
-    return this.suite;
-  }
-
-  /** Stops and starts again on the same data; the port changes. */
-  async restart(): Promise<void> {
-    await this.suite.close();
-    this.suite = await this.start();
+  /** Stops and starts again on the same data; the port may change. */
+  restart(): Promise<void> {
+    return this.product.restart();
   }
 
   /** Another environment of the same suite: what is done with its key must not be seen with ours. */
   async otherEnvironment(name = 'other'): Promise<Caller> {
     await this.call(CreateEnvironment, { name });
     const { value } = await this.call(CreateEnvironmentKey, { environment_name: name, name: 'test' });
-    return new Caller(() => this.suite.url, value);
+    return new Caller(() => this.product.url, value);
+  }
+
+  /** The end of the log. */
+  head(): Promise<Position> {
+    return this.product.events.head();
   }
 
   /** What the log holds, oldest first; only of these types when some are given. */
   async records(...types: readonly string[]): Promise<readonly RecordedEvent[]> {
-    const store = this.suite.get(EventStore);
-    const head = await store.head();
+    const { events } = this.product;
+    const head = await events.head();
     const records: RecordedEvent[] = [];
     const reading = new AbortController();
     if (head !== START)
-      for await (const batch of store.subscribe(START, reading.signal)) {
+      for await (const batch of events.subscribe(START, reading.signal)) {
         records.push(...batch.filter((record) => types.length === 0 || types.includes(record.type)));
         if (batch.at(-1)!.position >= head) break;
       }
@@ -181,12 +162,11 @@ export class GivenSuite extends Caller {
   call<Answered>(type: Class<Operation<Answered>>, fields: object): Promise<Answered> {
     const operation = Object.assign(new type(), fields);
     operation.context = systemContext(SYSTEM_ENVIRONMENT, Date.now());
-    return this.suite.call(operation);
+    return this.product.call(operation);
   }
 
-  async close(): Promise<void> {
-    await this.suite.close();
-    rmSync(this.directory, { recursive: true, force: true });
+  close(): Promise<void> {
+    return this.product.close();
   }
 }
 
