@@ -19,7 +19,12 @@ const programs = {
   generated: 'apps/suite/src/generated.js',
   bench: 'bench/main.js',
   torture: 'test/torture.js',
+  engines: 'libs/testing/src/engines/main.js',
+  cluster: 'libs/testing/src/cluster/main.js',
 };
+
+/** Those that use test tools. */
+const withTools = new Set(['bench', 'torture', 'engines', 'cluster']);
 
 /** Tools of the full install, as `package: program inside it, arguments`. The caller's arguments come last. */
 const tools = {
@@ -138,7 +143,7 @@ function ancestors() {
 }
 
 async function startProgram(name, args) {
-  await install({ tools: name === 'bench' || name === 'torture' });
+  await install({ tools: withTools.has(name) });
   await build();
   const file = join(root, 'dist', programs[name]);
   if (!existsSync(file)) stop(`${programs[name].replace(/\.js$/, '.ts')} does not exist, so there is nothing to run.`);

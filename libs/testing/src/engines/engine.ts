@@ -25,6 +25,8 @@ export interface Engine {
 export interface EngineDefinition {
   readonly name: string;
   readonly title: string;
+  /** What a plain process of it is. */
+  readonly process: string;
   /** The setting that holds its address. */
   readonly setting: 'KAFKA_BROKERS' | 'MONGODB_URL' | 'EVENTSTORE_URL';
   readonly addressAt: (port: number) => string;

@@ -12,6 +12,7 @@ const PROGRAM = join(ROOT, 'dist/libs/testing/src/engines/eventstore-server/main
 export const eventstore: EngineDefinition = {
   name: 'eventstore',
   title: 'EventStoreDB',
+  process: 'A small server for tests with the protocol of EventStoreDB',
   setting: 'EVENTSTORE_URL',
   addressAt: (port) => `esdb://127.0.0.1:${port}?tls=false`,
   answers,

@@ -16,6 +16,7 @@ const MEGABYTES = 320;
 export const kafka: EngineDefinition = {
   name: 'kafka',
   title: 'Kafka',
+  process: 'Kafka',
   setting: 'KAFKA_BROKERS',
   addressAt: (port) => `127.0.0.1:${port}`,
   answers,

@@ -11,6 +11,7 @@ const MEGABYTES = 320;
 export const mongodb: EngineDefinition = {
   name: 'mongodb',
   title: 'MongoDB',
+  process: 'A server with the protocol of MongoDB',
   setting: 'MONGODB_URL',
   addressAt: (port) => `mongodb://127.0.0.1:${port}`,
   answers,

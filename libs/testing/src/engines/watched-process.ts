@@ -18,8 +18,6 @@ export interface WatchedCommand {
   readonly variables?: Variables;
   /** Asked until it says yes. */
   readonly isReady: () => Promise<boolean>;
-  /** Told the signal or the exit code, when it ends without being asked. */
-  readonly onUnexpectedEnd?: (how: string) => void;
 }
 
 /** A process with a folder of its own in a watched directory, where its output goes to `log`. */
@@ -27,6 +25,7 @@ export class WatchedProcess {
   private child: ChildProcess | null = null;
   /** Whether its end was asked for. */
   private isEnding = false;
+  private tell: (how: string) => void = () => {};
 
   protected constructor(
     private readonly directory: WatchedDirectory,
@@ -55,6 +54,11 @@ export class WatchedProcess {
   /** Of everything it printed since its first start. */
   get log(): string {
     return join(this.folder, 'log');
+  }
+
+  /** `tell` hears the signal or the exit code when it ends without being asked. */
+  onUnexpectedEnd(tell: (how: string) => void): void {
+    this.tell = tell;
   }
 
   async pause(): Promise<void> {
@@ -90,7 +94,7 @@ export class WatchedProcess {
     });
     child.unref();
     child.once('exit', (code, signal) => {
-      if (!this.isEnding && this.child === child) this.what.onUnexpectedEnd?.(signal ?? `exit code ${code}`);
+      if (!this.isEnding && this.child === child) this.tell(signal ?? `exit code ${code}`);
     });
     this.child = child;
     for (const deadline = Date.now() + READY_MS; !(await this.what.isReady()); await pause(50)) {

@@ -1,0 +1,25 @@
+import { environmentVariables } from '#libs/platform/src/config/environment';
+import { endWithSentence } from '#libs/platform/src/runtime/ending';
+import { EngineMissing } from './engine.ts';
+import { StartedEngines } from './start-engine.ts';
+import { WatchedDirectory } from './watched-directory.ts';
+
+// Starts the engines whose settings are not set, prints the settings of all, and stops them on Ctrl-C.
+const say = (line: string) => console.error(`gatehouse: ${line}`);
+const directory = WatchedDirectory.create('engines');
+try {
+  const engines = await StartedEngines.start({ variables: environmentVariables(), directory, say });
+  for (const [setting, address] of Object.entries(engines.settings)) console.log(`export ${setting}='${address}'`);
+  say(`the engines are ready; Ctrl-C ends them and removes their data, which is in ${directory.path}.`);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      void engines.close().then(() => {
+        directory.remove();
+        process.exit(0);
+      });
+    });
+} catch (error) {
+  directory.remove();
+  if (error instanceof EngineMissing) endWithSentence(`${error.message}. Start Docker, or set the address of one that runs.`);
+  throw error;
+}

@@ -1,0 +1,93 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { ROOT } from '../process.ts';
+import { WatchedDirectory } from './watched-directory.ts';
+import { WatchedProcess } from './watched-process.ts';
+
+const SLEEP = { name: 'sleep', command: ['sleep', '1000'], isReady: async () => true };
+
+function lives(pid: number): boolean {
+  try {
+    // A zombie is still known by its number.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 20_000; !condition(); await pause(50)) expect(Date.now()).toBeLessThan(deadline);
+}
+
+describe('a watched process', () => {
+  let directory: WatchedDirectory;
+  beforeEach(() => (directory = WatchedDirectory.create('watched-spec')));
+  afterEach(() => directory.remove());
+
+  it('ends when it is asked to, also while it is paused, and starts again', async () => {
+    const sleep = await WatchedProcess.start(directory, SLEEP);
+    const pid = sleep.pid!;
+    await sleep.pause();
+    expect(lives(pid)).toBe(true);
+    await sleep.stop();
+    expect([sleep.pid, lives(pid)]).toEqual([null, false]);
+    await sleep.restart();
+    expect(sleep.pid).not.toBe(pid);
+    await sleep.kill();
+    expect(sleep.pid).toBeNull();
+  });
+
+  it('tells of an end that nobody asked for, and of no other', async () => {
+    const told: string[] = [];
+    const sleep = await WatchedProcess.start(directory, SLEEP);
+    sleep.onUnexpectedEnd((how) => told.push(how));
+    await sleep.restart();
+    expect(told).toEqual([]);
+    process.kill(sleep.pid!, 'SIGKILL');
+    await until(() => told.length > 0);
+    expect(told).toEqual(['SIGKILL']);
+  });
+
+  it('refuses to start with what the program said', async () => {
+    const wrong = { name: 'wrong', command: ['/bin/sh', '-c', 'echo the disk is gone >&2; exit 3'], isReady: () => pause(300, false) };
+    await expect(WatchedProcess.start(directory, wrong)).rejects.toThrow(/wrong ended with 3 before it was ready: the disk is gone/);
+  });
+
+  it('does not outlive a killed owner, even paused', async () => {
+    const built = (file: string): string => pathToFileURL(join(ROOT, `dist/libs/testing/src/engines/${file}.js`)).href;
+    const program = `
+      const { WatchedDirectory } = await import('${built('watched-directory')}');
+      const { WatchedProcess } = await import('${built('watched-process')}');
+      const directory = WatchedDirectory.create('watched-spec');
+      const sleep = await WatchedProcess.start(directory, { name: 'sleep', command: ['sleep', '1000'], isReady: async () => true });
+      await sleep.pause();
+      console.log(sleep.pid + ' ' + directory.path);
+      setInterval(() => {}, 1000);`;
+    const owner = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = (await once(owner.stdout.setEncoding('utf8'), 'data')) as [string];
+    const [pid, path] = line.trim().split(' ') as [string, string];
+    expect(lives(Number(pid))).toBe(true);
+    owner.kill('SIGKILL');
+    await until(() => !lives(Number(pid)) && !existsSync(path));
+  });
+
+  it('is left alone when its number has passed to another process', async () => {
+    const other = spawn('sleep', ['1000'], { stdio: 'ignore' });
+    const script = join(ROOT, 'libs/testing/engines/watch.sh');
+    execFileSync('/bin/sh', [
+      '-c',
+      'mkdir -p "$1/other" && echo "$2" > "$1/other/pid" && rm "$1"/users/* && /bin/sh "$3" "$1" 0',
+      'sh',
+      directory.path,
+      String(other.pid),
+      script,
+    ]);
+    expect(existsSync(directory.path)).toBe(false);
+    expect(lives(other.pid!)).toBe(true);
+    other.kill('SIGKILL');
+  });
+});
