@@ -1,6 +1,6 @@
 import { DomainError, type FieldError } from '#libs/platform/src/domain-error';
 import { checkerOf } from './checker.ts';
-import { mayBeAbsent, type Field } from './field.ts';
+import { fieldsOf, mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, type Schema } from './json-schema.ts';
 import type { Operation, RegisteredOperation } from './operation.ts';
 
@@ -25,6 +25,40 @@ export function validatorOf<O extends Operation>(operation: RegisteredOperation)
     compiled.set(operation, validator);
   }
   return validator as RequestValidator<O>;
+}
+
+/**
+ * Turns the fields of a message between services into an instance of the operation's class that holds those declared, and nothing else. They were read from
+ * text before they were sent, so all are of their own types.
+ * @throws DomainError `invalid_request_parameters`, naming each field
+ */
+export type MessageValidator = (fields: unknown) => Operation;
+
+const compiledForMessages = new WeakMap<RegisteredOperation, MessageValidator>();
+
+/** The validator of an operation that another service sent, compiled at its first use. */
+export function messageValidatorOf(operation: RegisteredOperation): MessageValidator {
+  let validator = compiledForMessages.get(operation);
+  if (validator === undefined) {
+    validator = compileForMessages(operation);
+    compiledForMessages.set(operation, validator);
+  }
+  return validator;
+}
+
+function compileForMessages(operation: RegisteredOperation): MessageValidator {
+  const { type } = operation;
+  const names = fieldsOf(type).map((field) => field.name);
+  const check = checkerOf(checkSchema(operation));
+  return (fields) => {
+    if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
+      throw invalid([{ code: 'invalid_type', field: '', message: 'The fields must be a JSON object.' }]);
+    const instance = new type() as unknown as Record<string, unknown>;
+    for (const name of names) if (Object.hasOwn(fields, name)) instance[name] = (fields as Record<string, unknown>)[name];
+    const errors = check(instance);
+    if (errors !== null) throw invalid(errors);
+    return instance as unknown as Operation;
+  };
 }
 
 function compile(operation: RegisteredOperation): RequestValidator {
@@ -67,7 +101,7 @@ function checkSchema(operation: RegisteredOperation): Schema {
   for (const field of query)
     properties[field.name] = fieldSchema(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'check');
   for (const field of body) properties[field.name] = fieldSchema(field, 'check');
-  const required = [...query, ...body].filter((field) => !mayBeAbsent(field)).map((field) => field.name);
+  const required = [...path, ...query, ...body].filter((field) => !mayBeAbsent(field)).map((field) => field.name);
   return { type: 'object', properties, required };
 }
 

@@ -1,0 +1,389 @@
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
+import { ServerTCP } from '@nestjs/microservices';
+import { operations, Serialised, type Operation, type Owner, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { messageValidatorOf } from '#libs/contracts/src/validation';
+import type { Clock } from '#libs/platform/src/clock';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { Log } from '#libs/platform/src/log';
+import type { Metrics } from '#libs/platform/src/metrics';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import type { OperationTransport } from './operation-transport.ts';
+import { Complaints } from './tcp/complaints.ts';
+import { FrameSocket, MAX_MESSAGE, MESSAGE, type Message } from './tcp/frame-socket.ts';
+import { requireSafe, type ServiceSecurity } from './tcp/service-security.ts';
+import { GREETING, readRequest, receiptText, refusalText } from './tcp/wire.ts';
+
+/** What is executed at once; one more is declined, so that it can be asked of another replica while there is time. */
+const MAX_RUNNING = 1_024;
+/** Connections of services that have shown who they are: one per process that asks. */
+const MAX_PEERS = 512;
+/** Connections that have not. One more closes the oldest, since whoever may enter does so within milliseconds. */
+const MAX_STRANGERS = 256;
+const GREETING_TIME = 5_000;
+/** A client says something twice a second. */
+const SILENCE = 30_000;
+const SWEEP = 1_000;
+/** What one message holds beside its receipt. */
+const MAX_ANSWER = MAX_MESSAGE - 1_024;
+
+interface Needs {
+  /** Carries operations out: the direct one. */
+  readonly transport: OperationTransport;
+  /** The services whose operations are answered here. */
+  readonly owners: readonly Owner[];
+  readonly security: ServiceSecurity;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** The service's side of a context; the deadline moves into the past when nobody waits any more. */
+type RunningContext = RequestContext & { deadline: number };
+
+interface Request {
+  readonly peer: Peer;
+  readonly message: Message;
+  context: RunningContext | null;
+  isCancelled: boolean;
+}
+
+interface Peer {
+  readonly socket: FrameSocket;
+  readonly from: string;
+  readonly running: Map<number, Request>;
+  isLetIn: boolean;
+  heard: number;
+  heardAt: number;
+}
+
+/** Answers operations that other processes ask of the services in this one. */
+export class TcpOperationServer {
+  private readonly known: ReadonlyMap<string, RegisteredOperation>;
+  private readonly complaints: Complaints;
+  private readonly listener: Listener;
+  private readonly peers = new Set<Peer>();
+  private readonly strangers = new Map<string, { readonly socket: Socket; readonly since: number }>();
+  private readonly declined;
+  private queued: Request[] = [];
+  private running = 0;
+  private isDraining = false;
+  private whenIdle: (() => void) | null = null;
+  private sweeper: NodeJS.Timeout | undefined;
+  private sweptAt = 0;
+
+  constructor(private readonly needs: Needs) {
+    const { log, metrics, owners, security } = needs;
+    this.known = new Map(operations().flatMap((each) => (owners.includes(each.options.owner) ? [[each.name, each]] : [])));
+    this.complaints = new Complaints(log);
+    this.declined = metrics.counter({ name: 'operations_declined_total', help: 'Operations that were not begun here.', labels: ['reason'] });
+    metrics.gauge({
+      name: 'operation_peers',
+      help: 'Connections of processes that ask operations of this one.',
+      collect: (gauge) => gauge.set(this.peers.size),
+    });
+    metrics.gauge({
+      name: 'operations_running',
+      help: 'Operations of other processes that are being carried out.',
+      collect: (gauge) => gauge.set(this.running),
+    });
+    this.listener = new Listener(security, {
+      arrived: (socket) => this.meet(socket),
+      connected: (socket) => this.accept(socket),
+      failed: (error, socket) => this.refuse(error, socket),
+    });
+  }
+
+  /** @throws StartRefused where anybody could reach it unproven, or where the port is taken */
+  async listen(host: string, port: number): Promise<AddressInfo> {
+    requireSafe(host, this.needs.security);
+    const address = await this.listener.open(host, port);
+    this.sweptAt = performance.now();
+    this.sweeper = setInterval(() => this.sweep(), SWEEP);
+    this.sweeper.unref();
+    return address;
+  }
+
+  /** Lets nobody in any more and tells every client to go elsewhere; what is in flight, or still arrives, is answered. Resolves when all have left, at the latest after `patience`. */
+  async drain(patience: number): Promise<void> {
+    this.isDraining = true;
+    this.listener.stopListening();
+    for (const { socket } of this.strangers.values()) socket.destroy();
+    for (const peer of this.peers) send(peer, MESSAGE.leave, 0);
+    if (this.isIdle) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, patience);
+      this.whenIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.isDraining = true;
+    clearInterval(this.sweeper);
+    this.listener.close();
+    for (const { socket } of this.strangers.values()) socket.destroy();
+  }
+
+  private get isIdle(): boolean {
+    return this.peers.size === 0 && this.running === 0;
+  }
+
+  private meet(socket: Socket): void {
+    const from = addressOf(socket);
+    if (this.strangers.size >= MAX_STRANGERS) {
+      const [oldest] = this.strangers.values();
+      oldest!.socket.destroy();
+    }
+    this.strangers.set(from, { socket, since: performance.now() });
+    socket.once('close', () => this.strangers.delete(from));
+  }
+
+  private accept(socket: Socket): void {
+    const peer: Peer = {
+      socket: new FrameSocket(socket, true),
+      from: addressOf(socket),
+      running: new Map(),
+      isLetIn: false,
+      heard: 0,
+      heardAt: performance.now(),
+    };
+    peer.socket.on('message', (message: Message) => this.take(peer, message));
+    peer.socket.on('error', (error: Error | string) => {
+      // A broken connection is an event of every restart; a text is what we have found wrong ourselves.
+      if (typeof error === 'string') this.complaints.warn('A connection between services was cut.', { from: peer.from, because: error });
+    });
+    peer.socket.on('close', () => this.part(peer));
+  }
+
+  /** Once a minute at most, and never what was sent. */
+  private refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (error.code === 'ECONNRESET') return;
+    this.complaints.warn('A peer could not prove that it is a service of this cluster.', { from: addressOf(socket), code: error.code });
+  }
+
+  private part(peer: Peer): void {
+    this.peers.delete(peer);
+    // Whoever asked goes elsewhere, or is gone.
+    for (const request of peer.running.values()) cancel(request);
+    peer.running.clear();
+    this.restWhenIdle();
+  }
+
+  private restWhenIdle(): void {
+    if (this.isIdle) this.whenIdle?.();
+  }
+
+  private take(peer: Peer, message: Message): void {
+    if (!peer.isLetIn) {
+      this.letIn(peer, message);
+      return;
+    }
+    switch (message.type) {
+      case MESSAGE.ping:
+        send(peer, MESSAGE.pong, message.id, String(performance.now()));
+        break;
+      case MESSAGE.request:
+        this.queue(peer, message);
+        break;
+      case MESSAGE.cancel: {
+        const request = peer.running.get(message.id);
+        if (request === undefined) break;
+        peer.running.delete(message.id);
+        cancel(request);
+        break;
+      }
+      default:
+        peer.socket.cut('a message is of no known type');
+    }
+  }
+
+  private letIn(peer: Peer, { type, text }: Message): void {
+    if (type !== MESSAGE.hello || text !== GREETING) {
+      peer.socket.cut('it does not greet as a service of this cluster');
+      return;
+    }
+    if (this.peers.size >= MAX_PEERS) {
+      peer.socket.cut('there are too many connections');
+      return;
+    }
+    peer.isLetIn = true;
+    peer.socket.letIn();
+    this.strangers.delete(peer.from);
+    this.peers.add(peer);
+    send(peer, MESSAGE.hello, 0, String(performance.now()), GREETING);
+    if (this.isDraining) send(peer, MESSAGE.leave, 0);
+  }
+
+  /** Nothing begins before everything that has arrived is read: its cancellation may lie right behind a request that waited in the buffer of a process that stood still. */
+  private queue(peer: Peer, message: Message): void {
+    if (peer.running.has(message.id)) {
+      peer.socket.cut('an id is used twice');
+      return;
+    }
+    if (this.running >= MAX_RUNNING) {
+      this.decline(peer, message.id, 'busy');
+      return;
+    }
+    const request: Request = { peer, message, context: null, isCancelled: false };
+    peer.running.set(message.id, request);
+    this.running++;
+    if (this.queued.push(request) === 1) setImmediate(() => this.beginQueued());
+  }
+
+  private beginQueued(): void {
+    const requests = this.queued;
+    this.queued = [];
+    for (const request of requests)
+      void this.carryOut(request).finally(() => {
+        this.running--;
+        if (!request.isCancelled) request.peer.running.delete(request.message.id);
+        this.restWhenIdle();
+      });
+  }
+
+  private async carryOut(request: Request): Promise<void> {
+    const { peer, message } = request;
+    if (request.isCancelled) return;
+    let head, fields: unknown;
+    try {
+      head = readRequest(message.head);
+      fields = JSON.parse(message.text);
+    } catch {
+      peer.socket.cut('a request is not as it should be');
+      return;
+    }
+    const registered = this.known.get(head.operation);
+    if (registered === undefined) {
+      this.decline(peer, message.id, 'unknown');
+      return;
+    }
+    const age = Math.max(0, performance.now() - head.sent);
+    if (age > head.patience || age >= head.left) {
+      this.decline(peer, message.id, 'late');
+      return;
+    }
+    const context: RunningContext = {
+      ...head.context,
+      deadline: this.needs.clock.now() + head.left - age,
+      receipt: head.transacts === undefined ? {} : { transacts: head.transacts },
+    };
+    request.context = context;
+    try {
+      const operation = messageValidatorOf(registered)(fields);
+      operation.context = context;
+      this.answer(request, registered, await this.needs.transport.call(operation));
+    } catch (error) {
+      this.answerError(request, registered, error);
+    }
+  }
+
+  private answer(request: Request, { options, name }: RegisteredOperation, answer: unknown): void {
+    if (options.answers.shape === 'empty') {
+      this.reply(request, MESSAGE.empty, '');
+      return;
+    }
+    const text = answer instanceof Serialised ? answer.json : serialiserOf(options.answers)(answer);
+    if (text.length > MAX_ANSWER / 4 && Buffer.byteLength(text) > MAX_ANSWER) throw new Error(`The answer of ${name} is too long to be sent.`);
+    this.reply(request, answer instanceof Serialised ? MESSAGE.serialised : MESSAGE.answer, text);
+  }
+
+  private answerError(request: Request, { name }: RegisteredOperation, error: unknown): void {
+    if (error instanceof DomainError) {
+      this.reply(request, MESSAGE.refusal, refusalText(error));
+      return;
+    }
+    this.needs.log.error('An operation failed unexpectedly.', { error, operation: name, requestId: request.context?.requestId });
+    this.reply(request, MESSAGE.failure, '');
+  }
+
+  private reply({ peer, message, context, isCancelled }: Request, type: number, text: string): void {
+    if (!isCancelled) send(peer, type, message.id, context === null ? '' : receiptText(context.receipt), text);
+  }
+
+  private decline(peer: Peer, id: number, reason: 'busy' | 'late' | 'unknown'): void {
+    this.declined.inc({ reason });
+    send(peer, MESSAGE.declined, id, '', reason);
+  }
+
+  /** Instead of a timer for each message and connection. */
+  private sweep(): void {
+    const now = performance.now();
+    // After a time in which this process stood still, nobody else is to blame for a silence.
+    const stoodStill = now - this.sweptAt > 3 * SWEEP;
+    this.sweptAt = now;
+    if (stoodStill) return;
+    for (const { socket, since } of this.strangers.values()) if (now - since > GREETING_TIME) socket.destroy();
+    for (const peer of this.peers) {
+      if (peer.heard !== peer.socket.heard) {
+        peer.heard = peer.socket.heard;
+        peer.heardAt = now;
+      }
+      const fault = peer.socket.fault(now) ?? (now - peer.heardAt > SILENCE ? 'it has been silent for too long' : null);
+      if (fault !== null) peer.socket.cut(fault);
+    }
+  }
+}
+
+interface Arrivals {
+  /** Before it has shown anything. */
+  arrived(socket: Socket): void;
+  /** By TLS it has shown who it is; without TLS, it is on this machine. */
+  connected(socket: Socket): void;
+  failed(error: NodeJS.ErrnoException, socket: Socket): void;
+}
+
+/** Nest's server, which holds the listening socket and the open connections. What arrives on them is ours, since operations are no patterns and have no observables. */
+class Listener extends ServerTCP {
+  private readonly arrivals: Arrivals;
+
+  constructor({ server }: ServiceSecurity, arrivals: Arrivals) {
+    super(server === null ? {} : { tlsOptions: server });
+    this.arrivals = arrivals;
+    this.server.maxConnections = MAX_PEERS + 2 * MAX_STRANGERS;
+    this.server.on('connection', (socket: Socket) => arrivals.arrived(socket));
+    this.server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => arrivals.failed(error, socket));
+  }
+
+  open(host: string, port: number): Promise<AddressInfo> {
+    const server: NetServer = this.server;
+    return new Promise((resolve, reject) => {
+      const refused = (error: NodeJS.ErrnoException): void =>
+        reject(new StartRefused(`SERVICE_HOST ${host} with SERVICE_PORT ${port} cannot be listened on (${error.code ?? error.message}).`));
+      server.once('error', refused);
+      server.listen(port, host, () => {
+        server.off('error', refused);
+        resolve(server.address() as AddressInfo);
+      });
+    });
+  }
+
+  stopListening(): void {
+    this.server.close();
+  }
+
+  override bindHandler(socket: Socket): void {
+    this.trackOpenSocket(socket);
+    this.arrivals.connected(socket);
+  }
+
+  /** Told to whoever called `open`; later ones are those of single connections. */
+  override handleError(): void {}
+}
+
+function send({ socket }: Peer, type: number, id: number, head = '', text = ''): void {
+  socket.sendMessage({ type, id, head, text } satisfies Message);
+}
+
+function cancel(request: Request): void {
+  request.isCancelled = true;
+  // Handlers take no signal. They look at the deadline before they append.
+  if (request.context !== null) request.context.deadline = 0;
+}
+
+function addressOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress ?? 'unknown'}:${remotePort ?? 0}`;
+}

@@ -1,0 +1,76 @@
+import { hkdfSync } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { BlockList, isIP } from 'node:net';
+import type { ConnectionOptions, TlsOptions } from 'node:tls';
+import { StartRefused } from '#libs/platform/src/start-refused';
+
+/** How services know each other. Null on both sides: they do not, so nobody but this machine may be able to reach them. */
+export interface ServiceSecurity {
+  readonly server: TlsOptions | null;
+  readonly client: ConnectionOptions | null;
+}
+
+interface SecuritySettings {
+  /** Known to every service of the cluster, and to nobody else. */
+  readonly SERVICE_KEY: string | null;
+  /** Paths of files in PEM. */
+  readonly SERVICE_TLS_CERT: string | null;
+  readonly SERVICE_TLS_KEY: string | null;
+  readonly SERVICE_TLS_CA: string | null;
+}
+
+/** The ephemeral exchange keeps what was recorded unreadable after the key has leaked. TLS 1.3 as Node has it takes no key that both sides hold already. */
+const PRE_SHARED = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const;
+const IDENTITY = 'gatehouse';
+const HANDSHAKE = 5_000;
+
+/** @throws StartRefused when the settings do not go together, or a file cannot be read */
+export async function serviceSecurity(settings: SecuritySettings): Promise<ServiceSecurity> {
+  const { SERVICE_KEY, SERVICE_TLS_CERT, SERVICE_TLS_KEY, SERVICE_TLS_CA } = settings;
+  const files = { SERVICE_TLS_CERT, SERVICE_TLS_KEY, SERVICE_TLS_CA };
+  const missing = Object.entries(files).flatMap(([name, path]) => (path === null ? [name] : []));
+  if (missing.length < 3) {
+    if (missing.length > 0) throw new StartRefused(`Services cannot prove who they are by certificates without ${missing.join(' and ')}.`);
+    if (SERVICE_KEY !== null) throw new StartRefused('SERVICE_KEY and SERVICE_TLS_CERT are both set: services prove who they are by one of the two.');
+    const [cert, key, ca] = await Promise.all(Object.entries(files).map(([name, path]) => pem(name, path!)));
+    return byCertificates({ cert, key, ca });
+  }
+  return SERVICE_KEY === null ? { server: null, client: null } : byKey(SERVICE_KEY);
+}
+
+/** The authority signs for this cluster alone, so its signature is all that is asked for: replicas are found by address and come and go. */
+function byCertificates(files: Pick<TlsOptions, 'cert' | 'key' | 'ca'>): ServiceSecurity {
+  const both = { ...files, minVersion: 'TLSv1.3', rejectUnauthorized: true } as const;
+  return {
+    server: { ...both, requestCert: true, handshakeTimeout: HANDSHAKE },
+    client: { ...both, checkServerIdentity: () => undefined },
+  };
+}
+
+function byKey(text: string): ServiceSecurity {
+  const key = Buffer.from(hkdfSync('sha256', text, '', 'gatehouse between services', 32));
+  return {
+    server: { ...PRE_SHARED, handshakeTimeout: HANDSHAKE, pskCallback: (_socket, identity) => (identity === IDENTITY ? key : null) },
+    client: { ...PRE_SHARED, pskCallback: () => ({ psk: key, identity: IDENTITY }), checkServerIdentity: () => undefined },
+  };
+}
+
+async function pem(setting: string, path: string): Promise<Buffer> {
+  return readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw new StartRefused(`${setting}: ${path} cannot be read (${error.code ?? error.message}).`);
+  });
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+/** @throws StartRefused where others than this machine could reach a service that would believe anybody */
+export function requireSafe(host: string, { server }: ServiceSecurity): void {
+  if (server !== null || host === 'localhost') return;
+  const family = isIP(host);
+  if (family !== 0 && loopback.check(host, family === 6 ? 'ipv6' : 'ipv4')) return;
+  throw new StartRefused(
+    `SERVICE_HOST is ${host}, where others can reach it: set SERVICE_KEY (the same for every service), or SERVICE_TLS_CERT, SERVICE_TLS_KEY and SERVICE_TLS_CA; or listen on 127.0.0.1.`,
+  );
+}

@@ -1,0 +1,96 @@
+import type { RegisteredOperation } from '#libs/contracts/src/operation';
+import { DomainError, type ErrorDetails, type ErrorKind } from '#libs/platform/src/domain-error';
+import type { Actor, RequestContext } from '#libs/platform/src/request-context';
+
+/** Both sides say it in their greeting; a replica that says another word is no replica of ours. */
+export const GREETING = 'gatehouse operations 1';
+
+/** A request's head as it was read. Times are milliseconds. */
+export interface RequestHead {
+  readonly operation: string;
+  /** When it was sent, on the server's own clock as the client knows it: hosts' clocks differ, and a request may have waited in the buffer of a process that stood still. */
+  readonly sent: number;
+  /** How much longer the caller waits for the answer. */
+  readonly left: number;
+  /** How much longer the client waits before it asks another replica; after that the request is not begun. */
+  readonly patience: number;
+  readonly context: Omit<RequestContext, 'deadline' | 'receipt'>;
+  readonly transacts: number | undefined;
+}
+
+/** Written once for a call; `timed` adds what is different at each attempt. */
+export function contextText(
+  { environment, actor, requestId, commandId, readAfter, traceparent, receipt }: RequestContext,
+  { name }: RegisteredOperation,
+): string {
+  const { id, source, name: actorName } = actor;
+  return JSON.stringify({
+    operation: name,
+    context: { environment, actor: { id, source, name: actorName }, requestId, commandId, readAfter, traceparent },
+    transacts: numberText(receipt.transacts),
+  });
+}
+
+export function timed(text: string, { sent, left, patience }: Pick<RequestHead, 'sent' | 'left' | 'patience'>): string {
+  return `{"sent":${sent},"left":${left},"patience":${patience},${text.slice(1)}`;
+}
+
+/** @throws Error when it is no head of a request */
+export function readRequest(text: string): RequestHead {
+  const { operation, sent, left, patience, context, transacts } = JSON.parse(text) as Partial<Record<keyof RequestHead, unknown>>;
+  if (typeof operation !== 'string' || !isNumber(sent) || !isNumber(left) || !isNumber(patience)) throw malformed();
+  if (transacts !== undefined && !isNumber(transacts)) throw malformed();
+  return { operation, sent, left, patience, context: readContext(context), transacts: numberOf(transacts) };
+}
+
+/** Picks what a context has; whatever else came is gone. */
+function readContext(value: unknown): RequestHead['context'] {
+  const { environment, actor, requestId, commandId, readAfter, traceparent } = (value ?? {}) as Partial<Record<keyof RequestContext, unknown>>;
+  const { id, source, name } = (actor ?? {}) as Partial<Record<keyof Actor, unknown>>;
+  if (![environment, requestId, commandId, id, source].every(isText) || ![readAfter, traceparent].every((each) => each === undefined || isText(each)))
+    throw malformed();
+  if (name !== null && !isText(name)) throw malformed();
+  return { environment, actor: { id, source, name }, requestId, commandId, readAfter, traceparent } as RequestHead['context'];
+}
+
+/** What the way back tells beside the answer: empty, if nothing. */
+export function receiptText({ position, transacts }: RequestContext['receipt']): string {
+  return position === undefined && transacts === undefined ? '' : JSON.stringify({ position, transacts: numberText(transacts) });
+}
+
+export function readReceipt(text: string, receipt: RequestContext['receipt']): void {
+  if (text === '') return;
+  const { position, transacts } = JSON.parse(text) as { readonly position?: string; readonly transacts?: number };
+  if (position !== undefined) receipt.position = position;
+  if (transacts !== undefined) receipt.transacts = numberOf(transacts);
+}
+
+export function refusalText({ kind, code, message, details }: DomainError): string {
+  return JSON.stringify({ kind, code, message, details });
+}
+
+export function readRefusal(text: string): DomainError {
+  const { kind, code, message, details } = JSON.parse(text) as { kind: ErrorKind; code: string; message: string; details: ErrorDetails };
+  return new DomainError(kind, code, message, details);
+}
+
+/** JSON has no infinity, which a command uses that may ask no further aggregate. */
+function numberText(value: number | undefined): number | undefined {
+  return value === Infinity ? -1 : value;
+}
+
+function numberOf(value: number | undefined): number | undefined {
+  return value === -1 ? Infinity : value;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number';
+}
+
+function malformed(): Error {
+  return new Error('a request is not as it should be');
+}
