@@ -6,23 +6,13 @@ import { ErrorAnswers } from './error-answers.ts';
 import { Gateway } from './gateway.ts';
 import { Idempotency } from './idempotency.ts';
 import { OperationRoutes } from './operation-routes.ts';
-import { LocalRequestCounters, RateLimits, RequestCounters } from './rate-limits.ts';
+import { RateLimits } from './rate-limits.ts';
+import { RequestCounters } from './request-counters.ts';
 import { Traffic } from './traffic.ts';
 
 /** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
 @Module({
-  providers: [
-    Gateway,
-    OperationRoutes,
-    Authentication,
-    Idempotency,
-    AnswerVault,
-    RateLimits,
-    { provide: RequestCounters, useClass: LocalRequestCounters },
-    Traffic,
-    ErrorAnswers,
-    DocsPage,
-  ],
+  providers: [Gateway, OperationRoutes, Authentication, Idempotency, AnswerVault, RateLimits, RequestCounters, Traffic, ErrorAnswers, DocsPage],
   exports: [Gateway],
 })
 export class GatewayModule {}
