@@ -1,0 +1,147 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Collection, type Db, type Document, MongoClient, MongoError, MongoServerError, MongoServerSelectionError } from 'mongodb';
+import { within } from '../deadline.ts';
+import { unavailable } from '../domain-error.ts';
+import type { Log } from '../log.ts';
+import { StartRefused } from '../start-refused.ts';
+
+/** Whoever asks learns within this time that nobody answers. */
+const ANSWER_MS = 4_500;
+/** Every step on the way to an answer gives up before the answer is due. */
+const SELECTION_MS = 3_000;
+const SOCKET_MS = 4_000;
+/** A cluster starts in any order: how long a process waits for its database, and how often it asks. */
+const START_MS = 60_000;
+const RETRY_MS = 1_000;
+const DEFAULT_DATABASE = 'gatehouse';
+const AUTHENTICATION_FAILED = 18;
+const DUPLICATE_KEY = 11_000;
+/** What a server says that is starting, stopping, overloaded or no longer primary, or that did not hear of its majority in time. */
+const PASSING_CODES: ReadonlySet<unknown> = new Set([
+  6, 7, 43, 50, 63, 64, 79, 89, 91, 100, 133, 134, 150, 189, 262, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602, 13_388, 13_435, 13_436,
+]);
+/** What the driver says when no server answers, or a connection was lost. */
+const PASSING_NAMES = /Network|ServerSelection|Timeout|PoolCleared|PoolClosed|NotConnected|TopologyClosed|ClientClosed|ServerClosed|ExpiredSession/;
+
+interface Options {
+  /** A connection string; its path names the database. */
+  readonly url: string;
+  readonly log: Log;
+}
+
+/**
+ * The database that all processes of a cluster share. What is acknowledged is on disk at a majority of its members; reads go to the primary, and see what a
+ * majority has: whatever was acknowledged to anybody is seen by everybody.
+ */
+export class MongodbStorage {
+  private constructor(
+    private readonly client: MongoClient,
+    private readonly database: Db,
+  ) {}
+
+  /** @throws StartRefused when the connection string is none, or nobody answers there */
+  static async connect({ url, log }: Options): Promise<MongodbStorage> {
+    const client = clientOf(url);
+    for (const deadline = Date.now() + START_MS; ; await pause(RETRY_MS)) {
+      try {
+        await client.connect();
+        const database = client.db(client.options.dbName === 'test' && !namesDatabase(url) ? DEFAULT_DATABASE : undefined);
+        await database.command({ ping: 1 });
+        return new MongodbStorage(client, database);
+      } catch (error) {
+        if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, 'MongoDB refuses the name and password in MONGODB_URL.');
+        if (!isPassing(error)) throw error;
+        if (Date.now() > deadline) throw await refused(client, `MongoDB has not answered at the hosts of MONGODB_URL for ${START_MS / 1_000} s.`);
+        log.warn('MongoDB does not answer yet, and is asked again.', { error });
+      }
+    }
+  }
+
+  collection<Stored extends Document>(name: string): Collection<Stored> {
+    return this.database.collection<Stored>(name);
+  }
+
+  async collectionNames(): Promise<readonly string[]> {
+    const collections = await this.answer(() => this.database.listCollections({}, { nameOnly: true }).toArray());
+    return collections.map(({ name }) => name);
+  }
+
+  async drop(collection: string): Promise<void> {
+    await this.answer(() => this.database.dropCollection(collection));
+  }
+
+  /**
+   * What the database answers. What it is asked has to bear being asked again, since nobody knows what became of a question without an answer.
+   * @throws DomainError `service_unavailable` within 5 s, when nobody answers
+   */
+  async answer<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await within(ask(), ANSWER_MS, () => unavailable('The database did not answer in time.'));
+    } catch (error) {
+      throw translated(error);
+    }
+  }
+
+  /** The same for answers that come in parts. */
+  async *answers<Answer>(parts: AsyncIterable<Answer>): AsyncGenerator<Answer> {
+    try {
+      yield* parts;
+    } catch (error) {
+      throw translated(error);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.client.close();
+  }
+}
+
+/** Another was faster to store something under the same id. */
+export function isDuplicate(error: unknown): boolean {
+  return isOf(error, DUPLICATE_KEY);
+}
+
+function clientOf(url: string): MongoClient {
+  try {
+    return new MongoClient(url, {
+      appName: 'gatehouse',
+      writeConcern: { w: 'majority', journal: true, wtimeoutMS: SOCKET_MS },
+      readConcern: { level: 'majority' },
+      readPreference: 'primary',
+      serverSelectionTimeoutMS: SELECTION_MS,
+      connectTimeoutMS: SELECTION_MS,
+      waitQueueTimeoutMS: SELECTION_MS,
+      socketTimeoutMS: SOCKET_MS,
+    });
+  } catch {
+    // The driver's own words may quote a part of the password.
+    throw new StartRefused('MONGODB_URL is no connection string of MongoDB: special characters in name and password have to be percent-encoded.');
+  }
+}
+
+async function refused(client: MongoClient, sentence: string): Promise<StartRefused> {
+  await client.close();
+  return new StartRefused(sentence);
+}
+
+/** The driver reads a path that is missing as the database `test`. */
+function namesDatabase(url: string): boolean {
+  return /^[^:]+:\/\/[^/]+\/[^?]/.test(url);
+}
+
+function isOf(error: unknown, code: number): boolean {
+  return error instanceof MongoServerError && error.code === code;
+}
+
+function isPassing(error: unknown): boolean {
+  if (!(error instanceof MongoError)) return false;
+  return error instanceof MongoServerSelectionError || PASSING_NAMES.test(error.name) || PASSING_CODES.has(error.code);
+}
+
+/** An error of the driver that will pass, as everybody else calls it. */
+function translated(error: unknown): unknown {
+  if (!isPassing(error)) return error;
+  const passing = unavailable('The database does not answer.');
+  passing.cause = error;
+  return passing;
+}

@@ -1,0 +1,366 @@
+import { createHash } from 'node:crypto';
+import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb';
+import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { Fenced, type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
+
+const ROWS = 'rows.';
+const SEPARATOR = '\0';
+/** Longer values are found by their beginning and a hash: an index entry is small. */
+const LONGEST_VALUE = 500;
+/** Rows that are written in one round trip; each has to be answered in time. */
+const BULK = 1_000;
+/** Rows that one query goes through while a table is dumped, and how many of them travel at a time. */
+const DUMP_SLICE = 10_000;
+const DUMP_BATCH = 500;
+const SHOWN = { 'row.position': 1, 'row.revision': 1, 'row.text': 1 } as const;
+
+/** A row as it is stored. */
+interface RowDocument {
+  /** Environment and id. */
+  readonly _id: string;
+  /** Sort key and id; absent where the id alone orders the pages. Never changes. */
+  readonly rank?: string;
+  /** Everything that a write replaces, the position first: see `Rows.updateOf`. */
+  readonly row: {
+    readonly position: string;
+    readonly turn: number;
+    readonly revision: number;
+    /** Null: deleted. */
+    readonly text: string | null;
+    /** Absent in a deleted row: no list has it. */
+    readonly environment?: string;
+    /** By the name of the index, each with its environment. */
+    readonly keys: Readonly<Record<string, readonly string[]>>;
+  };
+}
+
+type ShownRow = Pick<RowDocument, '_id'> & { readonly row: Pick<RowDocument['row'], 'position' | 'revision' | 'text'> };
+
+interface CheckpointDocument {
+  /** Name of the table. */
+  readonly _id: string;
+  readonly position: string;
+  /** The latest token under which it was stored. */
+  readonly fence: number;
+}
+
+/**
+ * Tables in MongoDB: a collection each, and one for all checkpoints.
+ *
+ * - Every list is an index of (environment and value, place), and every page a range of it.
+ * - Rows are stored before the checkpoint that covers them, so that a crash in between costs writing them again.
+ */
+export class MongodbReadModels extends ReadModels {
+  private readonly tables = new Map<string, MongodbTable<never>>();
+  private readonly checkpoints: Checkpoints;
+
+  constructor(private readonly storage: MongodbStorage) {
+    super();
+    this.checkpoints = new Checkpoints(storage);
+  }
+
+  table<Row>(definition: TableDefinition<Row>): MongodbTable<Row> {
+    const known = this.tables.get(definition.name) as MongodbTable<Row> | undefined;
+    if (known) return known;
+    const table = new MongodbTable(definition, this.storage, this.checkpoints);
+    this.tables.set(definition.name, table);
+    return table;
+  }
+
+  async dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
+    const isOther = (name: string): boolean => name.startsWith(prefix) && !keep.includes(name);
+    for (const name of this.tables.keys()) if (isOther(name)) this.tables.delete(name);
+    // First the checkpoint: rows without one are filled again, a checkpoint without its rows would leave them out.
+    for (const name of await this.checkpoints.tableNames()) if (isOther(name)) await this.checkpoints.remove(name);
+    for (const collection of await this.storage.collectionNames())
+      if (collection.startsWith(ROWS) && isOther(decodeURIComponent(collection.slice(ROWS.length)))) await this.storage.drop(collection);
+  }
+}
+
+/** How far every table is filled, and under which lease. */
+class Checkpoints {
+  private readonly stored: Collection<CheckpointDocument>;
+
+  constructor(private readonly storage: MongodbStorage) {
+    this.stored = storage.collection('checkpoints');
+  }
+
+  async get(table: string): Promise<string> {
+    return (await this.storage.answer(() => this.stored.findOne({ _id: table })))?.position ?? '';
+  }
+
+  /** @throws Fenced */
+  async put(table: string, position: string, fence: number | undefined): Promise<void> {
+    const [filter, update] =
+      fence === undefined
+        ? [{ _id: table }, { $set: { position }, $setOnInsert: { fence: 0 } }]
+        : [{ _id: table, fence: { $lte: fence } }, { $set: { position, fence } }];
+    const attempt = async (): Promise<boolean> => {
+      try {
+        await this.storage.answer(() => this.stored.updateOne(filter, update, { upsert: true }));
+        return true;
+      } catch (error) {
+        // There is one that the filter passes over.
+        if (isDuplicate(error)) return false;
+        throw error;
+      }
+    };
+    // At the first failure it may be that another was faster to store the very first one.
+    if (!(await attempt()) && !(await attempt())) throw new Fenced(table, fence ?? 0);
+  }
+
+  async reset(table: string): Promise<void> {
+    await this.storage.answer(() => this.stored.updateOne({ _id: table }, { $set: { position: '' } }));
+  }
+
+  async remove(table: string): Promise<void> {
+    await this.storage.answer(() => this.stored.deleteOne({ _id: table }));
+  }
+
+  async tableNames(): Promise<readonly string[]> {
+    const stored = await this.storage.answer(() => this.stored.find({}, { projection: { _id: 1 } }).toArray());
+    return stored.map(({ _id }) => _id);
+  }
+}
+
+/** MongoDB's side of one table. */
+export class MongodbTable<Row> extends Table<Row> {
+  /** Rows read from MongoDB, for tests that hold queries to their limit. */
+  rowsRead = 0;
+  private readonly rows: Collection<RowDocument>;
+  /** What orders the pages. */
+  private readonly place: '_id' | 'rank';
+  private preparing: Promise<unknown> | null = null;
+
+  constructor(
+    readonly definition: TableDefinition<Row>,
+    private readonly storage: MongodbStorage,
+    private readonly checkpoints: Checkpoints,
+  ) {
+    super();
+    this.rows = storage.collection(ROWS + encodeURIComponent(definition.name));
+    this.place = definition.sortKey ? 'rank' : '_id';
+  }
+
+  async get(environment: string, id: string): Promise<StoredRow | null> {
+    this.rowsRead++;
+    const found = await this.storage.answer(() => this.rows.findOne<ShownRow>({ _id: key(environment, id) }, { projection: SHOWN }));
+    return found === null ? null : storedRow(found);
+  }
+
+  async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
+    if (ids.length === 0) return [];
+    const keys = [...new Set(ids)].map((id) => key(environment, id));
+    const found = new Map<string, StoredRow | null>();
+    for (const document of await this.shown({ _id: { $in: keys } }, keys.length)) found.set(idOf(document._id), storedRow(document));
+    return ids.map((id) => found.get(id) ?? null);
+  }
+
+  async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage> {
+    await this.prepared();
+    const list = this.listOf(environment, where);
+    const bounds = this.boundsOf(environment, from, to);
+    // Backwards from a cursor, the rows next to it come first.
+    const ascending = (order === 'asc') === (before === undefined);
+    const scan = (range: readonly Range[], forwards: boolean, count: number): Promise<readonly ShownRow[]> =>
+      this.shown({ ...list, ...this.within([...bounds, ...range]) }, count, { [this.place]: forwards ? 1 : -1 });
+    const cursor = after ?? before;
+    if (cursor === undefined) {
+      const found = await scan([], ascending, limit + 1);
+      return { rows: rowsOf(found.slice(0, limit)), hasBefore: false, hasAfter: found.length > limit };
+    }
+    const known = this.placeOf(environment, cursor);
+    // Where the id is the place, nothing waits to learn whether there is such a row.
+    const place = this.place === '_id' ? key(environment, cursor) : await known;
+    const unknown = new UnknownCursor(after === undefined ? 'before' : 'after');
+    if (place === null) throw unknown;
+    const [held, found, behind] = await Promise.all([
+      known,
+      scan([ascending ? { $gt: place } : { $lt: place }], ascending, limit + 1),
+      scan([ascending ? { $lte: place } : { $gte: place }], !ascending, 1),
+    ]);
+    if (held === null) throw unknown;
+    const rows = rowsOf(found.slice(0, limit));
+    const further = found.length > limit;
+    const precedes = behind.length > 0;
+    return before === undefined ? { rows, hasBefore: precedes, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: precedes };
+  }
+
+  async write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
+    if (writes.length > 0) await this.prepared();
+    for (let start = 0; start < writes.length; start += BULK) await this.store(writes.slice(start, start + BULK).map((write) => this.updateOf(write)));
+    if (checkpoint !== undefined) await this.checkpoints.put(this.definition.name, checkpoint, fence);
+  }
+
+  checkpoint(): Promise<string> {
+    return this.checkpoints.get(this.definition.name);
+  }
+
+  async clear(): Promise<void> {
+    // First the checkpoint: whatever happens from here on, the table is filled anew.
+    await this.checkpoints.reset(this.definition.name);
+    for (let removed = DUMP_SLICE; removed === DUMP_SLICE;) {
+      const slice = await this.storage.answer(() => this.rows.find({}, { projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE }).toArray());
+      removed = slice.length;
+      await this.remove(slice.map(({ _id }) => _id));
+    }
+  }
+
+  purge(environment: string, ids: readonly string[]): Promise<void> {
+    return this.remove(ids.map((id) => key(environment, id)));
+  }
+
+  async *dump(): AsyncIterable<{ readonly environment: string; readonly id: string; readonly text: string | null }> {
+    let last = '';
+    for (let count = DUMP_SLICE; count === DUMP_SLICE;) {
+      count = 0;
+      const slice = this.rows.find<ShownRow>({ _id: { $gt: last } }, { sort: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_BATCH, projection: SHOWN });
+      for await (const { _id, row } of this.storage.answers(slice)) {
+        yield { environment: _id.slice(0, _id.indexOf(SEPARATOR)), id: idOf(_id), text: row.text };
+        last = _id;
+        count++;
+      }
+    }
+  }
+
+  private async remove(keys: readonly string[]): Promise<void> {
+    for (let start = 0; start < keys.length; start += BULK)
+      await this.storage.answer(() => this.rows.deleteMany({ _id: { $in: keys.slice(start, start + BULK) } }));
+  }
+
+  private async store(updates: readonly RowUpdate[]): Promise<void> {
+    const [first] = updates;
+    const attempt = (): Promise<unknown> =>
+      this.storage.answer<unknown>(() =>
+        updates.length === 1 && first
+          ? this.rows.updateOne(first.filter, first.update, { upsert: true })
+          : this.rows.bulkWrite(
+              updates.map((update): AnyBulkWriteOperation<RowDocument> => ({ updateOne: { ...update, upsert: true } })),
+              { ordered: false },
+            ),
+      );
+    try {
+      await attempt();
+    } catch (error) {
+      // Two stored a row for the first time, and this may be the later one: now that it is there, positions decide.
+      if (!isDuplicate(error)) throw error;
+      await attempt();
+    }
+  }
+
+  /**
+   * The whole row is replaced, where it is greater than the stored one: MongoDB compares field by field, and the position stands first. The turn that follows
+   * it makes the earlier of two writes of one position the greater. That way the id alone finds the row, and nothing is read before it is written.
+   */
+  private updateOf({ environment, id, position, revision, text, row }: Write): RowUpdate {
+    const filter = { _id: key(environment, id) };
+    const versioned = { position, turn: nextTurn(), revision, text };
+    const { sortKey } = this.definition;
+    if (text === null) {
+      // The place of a row outlives it; one that never was takes any.
+      const update = { $max: { row: { ...versioned, keys: {} } } };
+      return { filter, update: sortKey ? { ...update, $setOnInsert: { rank: id } } : update };
+    }
+    const parsed = (row ?? JSON.parse(text)) as Row;
+    const update = { $max: { row: { ...versioned, environment, keys: this.keysOf(environment, parsed) } } };
+    return { filter, update: sortKey ? { ...update, $set: { rank: plain(sortKey(parsed)) + SEPARATOR + id } } : update };
+  }
+
+  private keysOf(environment: string, row: Row): RowDocument['row']['keys'] {
+    const keys: Record<string, readonly string[]> = {};
+    for (const index of this.definition.indexes) {
+      const values = index.keys(row);
+      if (values.length > 0) keys[index.name] = [...new Set(values)].map((value) => key(environment, short(value)));
+    }
+    return keys;
+  }
+
+  /** What the rows of a list have in common. */
+  private listOf(environment: string, where: PageRequest['where']): Filter<RowDocument> {
+    if (where === undefined) return { 'row.environment': environment };
+    if (!this.definition.indexes.some(({ name }) => name === where.index)) throw new Error(`The table ${this.definition.name} has no index '${where.index}'.`);
+    const values = where.values.map((value) => key(environment, short(value)));
+    return { [`row.keys.${where.index}`]: values.length === 1 ? values[0] : { $in: values } };
+  }
+
+  private boundsOf(environment: string, from: string | undefined, to: string | undefined): readonly Range[] {
+    const [lowest, highest] =
+      this.place === 'rank' ? [plain, (text: string) => `${plain(text)}\x01`] : [inEnvironment, (text: string) => `${inEnvironment(text)}\0`];
+    function inEnvironment(id: string): string {
+      return key(environment, id);
+    }
+    return [...(from === undefined ? [] : [{ $gte: lowest(from) }]), ...(to === undefined ? [] : [{ $lt: highest(to) }])];
+  }
+
+  private within(ranges: readonly Range[]): Filter<RowDocument> {
+    return ranges.length === 0 ? {} : { $and: ranges.map((range) => ({ [this.place]: range })) };
+  }
+
+  /** Where a row stands that is there, or was; null where none ever was. */
+  private async placeOf(environment: string, id: string): Promise<string | null> {
+    this.rowsRead++;
+    const found = await this.storage.answer(() => this.rows.findOne({ _id: key(environment, id) }, { projection: { [this.place]: 1 } }));
+    return found === null ? null : (found[this.place] ?? null);
+  }
+
+  private async shown(filter: Filter<RowDocument>, limit: number, sort: Readonly<Record<string, 1 | -1>> = {}): Promise<readonly ShownRow[]> {
+    const found = await this.storage.answer(() => this.rows.find<ShownRow>(filter, { sort, limit, batchSize: limit, projection: SHOWN }).toArray());
+    this.rowsRead += found.length;
+    return found;
+  }
+
+  /** The declared indexes, made before the first page and the first row. Replicas that make them at once make the same. */
+  private prepared(): Promise<unknown> {
+    const byPlace = (list: string): { readonly name: string; readonly key: Record<string, 1> } => ({ name: list, key: { [list]: 1, [this.place]: 1 } });
+    const indexes = ['row.environment', ...this.definition.indexes.map(({ name }) => `row.keys.${name}`)].map(byPlace);
+    this.preparing ??= this.storage
+      .answer(() => this.rows.createIndexes(indexes))
+      .catch((error: unknown) => {
+        this.preparing = null;
+        throw error;
+      });
+    return this.preparing;
+  }
+}
+
+interface RowUpdate {
+  readonly filter: { readonly _id: string };
+  readonly update: object;
+}
+
+/** A bound on the place of a row. */
+type Range = { readonly $gt: string } | { readonly $gte: string } | { readonly $lt: string } | { readonly $lte: string };
+
+/** What belongs to an environment: ids of rows, values of indexes. */
+function key(environment: string, text: string): string {
+  return environment + SEPARATOR + text;
+}
+
+function idOf(_id: string): string {
+  return _id.slice(_id.indexOf(SEPARATOR) + 1);
+}
+
+function storedRow({ _id, row: { text, position, revision } }: ShownRow): StoredRow | null {
+  return text === null ? null : { id: idOf(_id), text, position, revision };
+}
+
+function rowsOf(found: readonly ShownRow[]): StoredRow[] {
+  return found.map(storedRow).filter((row) => row !== null);
+}
+
+function short(value: string): string {
+  return value.length <= LONGEST_VALUE ? value : value.slice(0, LONGEST_VALUE) + createHash('sha256').update(value).digest('base64');
+}
+
+/** Without the character that separates the sort key from the id, in the same order. */
+function plain(sortKey: string): string {
+  return sortKey.replaceAll('\x01', '\x01\x02').replaceAll(SEPARATOR, '\x01\x01');
+}
+
+let lastTurn = 0;
+
+/** Smaller than every one before it, by the clock of this process, so that the first write of a position stays. */
+function nextTurn(): number {
+  lastTurn = Math.max(lastTurn + 1, Date.now() * 1_024);
+  return -lastTurn;
+}

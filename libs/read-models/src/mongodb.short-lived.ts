@@ -1,0 +1,236 @@
+import type { Collection } from 'mongodb';
+import type { Clock } from '#libs/platform/src/clock';
+import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { type Entry, ShortLived } from './short-lived.ts';
+
+const SEPARATOR = '\0';
+/** The database removes entries by its own clock: not before any other clock could call them alive. */
+const GRACE_SECONDS = 3_600;
+/** Room for the versions of one millisecond. */
+const VERSIONS = 4_096;
+
+interface StoredEntry {
+  readonly value: string;
+  readonly version: number;
+  readonly expiresAt: Date;
+}
+
+interface EntryDocument {
+  /** Collection and key. */
+  readonly _id: string;
+  /** A list of one: a condition on what is in a list is no part of the query, which so finds the entry by its id alone. */
+  readonly held: readonly [StoredEntry];
+}
+
+interface CounterDocument {
+  readonly _id: string;
+  readonly total: number;
+  readonly expiresAt: Date;
+}
+
+interface LeaseDocument {
+  readonly _id: string;
+  /** Null: released. */
+  readonly holder: string | null;
+  /** Grows with every change of holder. A lease is never removed, since its next holder's token has to be greater. */
+  readonly token: number;
+  /** Grows with every renewal. */
+  readonly beat: number;
+  /** By the holder's clock. */
+  readonly until: number;
+  readonly ttlMs: number;
+}
+
+/** A lease of another as it was first seen. */
+interface Watched {
+  readonly token: number;
+  readonly beat: number;
+  readonly since: number;
+}
+
+/**
+ * Short-lived entries in MongoDB, which all processes share. An entry is alive by the clock of whoever reads it; that MongoDB removes it some time later is
+ * housekeeping.
+ *
+ * Leases do not rely on clocks that agree. A lease is over when its time has passed on the clock of whoever wants it, or when it was not renewed for its whole
+ * time while that process watched. A clock that is ahead by more than what is left of a lease takes it early; the holder learns of it at its next renewal, and
+ * what it stores until then is fenced by the token. A clock that is behind, or a holder whose clock was far ahead, delays nothing: watching needs no clock but
+ * one's own.
+ */
+export class MongodbShortLived extends ShortLived {
+  private readonly entries: Collection<EntryDocument>;
+  private readonly counters: Collection<CounterDocument>;
+  private readonly leases: Collection<LeaseDocument>;
+  private readonly watched = new Map<string, Watched>();
+  private preparing: Promise<unknown> | null = null;
+  private lastVersion = 0;
+
+  constructor(
+    private readonly storage: MongodbStorage,
+    private readonly clock: Clock,
+  ) {
+    super();
+    this.entries = storage.collection('short_lived');
+    this.counters = storage.collection('counters');
+    this.leases = storage.collection('leases');
+  }
+
+  async get(collection: string, key: string): Promise<Entry | null> {
+    const found = await this.storage.answer(() => this.entries.findOne({ _id: name(collection, key) }));
+    return this.alive(found);
+  }
+
+  async putIfAbsent(collection: string, key: string, value: string, expiresAt: number): Promise<{ readonly stored: boolean; readonly entry: Entry }> {
+    await this.prepared();
+    const filter = { _id: name(collection, key) };
+    const entry = this.newEntry(value, expiresAt);
+    for (;;) {
+      const found = await this.untilUnique(() =>
+        this.entries.findOneAndUpdate(filter, { $setOnInsert: { held: [entry] } }, { upsert: true, returnDocument: 'after' }),
+      );
+      const present = this.alive(found);
+      if (present) return { stored: present.version === entry.version, entry: present };
+      // What has expired is replaced, unless another was faster.
+      const expired = found?.held[0].version;
+      if (expired !== undefined && (await this.replace(filter._id, { 'same.version': expired }, entry))) return { stored: true, entry: shown(entry) };
+    }
+  }
+
+  async put(collection: string, key: string, value: string, expiresAt: number): Promise<void> {
+    await this.prepared();
+    const entry = this.newEntry(value, expiresAt);
+    await this.untilUnique(() => this.entries.updateOne({ _id: name(collection, key) }, { $set: { held: [entry] } }, { upsert: true }));
+  }
+
+  compareAndSet(collection: string, key: string, version: number, value: string, expiresAt: number): Promise<boolean> {
+    const isSame = { 'same.version': version, 'same.expiresAt': { $gt: new Date(this.clock.now()) } };
+    return this.replace(name(collection, key), isSame, this.newEntry(value, expiresAt, version));
+  }
+
+  async take(collection: string, key: string): Promise<Entry | null> {
+    const found = await this.storage.answer(() => this.entries.findOneAndDelete({ _id: name(collection, key) }));
+    return this.alive(found);
+  }
+
+  /** The first amount decides when the counter expires. */
+  async add(collection: string, key: string, amount: number, expiresAt: number): Promise<number> {
+    await this.prepared();
+    const filter = { _id: name(collection, key) };
+    const first = { total: amount, expiresAt: new Date(expiresAt) };
+    for (;;) {
+      const found = await this.untilUnique(() =>
+        this.counters.findOneAndUpdate(
+          filter,
+          { $inc: { total: amount }, $setOnInsert: { expiresAt: first.expiresAt } },
+          { upsert: true, returnDocument: 'after' },
+        ),
+      );
+      if (found !== null && found.expiresAt.getTime() > this.clock.now()) return found.total;
+      // Whoever adds to a counter that has expired begins it anew; of several one does, and the others add to that.
+      const expired = { ...filter, expiresAt: found?.expiresAt };
+      const begun = await this.storage.answer(() => this.counters.updateOne(expired, { $set: first }));
+      if (begun.matchedCount === 1) return amount;
+    }
+  }
+
+  async lease(leaseName: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null> {
+    const now = this.clock.now();
+    const present = await this.storage.answer(() => this.leases.findOne({ _id: leaseName }));
+    const held = { holder, until: now + ttlMs, ttlMs };
+    // Greater than every token from before the leases were lost, should they ever be.
+    if (present === null) return this.begin({ _id: leaseName, ...held, token: now, beat: 0 });
+    const { token, beat } = present;
+    const isOwn = present.holder === holder;
+    if (!isOwn && !this.isOver(present, now)) return null;
+    const next = isOwn ? token : token + 1;
+    const same = { _id: leaseName, token, ...(isOwn ? { holder } : { beat }) };
+    const taken = await this.storage.answer(() => this.leases.updateOne(same, { $set: { ...held, token: next }, $inc: { beat: 1 } }));
+    return taken.matchedCount === 1 ? { token: next } : null;
+  }
+
+  async release(leaseName: string, holder: string): Promise<void> {
+    await this.storage.answer(() => this.leases.updateOne({ _id: leaseName, holder }, { $set: { holder: null } }));
+  }
+
+  async sweep(now: number, limit: number): Promise<number> {
+    const expired = { $lte: new Date(now) };
+    const swept = await this.storage.answer(async () => {
+      const found = await this.entries.find({ 'held.expiresAt': expired }, { projection: { _id: 1 }, limit }).toArray();
+      return this.entries.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, 'held.expiresAt': expired });
+    });
+    const left = limit - swept.deletedCount;
+    if (left === 0) return limit;
+    const forgotten = await this.storage.answer(async () => {
+      const found = await this.counters.find({ expiresAt: expired }, { projection: { _id: 1 }, limit: left }).toArray();
+      return this.counters.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, expiresAt: expired });
+    });
+    return swept.deletedCount + forgotten.deletedCount;
+  }
+
+  private async begin(lease: LeaseDocument): Promise<{ readonly token: number } | null> {
+    try {
+      await this.storage.answer(() => this.leases.insertOne(lease));
+      return { token: lease.token };
+    } catch (error) {
+      if (isDuplicate(error)) return null;
+      throw error;
+    }
+  }
+
+  private isOver({ _id, holder, token, beat, until, ttlMs }: LeaseDocument, now: number): boolean {
+    if (holder === null || until <= now) return true;
+    const before = this.watched.get(_id);
+    if (before?.token === token && before.beat === beat) return now - before.since >= ttlMs;
+    this.watched.set(_id, { token, beat, since: now });
+    return false;
+  }
+
+  /** Replaces an entry where it is the one described. */
+  private async replace(_id: string, same: object, entry: StoredEntry): Promise<boolean> {
+    const replaced = await this.storage.answer(() => this.entries.updateOne({ _id }, { $set: { 'held.$[same]': entry } }, { arrayFilters: [same] }));
+    return replaced.modifiedCount === 1;
+  }
+
+  /** Two who store something first at once may both find nothing there: the slower one is told so, and finds it at the second try. */
+  private async untilUnique<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      try {
+        return await this.storage.answer(ask);
+      } catch (error) {
+        if (!isDuplicate(error)) throw error;
+      }
+    }
+  }
+
+  private alive(found: EntryDocument | null): Entry | null {
+    const entry = found?.held[0];
+    return entry !== undefined && entry.expiresAt.getTime() > this.clock.now() ? shown(entry) : null;
+  }
+
+  /** Versions are times: an entry that is gone and comes again has another, in whichever process. */
+  private newEntry(value: string, expiresAt: number, replaced = 0): StoredEntry {
+    const random = Math.floor(Math.random() * VERSIONS);
+    const version = Math.max(Date.now() * VERSIONS + random, this.lastVersion + 1, replaced + 1);
+    this.lastVersion = version;
+    return { value, version, expiresAt: new Date(expiresAt) };
+  }
+
+  private prepared(): Promise<unknown> {
+    const options = { expireAfterSeconds: GRACE_SECONDS };
+    this.preparing ??= this.storage
+      .answer(() => Promise.all([this.entries.createIndex({ 'held.expiresAt': 1 }, options), this.counters.createIndex({ expiresAt: 1 }, options)]))
+      .catch((error: unknown) => {
+        this.preparing = null;
+        throw error;
+      });
+    return this.preparing;
+  }
+}
+
+function name(collection: string, key: string): string {
+  return collection + SEPARATOR + key;
+}
+
+function shown({ value, version, expiresAt }: StoredEntry): Entry {
+  return { value, version, expiresAt: expiresAt.getTime() };
+}
