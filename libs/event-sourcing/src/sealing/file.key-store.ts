@@ -1,27 +1,9 @@
-import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import { createHash, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { KeyStore, type KeyPurpose } from './key-store.ts';
-
-const KEY_BYTES = 32;
-
-/** A data key as it lies on disk. `master` tells which master key wrapped it. */
-interface WrappedKey {
-  readonly purpose: string;
-  readonly master: string;
-  readonly iv: string;
-  readonly wrapped: string;
-}
-
-interface MasterKey {
-  readonly id: string;
-  readonly key: Buffer;
-}
-
-function masterKey(key: Buffer): MasterKey {
-  return { id: createHash('sha256').update('gatehouse master key').update(key).digest('hex').slice(0, 16), key };
-}
+import { KEY_BYTES, MasterKeys, type WrappedKey } from './master-keys.ts';
 
 /** Writes a whole file, durably, only where none is. Answers false when another was first. */
 async function createFile(path: string, content: string): Promise<boolean> {
@@ -69,8 +51,7 @@ export class FileKeyStore extends KeyStore {
 
   private constructor(
     private readonly directory: string,
-    /** The first one wraps, all unwrap. */
-    private readonly masters: readonly [MasterKey, ...MasterKey[]],
+    private readonly masters: MasterKeys,
   ) {
     super();
   }
@@ -84,23 +65,17 @@ export class FileKeyStore extends KeyStore {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     // Were the directory lost in a crash, every key would be.
     await syncDirectory(dirname(directory));
-    const given = masterKeys.map((text) => {
-      const key = Buffer.from(text, 'base64');
-      if (key.length !== KEY_BYTES) throw new StartRefused('MASTER_KEYS holds a key that is not 32 bytes in base64: make one with `openssl rand -base64 32`.');
-      return masterKey(key);
-    });
     // A directory that began without MASTER_KEYS goes on being readable after they are set.
     const path = join(directory, 'master.key');
-    if (given.length === 0) await createFile(path, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
+    if (masterKeys.length === 0) await createFile(path, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
     const own = await readIfThere(path);
-    if (own !== null) given.push(masterKey(Buffer.from(own.trim(), 'base64')));
-    return new FileKeyStore(directory, given as [MasterKey, ...MasterKey[]]);
+    return new FileKeyStore(directory, MasterKeys.of(own === null ? masterKeys : [...masterKeys, own.trim()]));
   }
 
   async obtain(purpose: KeyPurpose): Promise<KeyObject> {
     const found = await this.find(purpose);
     if (found !== null) return found;
-    await createFile(this.pathOf(purpose), JSON.stringify(this.wrap(purpose, randomBytes(KEY_BYTES))));
+    await createFile(this.pathOf(purpose), JSON.stringify(this.masters.wrap(purpose, randomBytes(KEY_BYTES))));
     await syncDirectory(this.directory);
     this.cache.delete(purpose);
     const made = await this.find(purpose);
@@ -144,7 +119,7 @@ export class FileKeyStore extends KeyStore {
     const text = await readIfThere(path);
     if (text === null) return null;
     try {
-      return createSecretKey(this.unwrap(JSON.parse(text) as WrappedKey));
+      return createSecretKey(this.masters.unwrap(JSON.parse(text) as WrappedKey));
     } catch (error) {
       if (error instanceof StartRefused) throw error;
       throw new StartRefused(`The data key in ${path} is damaged: put it back from the backup of the keys.`);
@@ -153,23 +128,5 @@ export class FileKeyStore extends KeyStore {
 
   private pathOf(purpose: KeyPurpose): string {
     return join(this.directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
-  }
-
-  private wrap(purpose: KeyPurpose, key: Buffer): WrappedKey {
-    const [master] = this.masters;
-    const iv = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', master.key, iv).setAAD(Buffer.from(purpose));
-    const wrapped = Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
-    return { purpose, master: master.id, iv: iv.toString('base64'), wrapped: wrapped.toString('base64') };
-  }
-
-  private unwrap({ purpose, master, iv, wrapped }: WrappedKey): Buffer {
-    const found = this.masters.find(({ id }) => id === master);
-    if (found === undefined)
-      throw new StartRefused(`A data key was wrapped by master key ${master}, which is not among MASTER_KEYS: add that key at the end of the list.`);
-    const bytes = Buffer.from(wrapped, 'base64');
-    const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(Buffer.from(purpose));
-    decipher.setAuthTag(bytes.subarray(-16));
-    return Buffer.concat([decipher.update(bytes.subarray(0, -16)), decipher.final()]);
   }
 }

@@ -1,0 +1,58 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import type { KeyPurpose } from './key-store.ts';
+
+export const KEY_BYTES = 32;
+
+/** A data key as it is stored. `master` tells which master key wrapped it. */
+export interface WrappedKey {
+  readonly purpose: string;
+  readonly master: string;
+  readonly iv: string;
+  readonly wrapped: string;
+}
+
+interface MasterKey {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+/** The keys that wrap data keys: the first one wraps, all unwrap. */
+export class MasterKeys {
+  private constructor(private readonly keys: readonly [MasterKey, ...MasterKey[]]) {}
+
+  /**
+   * 32 bytes each, in base64, the newest first.
+   * @throws StartRefused for a key that is not 32 bytes, and for none at all
+   */
+  static of(texts: readonly string[]): MasterKeys {
+    const [first, ...others] = texts.map(masterKey);
+    if (first === undefined) throw new StartRefused('MASTER_KEYS is not set: make a key with `openssl rand -base64 32`.');
+    return new MasterKeys([first, ...others]);
+  }
+
+  wrap(purpose: KeyPurpose, key: Buffer): WrappedKey {
+    const [master] = this.keys;
+    const iv = randomBytes(12);
+    const cipher = createCipheriv('aes-256-gcm', master.key, iv).setAAD(Buffer.from(purpose));
+    const wrapped = Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
+    return { purpose, master: master.id, iv: iv.toString('base64'), wrapped: wrapped.toString('base64') };
+  }
+
+  /** @throws StartRefused when the master key is missing; Error when the wrapped key is damaged */
+  unwrap({ purpose, master, iv, wrapped }: WrappedKey): Buffer {
+    const found = this.keys.find(({ id }) => id === master);
+    if (found === undefined)
+      throw new StartRefused(`A data key was wrapped by master key ${master}, which is not among MASTER_KEYS: add that key at the end of the list.`);
+    const bytes = Buffer.from(wrapped, 'base64');
+    const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(Buffer.from(purpose));
+    decipher.setAuthTag(bytes.subarray(-16));
+    return Buffer.concat([decipher.update(bytes.subarray(0, -16)), decipher.final()]);
+  }
+}
+
+function masterKey(text: string): MasterKey {
+  const key = Buffer.from(text, 'base64');
+  if (key.length !== KEY_BYTES) throw new StartRefused('MASTER_KEYS holds a key that is not 32 bytes in base64: make one with `openssl rand -base64 32`.');
+  return { id: createHash('sha256').update('gatehouse master key').update(key).digest('hex').slice(0, 16), key };
+}

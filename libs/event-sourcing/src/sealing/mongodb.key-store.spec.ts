@@ -1,0 +1,36 @@
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { givenMongodb } from '#libs/testing/src/engines/given';
+import { keyStoreContract, newMasterKey } from './key-store.contract.ts';
+import { MongodbKeyStore } from './mongodb.key-store.ts';
+
+const isThere = (await givenMongodb()) !== null;
+const opened: MongodbStorage[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((storage) => storage.close())));
+
+async function connect(url: string): Promise<MongodbStorage> {
+  const storage = await MongodbStorage.connect({ url, log: new PinoLog({ level: 'silent', readable: false }) });
+  opened.push(storage);
+  return storage;
+}
+
+(isThere ? describe : describe.skip)('with MongoDB', () => {
+  keyStoreContract('MongoDB', async () => {
+    const url = (await givenMongodb())!;
+    return async (masterKeys) => MongodbKeyStore.open(await connect(url), masterKeys);
+  });
+
+  it('data keys lie wrapped', async () => {
+    const storage = await connect((await givenMongodb())!);
+    const store = await MongodbKeyStore.open(storage, [newMasterKey()]);
+    const bytes = (await store.obtain('person.user-environment_1-user_1')).export();
+    const [stored] = await storage.collection('keys').find().toArray();
+    const text = JSON.stringify(stored);
+    for (const encoding of ['base64', 'hex', 'latin1'] as const) expect(text).not.toContain(bytes.toString(encoding));
+  });
+
+  it('no key is kept without a master key', async () => {
+    const storage = await connect((await givenMongodb())!);
+    await expect(MongodbKeyStore.open(storage, [])).rejects.toThrow('MASTER_KEYS is not set');
+  });
+});
