@@ -1,3 +1,4 @@
+import { StartRefused } from '#libs/platform/src/start-refused';
 import type { EngineProcess } from './engine-process.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
 
@@ -41,4 +42,4 @@ export interface EngineDefinition {
 }
 
 /** What a plain process needs is not installed; the message says what is missing. */
-export class EngineMissing extends Error {}
+export class EngineMissing extends StartRefused {}

@@ -1,6 +1,5 @@
 import { environmentVariables } from '#libs/platform/src/config/environment';
-import { endWithSentence } from '#libs/platform/src/runtime/ending';
-import { EngineMissing } from './engine.ts';
+import { endWith } from '#libs/platform/src/runtime/ending';
 import { StartedEngines } from './start-engine.ts';
 import { WatchedDirectory } from './watched-directory.ts';
 
@@ -13,13 +12,12 @@ try {
   say(`the engines are ready; Ctrl-C ends them and removes their data, which is in ${directory.path}.`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
-      void engines.close().then(() => {
+      engines.close().then(() => {
         directory.remove();
         process.exit(0);
-      });
+      }, endWith);
     });
 } catch (error) {
   directory.remove();
-  if (error instanceof EngineMissing) endWithSentence(`${error.message}. Start Docker, or set the address of one that runs.`);
-  throw error;
+  endWith(error);
 }

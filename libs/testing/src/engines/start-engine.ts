@@ -68,7 +68,9 @@ export class StartedEngines {
     const { variables, directory, say } = this.options;
     if (variables[setting]) return;
     const engine = await startEngine(definition, directory).catch((error: unknown) => {
-      throw error instanceof EngineMissing ? new EngineMissing(`${title} cannot be started: ${error.message}`) : error;
+      throw error instanceof EngineMissing
+        ? new EngineMissing(`${title} cannot be started: ${error.message}. Start Docker, or set ${setting} to one that runs.`)
+        : error;
     });
     this.started.set(definition, engine);
     if (!(engine instanceof EngineProcess)) return say(`${title} runs in a container of ${definition.image}.`);
