@@ -1,30 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Kafka, logLevel } from 'kafkajs';
 import { MongoClient } from 'mongodb';
-import type { Engine, EngineDefinition } from './engine.ts';
-import { givenKafka, givenMongodb } from './given.ts';
+import { givenEngine, givenMongodb } from './given.ts';
 import { kafka } from './kafka.ts';
 import { mongodb } from './mongodb.ts';
-import { startEngine } from './start-engine.ts';
-import { WatchedDirectory } from './watched-directory.ts';
 
-const directory = WatchedDirectory.create('engines-spec');
-afterAll(() => directory.remove());
-
-/** Null where `givenKafka` and `givenMongodb` say that they cannot be started. */
-const brokers = await givenKafka();
-const url = await givenMongodb();
-const describeKafka = brokers === null ? describe.skip : describe;
-const describeMongodb = url === null ? describe.skip : describe;
-
-async function started(definition: EngineDefinition): Promise<Engine> {
-  return startEngine(definition, directory);
-}
+const ownKafka = await givenEngine(kafka);
+const ownMongodb = await givenEngine(mongodb);
+const describeKafka = ownKafka === null ? describe.skip : describe;
+const describeMongodb = ownMongodb === null ? describe.skip : describe;
 
 describeKafka('Kafka in tests', () => {
-  let engine: Engine;
-  beforeAll(async () => void (engine = await started(kafka)));
-  afterAll(() => engine.close());
+  const engine = ownKafka!;
 
   const client = () => new Kafka({ brokers: [engine.address], logLevel: logLevel.NOTHING });
 
@@ -76,9 +63,7 @@ describeKafka('Kafka in tests', () => {
 });
 
 describeMongodb('the MongoDB of tests', () => {
-  let engine: Engine;
-  beforeAll(async () => void (engine = await started(mongodb)));
-  afterAll(() => engine.close());
+  const engine = ownMongodb!;
 
   async function words<Answer>(use: (words: ReturnType<ReturnType<MongoClient['db']>['collection']>) => Promise<Answer>): Promise<Answer> {
     const client = new MongoClient(engine.address);
@@ -105,9 +90,9 @@ describeMongodb('the MongoDB of tests', () => {
   });
 
   it('gives each asker a database of its own', async () => {
-    const other = await givenMongodb();
-    expect(new URL(other!).host).toBe(new URL(url!).host);
-    expect(new URL(other!).pathname).not.toBe(new URL(url!).pathname);
-    expect(await mongodb.answers(other!)).toBe(true);
+    const [one, other] = [new URL((await givenMongodb())!), new URL((await givenMongodb())!)];
+    expect(other.host).toBe(one.host);
+    expect(other.pathname).not.toBe(one.pathname);
+    expect(await mongodb.answers(other.href)).toBe(true);
   });
 });

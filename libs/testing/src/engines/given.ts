@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { ContainerEngine } from './container-engine.ts';
-import { EngineMissing, type EngineDefinition } from './engine.ts';
+import { EngineMissing, type Engine, type EngineDefinition } from './engine.ts';
 import { eventstore } from './eventstore.ts';
 import { kafka } from './kafka.ts';
 import { noteLeftOut } from './left-out.ts';
 import { mongodb } from './mongodb.ts';
 import { sharedEngine } from './shared-engine.ts';
+import { startEngine } from './start-engine.ts';
+import { WatchedDirectory } from './watched-directory.ts';
 
 /**
  * Brokers for the specs of a file, as `KAFKA_BROKERS` names them. Other specs use them at the same time: topics and groups need names of their own.
@@ -30,20 +32,36 @@ export function givenEventstore(): Promise<string | null> {
   return given(eventstore);
 }
 
+/** One for the specs of this file alone, which may hurt it; null as above. It ends after them. */
+export async function givenEngine(definition: EngineDefinition): Promise<Engine | null> {
+  const directory = WatchedDirectory.create(`${definition.name}-spec`);
+  const engine = await orLeftOut(definition, () => startEngine(definition, directory));
+  afterAll(async () => {
+    await engine?.close();
+    directory.remove();
+  });
+  return engine;
+}
+
 async function given(definition: EngineDefinition): Promise<string | null> {
-  const variables = environmentVariables();
-  const named = variables[definition.setting];
+  const named = environmentVariables()[definition.setting];
   if (named !== undefined && named !== '') return named;
-  try {
+  return orLeftOut(definition, async () => {
     const container = await ContainerEngine.start(definition);
-    if (container === null) return await sharedEngine(definition);
+    if (container === null) return sharedEngine(definition);
     // A container goes with the process that started it, so other processes start their own.
     afterAll(() => container.close());
     return container.address;
+  });
+}
+
+async function orLeftOut<Given>({ title, setting }: EngineDefinition, start: () => Promise<Given>): Promise<Given | null> {
+  try {
+    return await start();
   } catch (error) {
     if (!(error instanceof EngineMissing)) throw error;
-    const missing = `${definition.title} (${definition.setting} is not set, Docker does not answer, ${error.message})`;
-    if (variables['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`, { cause: error });
+    const missing = `${title} (${setting} is not set, Docker does not answer, ${error.message})`;
+    if (environmentVariables()['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`, { cause: error });
     noteLeftOut(missing);
     return null;
   }
