@@ -3,12 +3,11 @@ import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { Clock } from '#libs/platform/src/clock';
-import { newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import type { Service } from '#libs/platform/src/runtime/app';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
-import { ShortLived } from '#libs/read-models/src/short-lived';
+import { Leases } from '#libs/read-models/src/leases';
 import { Environments } from './environments/environments.ts';
 import { environmentsView } from './environments/environments.view.ts';
 import { deleteDomainsWhenOrganizationDeleted } from './organizations/delete-domains.reaction.ts';
@@ -33,7 +32,7 @@ export class IdentityModule implements OnModuleInit {
     private readonly forwarders: Forwarders,
     private readonly repository: Repository,
     private readonly lifecycle: Lifecycle,
-    private readonly leases: ShortLived,
+    private readonly leases: Leases,
     private readonly clock: Clock,
     private readonly log: Log,
   ) {}
@@ -47,6 +46,6 @@ export class IdentityModule implements OnModuleInit {
 
   private work(name: string, work: Work): void {
     const { leases, log } = this;
-    this.lifecycle.add(new LeasedWork(name, work, { leases, log, holder: newUlid(this.clock.now()) }));
+    this.lifecycle.add(new LeasedWork(name, work, { leases, log }));
   }
 }

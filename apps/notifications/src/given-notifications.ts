@@ -18,14 +18,16 @@ import { tableOf } from '#libs/event-sourcing/src/view';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { NotificationsSettings } from '#libs/platform/src/config/settings';
-import { derivedId, newCommandId } from '#libs/platform/src/ids';
+import { derivedId, newCommandId, newUlid } from '#libs/platform/src/ids';
 import type { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
+import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { Feed } from './feed/feed.ts';
 import { feedView } from './feed/feed.view.ts';
 import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
@@ -53,84 +55,88 @@ const PAUSES = [50, 100, 150, 200, 250];
 
 const log: Log = { debug() {}, info() {}, warn() {}, error: (sentence, fields) => console.error(sentence, fields) };
 
+/** What replicas share. */
+interface SharedEngines {
+  readonly directory: string;
+  readonly storage: LmdbStorage;
+  readonly events: LmdbEventStore;
+  readonly bus: InProcessMessageBus;
+  readonly readModels: LmdbReadModels;
+  readonly shortLived: ShortLived;
+  readonly keys: FileKeyStore;
+}
+
 /** The service on the embedded engines, in a directory of its own that outlives a restart. */
 export class GivenNotifications {
+  readonly events: LmdbEventStore;
+  readonly bus: InProcessMessageBus;
+  readonly readModels: LmdbReadModels;
+
   private constructor(
-    private readonly directory: string,
-    private readonly storage: LmdbStorage,
-    readonly events: LmdbEventStore,
-    readonly bus: InProcessMessageBus,
+    readonly engines: SharedEngines,
+    private readonly isReplica: boolean,
     readonly repository: LogRepository,
-    readonly readModels: LmdbReadModels,
     readonly feed: Feed,
     readonly deliveries: DeliveryLog,
     readonly endpoints: WebhookEndpoints,
     readonly webhooks: WebhookDeliveries,
     readonly lifecycle: Lifecycle,
     readonly metrics: Metrics,
-  ) {}
+  ) {
+    ({ events: this.events, bus: this.bus, readModels: this.readModels } = engines);
+  }
 
   static async start(changes: Partial<NotificationsSettings> = {}, directory?: string): Promise<GivenNotifications> {
     const path = directory ?? (await mkdtemp(join(tmpdir(), 'notifications-')));
+    const storage = await LmdbStorage.open({ directory: path });
+    const engines: SharedEngines = {
+      directory: path,
+      storage,
+      events: new LmdbEventStore(storage),
+      bus: new InProcessMessageBus(storage),
+      readModels: new LmdbReadModels(storage),
+      shortLived: new LmdbShortLived(storage, new SystemClock()),
+      keys: await FileKeyStore.open(join(path, 'keys'), []),
+    };
+    return GivenNotifications.over(engines, changes);
+  }
+
+  /** Another process on the same engines, some of which may be as faulty for it as the spec wants. */
+  async replica(faulty: Partial<SharedEngines> = {}, changes: Partial<NotificationsSettings> = {}): Promise<GivenNotifications> {
+    return GivenNotifications.over({ ...this.engines, ...faulty }, changes, true);
+  }
+
+  private static async over(engines: SharedEngines, changes: Partial<NotificationsSettings>, isReplica = false): Promise<GivenNotifications> {
+    const { events, bus, readModels, shortLived, keys } = engines;
     const settings = { ...SETTINGS, ...changes };
     const clock = new SystemClock();
     const metrics = new Metrics();
-    const storage = await LmdbStorage.open({ directory: path });
-    const events = new LmdbEventStore(storage);
-    const readModels = new LmdbReadModels(storage);
-    const keys = await FileKeyStore.open(join(path, 'keys'), []);
     const repository = new LogRepository(events, readModels, new Naming(await keys.obtain('naming')), clock, log);
     repository.keep(webhookEndpointsView);
-    const bus = new InProcessMessageBus(storage);
     const feed = new Feed(clock, settings, readModels);
     const deliveries = new DeliveryLog(readModels);
     const secrets = new EndpointSecrets(new Vault(keys));
     const rule = new TargetRule({ mode: 'development', allowNetworks: [] });
     const schedule = new RetrySchedule(PAUSES);
-    const work = new WebhookWork(
-      bus,
-      events,
-      readModels,
-      new LmdbShortLived(storage, clock),
-      feed,
-      deliveries,
-      secrets,
-      rule,
-      schedule,
-      settings,
-      clock,
-      log,
-      metrics,
-    );
+    const leases = new Leases(shortLived, newUlid(clock.now()), log, metrics);
+    const work = new WebhookWork(bus, events, readModels, leases, feed, deliveries, secrets, rule, schedule, settings, clock, log, metrics);
     const endpoints = new WebhookEndpoints(repository, secrets, rule, settings, readModels);
     const lifecycle = new Lifecycle();
     for (const part of work.parts) lifecycle.add(part);
     await lifecycle.start();
-    return new GivenNotifications(
-      path,
-      storage,
-      events,
-      bus,
-      repository,
-      readModels,
-      feed,
-      deliveries,
-      endpoints,
-      new WebhookDeliveries(endpoints, deliveries, work, clock),
-      lifecycle,
-      metrics,
-    );
+    const webhooks = new WebhookDeliveries(endpoints, deliveries, work, clock);
+    return new GivenNotifications(engines, isReplica, repository, feed, deliveries, endpoints, webhooks, lifecycle, metrics);
   }
 
   /** The same data in a new process, as far as one process can tell. */
   async restart(): Promise<GivenNotifications> {
     await this.close();
-    return GivenNotifications.start({}, this.directory);
+    return GivenNotifications.start({}, this.engines.directory);
   }
 
   async stop(): Promise<void> {
     await this.close();
-    await rm(this.directory, { recursive: true });
+    if (!this.isReplica) await rm(this.engines.directory, { recursive: true });
   }
 
   context() {
@@ -192,8 +198,9 @@ export class GivenNotifications {
 
   private async close(): Promise<void> {
     await this.lifecycle.stop();
+    if (this.isReplica) return;
     await this.bus.close();
-    await this.storage.close();
+    await this.engines.storage.close();
   }
 }
 

@@ -11,10 +11,13 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { NewEvent } from './event-store.ts';
+import { FollowerStates } from './follower-states.ts';
 import { Forwarders } from './forwarder.ts';
+import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 
 const clock = new SystemClock();
@@ -66,7 +69,11 @@ describe('the forwarder', () => {
     lifecycle = new Lifecycle();
     metrics = new Metrics();
     const log = new PinoLog({ level: 'silent', readable: false });
-    const forwarders = new Forwarders(events, bus, new LmdbReadModels(storage), new LmdbShortLived(storage, clock), lifecycle, clock, log, metrics);
+    const readModels = new LmdbReadModels(storage);
+    const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
+    const states = new FollowerStates(readModels, clock);
+    const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
+    const forwarders = new Forwarders(followers, readModels, bus, clock, log, metrics);
     forwarders.add({ service: 'identity', categories: ['organization', 'environment'] });
     await lifecycle.start();
   }

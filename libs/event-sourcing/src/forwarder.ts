@@ -2,26 +2,29 @@ import { Injectable } from '@nestjs/common';
 import type { Owner } from '#libs/contracts/src/operation';
 import { MessageBus, type Message } from '#libs/messaging/src/message-bus';
 import { Clock } from '#libs/platform/src/clock';
-import { newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
-import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
-import { LeasedWork } from '#libs/read-models/src/leased-work';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { ShortLived } from '#libs/read-models/src/short-lived';
-import { EventStore, type RecordedEvent } from './event-store.ts';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import type { RecordedEvent } from './event-store.ts';
+import { LeasedFollowers } from './leased-followers.ts';
 import { isProtocol } from './log.repository.ts';
 import { categoryOf } from './naming.ts';
 import { publicEventsOf } from './public-events.ts';
 
-/** A position that passes only what is another service's is stored this often: the next start reads no further back. */
-const QUIET_CHECKPOINT_MS = 1_000;
+/** What this process tried so long ago, and not again, another process has taken over. */
+const OTHERS_BUSINESS = 60_000;
 
 /** Which part of the log a service announces: the streams of these categories. */
 export interface Forwarded {
   readonly service: Owner;
   readonly categories: readonly string[];
+}
+
+interface Behind {
+  /** When the oldest event was recorded that is on its way. */
+  readonly since: number;
+  readonly triedAt: number;
 }
 
 /** Where the public events of a service go; prefixes of it are what a cluster grants rights on. */
@@ -32,18 +35,16 @@ function topicOf(environment: string, service: Owner): string {
 /** Copies what was recorded to the message bus: in order, at least once, from where the last run of any process left it. */
 @Injectable()
 export class Forwarders {
+  /** What is on its way: absent where none is. */
+  private readonly behind = new Map<Owner, Behind>();
   private readonly services: Owner[] = [];
-  /** When the oldest event was recorded that is on its way; absent: none is. */
-  private readonly behindSince = new Map<Owner, number>();
   private readonly forwarded;
   private readonly skipped;
 
   constructor(
-    private readonly events: EventStore,
-    private readonly bus: MessageBus,
+    private readonly followers: LeasedFollowers,
     private readonly readModels: ReadModels,
-    private readonly leases: ShortLived,
-    private readonly lifecycle: Lifecycle,
+    private readonly bus: MessageBus,
     private readonly clock: Clock,
     private readonly log: Log,
     metrics: Metrics,
@@ -52,39 +53,38 @@ export class Forwarders {
     this.skipped = metrics.counter({ name: 'forwarder_skipped_total', help: 'Records that could not be announced.', labels: ['service'] });
     metrics.gauge({
       name: 'forwarder_lag_seconds',
-      help: 'Age of the oldest event that is on its way to the bus.',
+      help: 'Age of the oldest event that this process has on its way to the bus.',
       labels: ['service'],
       collect: (gauge) => {
-        for (const service of this.services)
-          gauge.set({ service }, this.behindSince.has(service) ? (this.clock.now() - this.behindSince.get(service)!) / 1000 : 0);
+        for (const service of this.services) gauge.set({ service }, this.lag(service));
       },
     });
   }
 
   /** Before the process starts its parts. */
-  add(forwarded: Forwarded): void {
-    const { leases, log } = this;
-    const table = this.readModels.table<never>({ name: `forwarder-${forwarded.service}`, indexes: [], rebuildable: false });
-    this.services.push(forwarded.service);
-    this.lifecycle.add(
-      new LeasedWork(`forwarder.${forwarded.service}`, (signal) => this.follow(forwarded, table, signal), { leases, log, holder: newUlid(this.clock.now()) }),
-    );
+  add({ service, categories }: Forwarded): void {
+    const owned = new Set(categories);
+    this.services.push(service);
+    this.followers.add({
+      name: `forwarder.${service}`,
+      table: this.readModels.table<never>({ name: `forwarder-${service}`, indexes: [], rebuildable: false }),
+      handle: async (batch) => {
+        const records = batch.filter(({ stream, type, meta }) => owned.has(categoryOf(stream)) && !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
+        if (records.length === 0) return false;
+        this.behind.set(service, { since: records[0]!.meta.at, triedAt: this.clock.now() });
+        // What is cut short is published again: the bus has it before the checkpoint does.
+        await this.publish(service, records);
+        this.behind.delete(service);
+        return true;
+      },
+    });
   }
 
-  private async follow({ service, categories }: Forwarded, table: Table<never>, signal: AbortSignal): Promise<void> {
-    const owned = new Set(categories);
-    let storedAt = 0;
-    for await (const batch of this.events.subscribe(await table.checkpoint(), signal)) {
-      const records = batch.filter(({ stream, type, meta }) => owned.has(categoryOf(stream)) && !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
-      if (records.length > 0) {
-        this.behindSince.set(service, records[0]!.meta.at);
-        await this.publish(service, records);
-      } else if (this.clock.now() - storedAt < QUIET_CHECKPOINT_MS) continue;
-      // What was cut short is published again: the bus has it before the checkpoint does.
-      await table.write([], batch.at(-1)!.position);
-      storedAt = this.clock.now();
-      this.behindSince.delete(service);
-    }
+  /** In seconds. */
+  private lag(service: Owner): number {
+    const behind = this.behind.get(service);
+    const now = this.clock.now();
+    return behind === undefined || now - behind.triedAt > OTHERS_BUSINESS ? 0 : (now - behind.since) / 1_000;
   }
 
   private async publish(service: Owner, records: readonly RecordedEvent[]): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Clock } from '#libs/platform/src/clock';
+import { within } from '#libs/platform/src/deadline';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { EventStore, Position } from './event-store.ts';
 import { Positions } from './positions.ts';
@@ -18,19 +19,13 @@ export class LogPositions extends Positions {
     const head = await this.events.head();
     // Positions of one log are of one form, so anything else can be told without taking one apart.
     if (!/^[0-9A-Za-z/-]{1,64}$/.test(position) || position.length !== head.length || position > head) throw beyondTheEnd(position);
-    await withDeadline(Promise.all(this.projectors.map((projector) => projector.caughtUpWith(position))), deadline - this.clock.now());
-  }
-}
-
-async function withDeadline(work: Promise<unknown>, milliseconds: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(unavailable('This replica has not reached that position yet.')), Math.max(0, milliseconds));
-  });
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
+    const late = new AbortController();
+    const caughtUp = Promise.all(this.projectors.map((projector) => projector.caughtUpWith(position, late.signal)));
+    try {
+      await within(caughtUp, deadline - this.clock.now(), () => unavailable('This replica has not reached that position yet.'));
+    } finally {
+      late.abort();
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
@@ -11,9 +12,12 @@ import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { Leases } from '#libs/read-models/src/leases';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { Decider, Fact } from './decider.ts';
 import { START, type NewEvent } from './event-store.ts';
+import { FollowerStates } from './follower-states.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { LogPositions } from './log.positions.ts';
 import { LogRepository } from './log.repository.ts';
@@ -100,7 +104,10 @@ describe('the projector', () => {
     const stopped = new StoppedViews();
     guarded = new GuardedReadModels(readModels, stopped);
     const log = new PinoLog({ level: 'silent', readable: false });
-    projector = new Projector('counting', views, { events, readModels, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log });
+    const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
+    const states = new FollowerStates(readModels, clock);
+    const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
+    projector = new Projector('counting', views, needs);
     await projector.start();
     return projector;
   }
@@ -123,6 +130,10 @@ describe('the projector', () => {
   async function rowOf(view: View<never>, id: string): Promise<unknown> {
     const row = await guarded.table(tableOf(view)).get(ENVIRONMENT, id);
     return row === null ? null : (JSON.parse(row.text) as unknown);
+  }
+
+  async function until(isSo: () => Promise<boolean>): Promise<void> {
+    for (const deadline = Date.now() + 10_000; !(await isSo()); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
   }
 
   const total = (id: string) => rowOf(anyView(counters), id);
@@ -170,8 +181,8 @@ describe('the projector', () => {
     const position = await count('a', 1, 'counter.looked_at');
     const running = await start();
     await running.caughtUpWith(position);
-    expect(running.status().map((status) => status.position)).toEqual([position, position]);
-    expect(await readModels.table(tableOf(anyView(amounts))).checkpoint()).toBe(position);
+    expect((await running.status()).map((status) => status.position)).toEqual([position, position]);
+    await until(async () => (await readModels.table(tableOf(anyView(amounts))).checkpoint()) === position);
   });
 
   it.each(['bad', 'no id'])('stops a view before an event that it cannot fold (%s), and only that view', async (amount) => {
@@ -184,7 +195,7 @@ describe('the projector', () => {
     await expect(times(1)).rejects.toMatchObject({ kind: 'unavailable' });
     // What came before is there: nothing of it is folded again.
     expect(JSON.parse((await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_1'))!.text)).toEqual({ times: 1 });
-    expect(running.status()).toMatchObject([{ isStopped: false }, { view: 'amounts', position: bad, isStopped: true }]);
+    expect(await running.status()).toMatchObject([{ isStopped: false }, { view: 'amounts', position: bad, isStopped: true }]);
     expect(await metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 1');
     // Also after a restart, as long as nobody decided anything.
     await start();
@@ -214,6 +225,8 @@ describe('the projector', () => {
     const next = { ...amounts, version: 2, evolve: () => ({ times: -1 }) };
     await start([anyView(counters), anyView(next)]);
     expect([await rowOf(anyView(next), 'amount_2'), await total('a')]).toEqual([{ times: -1 }, { total: 3 }]);
+    const filled = () => new FollowerStates(readModels, clock).names('view.');
+    await until(async () => (await filled()).join() === 'view.amounts-v2,view.counters-v1.1');
     expect(await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_2')).toBeNull();
   });
 

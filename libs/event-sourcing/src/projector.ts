@@ -1,30 +1,30 @@
-import type { Clock } from '#libs/platform/src/clock';
-import type { Log } from '#libs/platform/src/log';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import type { Readiness } from '#libs/platform/src/runtime/readiness';
-import { setTimeout as pause } from 'node:timers/promises';
-import type { ReadModels } from '#libs/read-models/src/read-models';
-import { START, type EventStore, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
-import { streamName } from './naming.ts';
-import type { StoppedViews } from './stopped-views.ts';
-import { Unfoldable, ViewFold } from './view-fold.ts';
-import { tableOf, type View } from './view.ts';
+import { RENEWAL, type Leases } from '#libs/read-models/src/leases';
+import { Fenced } from '#libs/read-models/src/read-models';
+import { START, type NewEvent, type Position } from './event-store.ts';
+import type { Standing } from './follower-states.ts';
+import { LogReading } from './log-reading.ts';
+import { leaseOf, ProjectedView, type ProjectedViewNeeds } from './projected-view.ts';
+import { KNOWN_WITHIN } from './stopped-views.ts';
+import { recordSkip } from './view-skips.ts';
+import type { View } from './view.ts';
 
-/** A checkpoint that only passes over events of others is stored this often: losing one costs reading a little again. */
-const IDLE_CHECKPOINT_EVERY = 200;
-/** After an engine failed, before the log is followed again. */
-const RETRY = 1_000;
+/** How often the shared rows are looked at. */
+const LOOK = KNOWN_WITHIN / 2;
+/** After a view was marked, before its rows go: by then every process refuses to read them, and what was being read is answered. */
+const KNOWN_EVERYWHERE = KNOWN_WITHIN + 500;
+/** How often the checkpoints of views that others bring along are read, while somebody waits for them. */
+const POLL = 25;
+/** How often it is looked for views of older releases. */
+const OLD_VERSIONS = 60_000;
 
-export interface ProjectorNeeds {
-  readonly events: EventStore;
-  /** Unguarded: a view that stands still has to be read to go on. */
-  readonly readModels: ReadModels;
-  readonly stopped: StoppedViews;
+export interface ProjectorNeeds extends ProjectedViewNeeds {
+  readonly leases: Leases;
   readonly readiness: Readiness;
   readonly metrics: ProjectorMetrics;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** The numbers of all projectors of a process. */
@@ -34,7 +34,7 @@ export class ProjectorMetrics {
   constructor(metrics: Metrics) {
     metrics.gauge({
       name: 'projector_lag_seconds',
-      help: 'Age of the oldest event that the views of a service have not seen; 0 when they have seen all.',
+      help: 'Age of the oldest event that the views which this process brings along have not seen; 0 when they have seen all.',
       labels: ['service'],
       collect: async (gauge) => {
         for (const projector of this.projectors) gauge.set({ service: projector.service }, await projector.lag());
@@ -42,10 +42,12 @@ export class ProjectorMetrics {
     });
     metrics.gauge({
       name: 'view_stopped',
-      help: '1 while a view stands still before an event that it cannot fold.',
+      help: '1 while a view stands still: before an event that it cannot fold, or beyond the end of the log. Told by the process that would bring it along.',
       labels: ['view'],
       collect: (gauge) => {
-        for (const projector of this.projectors) for (const { view, isStopped } of projector.status()) gauge.set({ view }, isStopped ? 1 : 0);
+        gauge.reset();
+        for (const projector of this.projectors)
+          for (const { view, standing } of projector.held()) gauge.set({ view: view.name }, standing !== null && standing.reason !== 'rebuilding' ? 1 : 0);
       },
     });
   }
@@ -61,213 +63,345 @@ export interface ViewStatus {
   /** What it has seen last; where it stands still, the event that it stands before. */
   readonly position: Position;
   readonly isStopped: boolean;
+  readonly reason: Standing['reason'] | null;
 }
 
-/** One view on its way along the log. */
-interface Follower {
-  readonly fold: ViewFold<unknown>;
-  readonly table: string;
-  position: Position;
-  storedAt: number;
-  stoppedAt: Unfoldable | null;
+interface Waiter {
+  readonly isOver: (view: ProjectedView) => boolean;
+  readonly resolve: () => void;
 }
 
-/** Keeps the views of one service filled: follows the log, resumes from the stored checkpoints, and stands before an event rather than skip it. */
+/**
+ * Keeps the views of a process filled, together with its replicas: each view is brought along by whoever holds its lease, the others follow what is stored of
+ * it. A holder goes on from the stored checkpoint, and stands before an event rather than skip it.
+ */
 export class Projector implements Part {
   readonly stage = 'views';
   readonly name: string;
-  private followers: Follower[] = [];
-  private stopping = new AbortController();
-  private running: Promise<void> = Promise.resolve();
-  /** Up to here every view that is not stopped has seen the log. */
-  private position: Position = START;
-  /** When the last event that was folded was recorded. */
-  private lastAt = 0;
-  private readonly waiting = new Set<{ readonly position: Position; readonly resolve: () => void }>();
+  private readonly views: readonly ProjectedView[];
+  private readings: LogReading[] = [];
+  private stopping: AbortController | null = null;
+  private running: Promise<unknown> = Promise.resolve();
+  private readonly waiting = new Set<Waiter>();
+  private polling: Promise<void> | null = null;
+  private isHurried = false;
+  private wake: () => void = () => {};
+  private hasFailed = false;
+  private oldVersionsAt = 0;
 
   constructor(
     readonly service: string,
-    private readonly views: readonly View<never>[],
+    views: readonly View<never>[],
     private readonly needs: ProjectorNeeds,
   ) {
     this.name = `projector ${service}`;
+    this.views = views.map((view) => new ProjectedView(view as unknown as View<unknown>, needs));
     needs.metrics.add(this);
   }
 
-  /** Resolves when the views have caught up with the log as it was at the call. */
+  /** Resolves when the views have caught up with the log as it was at the call, whoever brings them along. */
   async start(): Promise<void> {
-    const { events, readModels } = this.needs;
-    this.followers = await Promise.all(this.views.map((view) => this.follower(view as unknown as View<unknown>)));
+    if (this.views.length === 0 || this.stopping !== null) return;
+    const { events, readiness, stopped } = this.needs;
+    this.stopping = new AbortController();
+    const { signal } = this.stopping;
+    stopped.keepFresh(() => this.look());
+    await this.askForLeases();
+    this.running = Promise.all([this.renew(signal), this.work(signal)]);
     const head = await events.head();
-    this.follow();
-    await this.caughtUpWith(head);
-    for (const { table, stoppedAt } of this.followers) if (stoppedAt === null) this.needs.stopped.resume(table);
-    for (const view of this.views) await readModels.dropOthers(`${view.name}-v`, [tableOf(view).name]);
+    const showing = setInterval(() => this.showFilling(head), POLL);
+    try {
+      await this.until((view) => view.isFilledTo(head), signal);
+    } finally {
+      clearInterval(showing);
+    }
+    for (const { view } of this.views) readiness.viewFilled(view.name, 1);
   }
 
   async stop(): Promise<void> {
+    if (this.stopping === null) return;
     this.stopping.abort();
+    this.needs.stopped.keepFresh(null);
+    this.hurry();
     await this.running;
+    await Promise.all(this.readings.map((reading) => reading.end()));
+    this.readings = [];
+    for (const view of this.held()) {
+      await view.rest().catch(() => {});
+      view.lose();
+      await this.needs.leases.release(view.lease);
+    }
+    this.stopping = null;
   }
 
-  /** Resolves once every view that is not stopped has seen the log up to `position`. */
-  caughtUpWith(position: Position): Promise<void> {
-    if (position <= this.position) return Promise.resolve();
-    return new Promise((resolve) => this.waiting.add({ position, resolve }));
+  /** Resolves once every view that does not stand still has seen the log up to `position`, here or elsewhere; or when `signal` aborts. */
+  caughtUpWith(position: Position, signal?: AbortSignal): Promise<void> {
+    return this.until((view) => view.hasSeen(position), signal);
   }
 
-  status(): readonly ViewStatus[] {
-    return this.followers.map(({ fold, table, position, stoppedAt }) => ({
-      view: fold.view.name,
-      table,
-      position: stoppedAt?.event.position ?? position,
-      isStopped: stoppedAt !== null,
+  /** The views that this process brings along. */
+  held(): readonly ProjectedView[] {
+    return this.views.filter(({ isHeld }) => isHeld);
+  }
+
+  async status(): Promise<readonly ViewStatus[]> {
+    await this.lookEverywhere();
+    return this.views.map(({ view, table, position, standing }) => ({
+      view: view.name,
+      table: table.definition.name,
+      position: standing === null || standing.reason === 'rebuilding' ? position : standing.position,
+      isStopped: standing !== null,
+      reason: standing?.reason ?? null,
     }));
   }
 
   /** In seconds. */
   async lag(): Promise<number> {
-    const { events, clock } = this.needs;
-    return this.lastAt === 0 || this.position >= (await events.head()) ? 0 : Math.max(0, clock.now() - this.lastAt) / 1_000;
+    if (this.readings.length === 0) return 0;
+    const head = await this.needs.events.head();
+    const behind = this.readings.filter(({ position, lastAt }) => position < head && lastAt > 0).map(({ lastAt }) => lastAt);
+    return behind.length === 0 ? 0 : Math.max(0, this.needs.clock.now() - Math.min(...behind)) / 1_000;
   }
 
   /**
-   * Leaves out the event before which a view stands still, for ever and in every rebuild, and goes on. The decision and its reason are recorded in the log.
+   * Leaves out the event before which a view stands still, for ever and in every rebuild; resolves when the view has gone on. The decision and its reason are
+   * recorded in the log, where whoever holds the view finds it.
    * @throws Error when the view does not stand before that position
    */
   async skip(viewName: string, position: Position, reason: string, record: (type: string) => NewEvent): Promise<void> {
-    const follower = this.followers.find(({ fold }) => fold.view.name === viewName);
-    if (follower?.stoppedAt?.event.position !== position) throw new Error(`${viewName} does not stand still before position ${position}.`);
-    const stream = skipStream(viewName);
-    const past = await this.needs.events.read(stream);
-    await this.needs.events.append(stream, past.length, [{ ...record('view.event_skipped'), data: { view: viewName, position, reason } }]);
-    await this.restart();
+    await this.look();
+    const view = this.views.find((each) => each.view.name === viewName);
+    const standsThere = (): boolean => view?.standing?.reason === 'unfoldable' && view.standing.position === position;
+    if (view === undefined || !standsThere()) throw new Error(`${viewName} does not stand still before position ${position}.`);
+    await recordSkip(this.needs.events, { view: viewName, position, reason }, record);
+    this.hurry();
+    await this.until((each) => each !== view || !standsThere());
+    await this.caughtUpWith(await this.needs.events.head());
   }
 
-  /** Forgets all rows and fills the views anew from the whole log; queries that need them are refused meanwhile. */
+  /** Forgets all rows and fills the views anew from the whole log, wherever they are brought along; queries that need them are refused meanwhile. */
   async refill(): Promise<void> {
-    await this.stop();
-    for (const view of this.views) this.needs.stopped.stop(tableOf(view).name);
-    for (const view of this.views) await this.needs.readModels.table(tableOf(view)).clear();
-    this.position = START;
-    this.stopping = new AbortController();
+    if (this.views.length === 0) return;
+    const request = await this.needs.states.request(this.views.map(({ lease }) => lease));
+    // A process that only carries out a command takes part for as long, since there may be nobody else.
     await this.start();
+    await this.look();
+    this.hurry();
+    await this.until(({ mended }) => mended >= request);
   }
 
-  private async restart(): Promise<void> {
-    await this.stop();
-    this.stopping = new AbortController();
-    this.position = START;
-    await this.start();
-  }
-
-  private async follower(view: View<unknown>): Promise<Follower> {
-    const table = this.needs.readModels.table(tableOf(view));
-    const { name } = table.definition;
-    return {
-      fold: new ViewFold(view, table, await skippedOf(this.needs.events, view.name)),
-      table: name,
-      position: await table.checkpoint(),
-      storedAt: 0,
-      stoppedAt: null,
-    };
-  }
-
-  private follow(): void {
-    const { signal } = this.stopping;
-    const { log } = this.needs;
-    this.running = (async () => {
-      while (!signal.aborted) {
-        try {
-          await this.followUntil(signal);
-        } catch (error) {
-          // Rows and checkpoints are stored together, so what was not stored comes again.
-          log.error('The views of a service cannot be written and are tried again.', { service: this.service, error });
-          await pause(RETRY, undefined, { signal }).catch(() => {});
-          for (const follower of this.followers) follower.position = await follower.fold.table.checkpoint().catch(() => START);
-        }
-      }
-    })();
-  }
-
-  private async followUntil(signal: AbortSignal): Promise<void> {
-    const { events } = this.needs;
-    const first = this.followers.filter(({ stoppedAt }) => stoppedAt === null).map(({ position }) => position);
-    const from = first.length === 0 ? await events.head() : first.reduce((low, position) => (position < low ? position : low));
-    this.reached(from, 0);
-    const head = await events.head();
-    const fraction = portion(from, head);
-    for await (const batch of events.subscribe(from, signal)) {
-      await Promise.all(this.followers.map((follower) => this.advance(follower, batch)));
-      const last = batch.at(-1);
-      if (last !== undefined) {
-        this.reached(last.position, last.meta.at);
-        if (last.position < head) this.showFilling(fraction(last.position));
-        else this.showFilling(1);
-      }
+  private async renew(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pause(RENEWAL, undefined, { signal }).catch(() => {});
+      if (!signal.aborted) await this.askForLeases();
     }
   }
 
-  private async advance(follower: Follower, batch: readonly RecordedEvent[]): Promise<void> {
-    if (follower.stoppedAt !== null) return;
-    const { fold } = follower;
-    const last = batch.at(-1);
-    if (last === undefined || last.position <= follower.position) return;
-    // Views of one service may have stopped at different places.
-    const news = batch[0]!.position > follower.position ? batch : batch.filter(({ position }) => position > follower.position);
-    const now = this.needs.clock.now();
-    const concerned = news.some((event) => fold.concerns(event));
+  private async askForLeases(): Promise<void> {
+    await Promise.all(
+      this.views.map(async (view) => {
+        const token = await this.needs.leases.ask(view.lease);
+        if (this.stopping?.signal.aborted !== false) return;
+        if (token === null) {
+          if (view.isHeld) this.lose(view);
+        } else if (view.take(token)) this.hurry();
+      }),
+    );
+  }
+
+  private lose(view: ProjectedView): void {
+    this.needs.log.warn('Another process may bring a view along since; this one goes on when it gets the lease again.', { view: view.view.name });
+    view.lose();
+    this.hurry();
+  }
+
+  /** Everything but the leases, one thing after the other. */
+  private async work(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.isHurried = false;
+      try {
+        await this.needs.stopped.freshen();
+        await this.mend(signal);
+        await this.openTaken();
+        await this.tendReadings();
+        await Promise.all(this.held().map((view) => view.tell()));
+        await this.dropOldVersions();
+        this.hasFailed = false;
+      } catch (error) {
+        this.failed(error);
+      }
+      this.moved();
+      if (!this.isHurried) await this.sleep();
+    }
+  }
+
+  private sleep(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, LOOK);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** There is something to do that should not wait. */
+  private hurry(): void {
+    this.isHurried = true;
+    this.wake();
+  }
+
+  /** What the others know, and tell of the views that they bring along. */
+  private async look(): Promise<void> {
+    const { leases, states } = this.needs;
+    // A process that was paused past its lease does not know any more what it thinks it knows.
+    for (const view of this.held()) if (!leases.isHeld(view.lease)) this.lose(view);
+    const shared = await states.read(this.views.map(({ lease }) => lease));
+    for (const [index, view] of this.views.entries()) view.learn(shared[index]!);
+  }
+
+  private async lookEverywhere(): Promise<void> {
+    await this.needs.stopped.freshen();
+    await Promise.all(this.views.filter(({ isHeld }) => !isHeld).map((view) => view.lookAtCheckpoint()));
+  }
+
+  /** Empties the views that are to be filled anew; they are then opened like any other. */
+  private async mend(signal: AbortSignal): Promise<void> {
+    const views = this.views.filter(({ isToBeMended }) => isToBeMended);
+    if (views.length === 0) return;
     try {
-      if (concerned) await fold.apply(news);
-      else if (now - follower.storedAt >= IDLE_CHECKPOINT_EVERY) await fold.table.write([], last.position);
-      else return;
-      follower.storedAt = now;
-    } catch (error) {
-      if (!(error instanceof Unfoldable)) throw error;
-      follower.stoppedAt = error;
-      this.needs.stopped.stop(follower.table);
-      const { view, event } = error;
-      this.needs.log.error('A view stands still before an event that it cannot fold; queries that need it answer 503.', {
-        view,
-        type: event.type,
-        position: event.position,
-        error,
-      });
+      for (const view of views) view.beginMending();
+      await Promise.all(views.map((view) => view.tell()));
+      await pause(KNOWN_EVERYWHERE, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      for (const view of views) await this.orLost(view, () => view.clear());
     } finally {
-      follower.position = last.position;
+      for (const view of views) view.mendingFinished();
     }
   }
 
-  private reached(position: Position, at: number): void {
-    if (position > this.position) this.position = position;
-    if (at > 0) this.lastAt = at;
+  private async openTaken(): Promise<void> {
+    for (const view of this.views) if (await view.isPassable()) view.phase = 'taken';
+    const taken = this.views.filter(({ phase }) => phase === 'taken');
+    await Promise.all(taken.map((view) => this.orLost(view, () => view.open())));
+    // They may be far behind: those that are not do not wait for them.
+    const opened = taken.filter(({ isFollowing }) => isFollowing);
+    if (opened.length > 0) this.read(opened);
+  }
+
+  private async orLost(view: ProjectedView, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof Fenced)) throw error;
+      this.lose(view);
+    }
+  }
+
+  private read(views: readonly ProjectedView[]): void {
+    this.readings.push(
+      new LogReading(views, {
+        events: this.needs.events,
+        onMoved: () => this.moved(),
+        onFenced: (view) => this.lose(view),
+        onFailure: (error) => this.failed(error),
+      }),
+    );
+  }
+
+  /** What hangs or broke begins anew from what is stored; those that have come to the same place go on together, so that the log is read once. */
+  private async tendReadings(): Promise<void> {
+    const head = this.readings.length === 0 ? START : await this.needs.events.head();
+    for (const reading of this.readings) {
+      if (!reading.hasEnded && !reading.isLost(head)) continue;
+      for (const view of reading.views) view.reopen();
+      void reading.end();
+    }
+    this.readings = this.readings.filter((reading) => !reading.hasEnded && reading.views.length > 0);
+    if (this.readings.length < 2 || !this.readings.every(({ isAtLiveEnd }) => isAtLiveEnd)) return;
+    const views = this.readings.flatMap((reading) => reading.views);
+    await Promise.all(this.readings.map((reading) => reading.end()));
+    this.readings = [];
+    this.read(views.filter(({ isFollowing }) => isFollowing));
+  }
+
+  /** Of views that nobody fills any more: old releases go on with theirs until their last process has gone. */
+  private async dropOldVersions(): Promise<void> {
+    const { states, leases, readModels } = this.needs;
+    if (performance.now() < this.oldVersionsAt || !this.views.every(({ phase }) => phase === 'following' || phase === 'elsewhere')) return;
+    this.oldVersionsAt = performance.now() + OLD_VERSIONS;
+    const known = await states.names('view.');
+    for (const { table } of this.views) {
+      const { name } = table.definition;
+      for (const old of known.filter((lease) => isOlder(lease.slice(leaseOf('').length), name))) {
+        if ((await leases.ask(old)) === null) continue;
+        const tables = known.map((lease) => lease.slice(leaseOf('').length));
+        const gone = old.slice(leaseOf('').length);
+        await readModels.dropOthers(
+          gone,
+          tables.filter((each) => each !== gone),
+        );
+        await states.forget(old);
+        await leases.release(old);
+      }
+    }
+  }
+
+  private failed(error: unknown): void {
+    if (!this.hasFailed) this.needs.log.error('The views of a service cannot be written and are tried again.', { service: this.service, error });
+    this.hasFailed = true;
+  }
+
+  private moved(): void {
     for (const waiter of this.waiting) {
-      if (waiter.position > this.position) continue;
+      if (!this.views.every(waiter.isOver)) continue;
       this.waiting.delete(waiter);
       waiter.resolve();
     }
   }
 
-  private showFilling(done: number): void {
-    for (const { fold, stoppedAt } of this.followers) if (stoppedAt === null) this.needs.readiness.viewFilled(fold.view.name, done);
+  private until(isOver: (view: ProjectedView) => boolean, signal?: AbortSignal): Promise<void> {
+    if (this.views.every(isOver)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const waiter: Waiter = { isOver, resolve };
+      this.waiting.add(waiter);
+      signal?.addEventListener(
+        'abort',
+        () => {
+          this.waiting.delete(waiter);
+          resolve();
+        },
+        { once: true },
+      );
+      this.polling ??= this.poll().finally(() => (this.polling = null));
+    });
+  }
+
+  /** While somebody waits: nobody tells this process how far others are. */
+  private async poll(): Promise<void> {
+    for (; this.waiting.size > 0; await pause(POLL, undefined, { ref: false })) {
+      const elsewhere = this.views.filter(({ isHeld }) => !isHeld);
+      await Promise.all(elsewhere.map((view) => view.lookAtCheckpoint())).catch((error: unknown) => this.failed(error));
+      this.moved();
+    }
+  }
+
+  private showFilling(head: Position): void {
+    for (const { view, position, opened } of this.views) this.needs.readiness.viewFilled(view.name, portion(opened.from, position, head));
   }
 }
 
-/** The positions that an operator decided to leave out of a view. */
-export async function skippedOf(events: EventStore, view: string): Promise<ReadonlySet<Position>> {
-  const skips = await events.read(skipStream(view));
-  return new Set(skips.map(({ data }) => (data as { readonly position: Position }).position));
+/** Whether a table is one of an earlier version of the view, or of the fold, whose table is `name`. */
+function isOlder(table: string, name: string): boolean {
+  const [ours, theirs] = [name, table].map((each) => /^(.*)-v(\d+)(?:\.(\d+))?$/.exec(each));
+  if (ours == null || theirs == null || ours[1] !== theirs[1]) return false;
+  const [version, other] = [Number(ours[2]), Number(theirs[2])];
+  return other < version || (other === version && Number(theirs[3] ?? 0) < Number(ours[3] ?? 0));
 }
 
-/** Where these decisions are recorded. */
-function skipStream(view: string): string {
-  return streamName('view', 'system', view);
-}
-
-/** How much of the way to `head` lies behind a position, by how positions sort: exact enough to be shown. */
-function portion(from: Position, head: Position): (position: Position) => number {
-  const number = (position: Position): number => Number.parseFloat(position.replaceAll(/\D/g, '').slice(0, 16)) || 0;
-  const start = number(from);
-  const way = number(head) - start;
-  return (position) => (way <= 0 ? 1 : Math.min(0.999, Math.max(0, (number(position) - start) / way)));
+/** How much of the way from one position to another lies behind a third, by how positions sort: exact enough to be shown. */
+function portion(from: Position, position: Position, head: Position): number {
+  const number = (each: Position): number => Number.parseFloat(each.replaceAll(/\D/g, '').slice(0, 16)) || 0;
+  const way = number(head) - number(from);
+  return position >= head || way <= 0 ? 1 : Math.min(0.999, Math.max(0, (number(position) - number(from)) / way));
 }

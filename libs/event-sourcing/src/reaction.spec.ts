@@ -9,8 +9,11 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { FollowerStates } from './follower-states.ts';
+import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { Reactions, type Reaction } from './reaction.ts';
 
@@ -42,7 +45,12 @@ describe('a reaction', () => {
     await running?.lifecycle.stop();
     running = { lifecycle: new Lifecycle(), metrics: new Metrics() };
     const log = new PinoLog({ level: 'error', readable: false, destination: { write: (line: string) => void lines.push(line) } });
-    const reactions = new Reactions(events, new LmdbReadModels(storage), new LmdbShortLived(storage, clock), running.lifecycle, clock, log, running.metrics);
+    const { lifecycle, metrics } = running;
+    const readModels = new LmdbReadModels(storage);
+    const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
+    const states = new FollowerStates(readModels, clock);
+    const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
+    const reactions = new Reactions(followers, readModels, clock, log, metrics);
     reactions.add({ name: 'count', handles: ['counted'], react });
     await running.lifecycle.start();
   }

@@ -2,14 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
-import { newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
-import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
-import { LeasedWork } from '#libs/read-models/src/leased-work';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { ShortLived } from '#libs/read-models/src/short-lived';
-import { EventStore, type RecordedEvent } from './event-store.ts';
+import type { RecordedEvent } from './event-store.ts';
+import { LeasedFollowers } from './leased-followers.ts';
 
 /** When something happened, do something: follows the log, and may be asked again for an event that it has handled already. */
 export interface Reaction {
@@ -32,9 +29,6 @@ const PAUSES = [100, 500, 2_500];
 /** While an engine is away, waiting is all that helps. */
 const AWAY = 1_000;
 
-/** Reading past the events of others again costs less than storing how far one read of them. */
-const CHECKPOINT_EVERY = 1_000;
-
 /** Runs the reactions of this process, each in one process of a cluster at a time. */
 @Injectable()
 export class Reactions {
@@ -42,10 +36,8 @@ export class Reactions {
   private readonly skipped;
 
   constructor(
-    private readonly events: EventStore,
+    private readonly followers: LeasedFollowers,
     private readonly readModels: ReadModels,
-    private readonly leases: ShortLived,
-    private readonly lifecycle: Lifecycle,
     private readonly clock: Clock,
     private readonly log: Log,
     metrics: Metrics,
@@ -56,27 +48,19 @@ export class Reactions {
 
   /** Before the process starts its parts. */
   add(reaction: Reaction): void {
-    const { leases, log } = this;
-    const table = this.readModels.table<Skipped>({ name: `reaction-${reaction.name}`, indexes: [], rebuildable: false });
-    this.lifecycle.add(
-      new LeasedWork(`reaction.${reaction.name}`, (signal) => this.follow(reaction, table, signal), { leases, log, holder: newUlid(this.clock.now()) }),
-    );
+    const table = this.readModels.table<never>({ name: `reaction-${reaction.name}`, indexes: [], rebuildable: false });
+    this.followers.add({
+      name: `reaction.${reaction.name}`,
+      table,
+      handle: async (batch, signal) => {
+        const handled = batch.filter(({ type }) => reaction.handles.includes(type));
+        for (const event of handled) await this.handle(reaction, event, table, signal);
+        return handled.length > 0;
+      },
+    });
   }
 
-  private async follow(reaction: Reaction, table: Table<Skipped>, signal: AbortSignal): Promise<void> {
-    let stored = 0;
-    for await (const batch of this.events.subscribe(await table.checkpoint(), signal)) {
-      const handled = batch.filter(({ type }) => reaction.handles.includes(type));
-      for (const event of handled) await this.handle(reaction, event, table, signal);
-      // What was cut short is not behind us.
-      if (signal.aborted) return;
-      if (handled.length === 0 && this.clock.now() - stored < CHECKPOINT_EVERY) continue;
-      await table.write([], batch.at(-1)?.position);
-      stored = this.clock.now();
-    }
-  }
-
-  private async handle(reaction: Reaction, event: RecordedEvent, table: Table<Skipped>, signal: AbortSignal): Promise<void> {
+  private async handle(reaction: Reaction, event: RecordedEvent, table: Table<never>, signal: AbortSignal): Promise<void> {
     for (let tries = 0; !signal.aborted;) {
       try {
         await reaction.react(event);
@@ -90,7 +74,7 @@ export class Reactions {
     }
   }
 
-  private async skip(reaction: Reaction, { id, type, stream, position, meta }: RecordedEvent, table: Table<Skipped>, error: unknown): Promise<void> {
+  private async skip(reaction: Reaction, { id, type, stream, position, meta }: RecordedEvent, table: Table<never>, error: unknown): Promise<void> {
     this.skipped.inc({ reaction: reaction.name });
     this.log.error('A reaction failed for good and goes on with the next event.', { reaction: reaction.name, event: id, type, stream, error });
     const row: Skipped = { type, stream, at: new Date(this.clock.now()).toISOString(), error: String(error) };

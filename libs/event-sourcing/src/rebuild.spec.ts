@@ -7,7 +7,10 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { FollowerStates } from './follower-states.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
 import { differences, type Difference } from './rebuild.ts';
@@ -43,14 +46,17 @@ describe('a comparison with a rebuild', () => {
     events = new LmdbEventStore(storage);
     readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false });
-    const metrics = new ProjectorMetrics(new Metrics());
+    const metrics = new Metrics();
+    const clock = new SystemClock();
     projector = new Projector('notes', [notes as never], {
       events,
       readModels,
+      leases: new Leases(new LmdbShortLived(storage, clock), 'spec', log, metrics),
+      states: new FollowerStates(readModels, clock),
       stopped: new StoppedViews(),
       readiness: new Readiness(),
-      metrics,
-      clock: new SystemClock(),
+      metrics: new ProjectorMetrics(metrics),
+      clock,
       log,
     });
     for (const key of ['a', 'b', 'c']) for (let version = 0; version < 3; version++) await write(key, version, `text ${version}`);

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
 import { START, type EventStore, type Position } from './event-store.ts';
-import { skippedOf } from './projector.ts';
 import { ViewFold } from './view-fold.ts';
+import { skippedOf } from './view-skips.ts';
 import { tableOf, type View } from './view.ts';
 
 /** How long the served rows may take to catch up with an event; what they have not seen by then, they lack. */

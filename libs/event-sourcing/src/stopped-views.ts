@@ -1,9 +1,15 @@
 import { unavailable } from '#libs/platform/src/domain-error';
 import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 
+/** What this process knows of the others is never older than this when it answers. */
+export const KNOWN_WITHIN = 1_000;
+
 /** The tables of views that could not go on. Only the queries that need them are refused: a gap would be silent. */
 export class StoppedViews {
   private readonly tables = new Set<string>();
+  private look: (() => Promise<void>) | null = null;
+  private lookedAt = 0;
+  private looking: Promise<void> | null = null;
 
   stop(table: string): void {
     this.tables.add(table);
@@ -15,6 +21,27 @@ export class StoppedViews {
 
   has(table: string): boolean {
     return this.tables.has(table);
+  }
+
+  /** `look` asks what the others know. Whoever reads after a pause, before anybody has asked again, waits for it. */
+  keepFresh(look: (() => Promise<void>) | null): void {
+    this.look = look;
+    this.lookedAt = performance.now();
+  }
+
+  /** Null where nothing has to be asked first. */
+  fresh(): Promise<void> | null {
+    return this.look === null || performance.now() - this.lookedAt < KNOWN_WITHIN ? null : this.freshen();
+  }
+
+  freshen(): Promise<void> {
+    return (this.looking ??= this.lookNow().finally(() => (this.looking = null)));
+  }
+
+  private async lookNow(): Promise<void> {
+    const began = performance.now();
+    await this.look?.();
+    this.lookedAt = began;
   }
 }
 
@@ -48,15 +75,15 @@ class GuardedTable<Row> extends Table<Row> {
   }
 
   get(environment: string, id: string): Promise<StoredRow | null> {
-    return this.refused() ?? this.table.get(environment, id);
+    return this.unlessStopped(() => this.table.get(environment, id));
   }
 
   getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
-    return this.refused() ?? this.table.getMany(environment, ids);
+    return this.unlessStopped(() => this.table.getMany(environment, ids));
   }
 
   page(environment: string, request: PageRequest): Promise<RowPage> {
-    return this.refused() ?? this.table.page(environment, request);
+    return this.unlessStopped(() => this.table.page(environment, request));
   }
 
   write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
@@ -79,8 +106,13 @@ class GuardedTable<Row> extends Table<Row> {
     return this.table.dump();
   }
 
-  private refused(): Promise<never> | undefined {
-    if (!this.stopped.has(this.definition.name)) return undefined;
+  private unlessStopped<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    const fresh = this.stopped.fresh();
+    return fresh === null ? this.orRefused(read) : fresh.then(() => this.orRefused(read));
+  }
+
+  private orRefused<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    if (!this.stopped.has(this.definition.name)) return read();
     return Promise.reject(unavailable('What this answer is read from stands still; an operator has to look.', 30));
   }
 }

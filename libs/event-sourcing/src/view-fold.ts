@@ -40,9 +40,10 @@ export class ViewFold<Row> {
 
   /**
    * Folds the events that concern this view, and stores their rows together with the position of the last event of the batch. Folding a batch again changes nothing.
-   * @throws Unfoldable after what came before the event was stored
+   * `fence`: the token of the lease under which that is done.
+   * @throws Unfoldable after what came before the event was stored; Fenced
    */
-  async apply(batch: readonly RecordedEvent[]): Promise<void> {
+  async apply(batch: readonly RecordedEvent[], fence?: number): Promise<void> {
     const events = batch.filter((event) => this.concerns(event));
     const checkpoint = batch.at(-1)?.position;
     let writes: readonly Write[] = [];
@@ -51,10 +52,10 @@ export class ViewFold<Row> {
     } catch (error) {
       if (!(error instanceof Unfoldable)) throw error;
       // A row of several events may fail at any of them: one by one, the first that fails is found, and what came before it is stored.
-      for (const event of events) await this.table.write(await this.folded([event]), event.position);
+      for (const event of events) await this.table.write(await this.folded([event]), event.position, fence);
       throw error;
     }
-    await this.table.write(writes, checkpoint);
+    await this.table.write(writes, checkpoint, fence);
   }
 
   /** The rows as these events leave them. @throws Unfoldable */

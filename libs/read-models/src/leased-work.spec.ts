@@ -3,10 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
+import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LeasedWork, type Work } from './leased-work.ts';
+import { Leases } from './leases.ts';
 import { LmdbShortLived } from './lmdb.short-lived.ts';
+import { Fenced } from './read-models.ts';
 
 describe('work under a lease', () => {
   let directory: string;
@@ -24,9 +27,9 @@ describe('work under a lease', () => {
     await rm(directory, { recursive: true });
   });
 
-  async function start(holder: string, work: Work): Promise<LeasedWork> {
+  async function start(holder: string, work: Work, metrics = new Metrics()): Promise<LeasedWork> {
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
-    const leased = new LeasedWork('test', work, { leases, log, holder });
+    const leased = new LeasedWork('test', work, { leases: new Leases(leases, holder, log, metrics), log });
     started.push(leased);
     await leased.start();
     return leased;
@@ -42,35 +45,51 @@ describe('work under a lease', () => {
     const doing = new Set<string>();
     const workOf =
       (holder: string): Work =>
-      async (signal) => {
+      async (signal, token) => {
         doing.add(holder);
-        await untilAborted(signal);
+        await untilAborted(signal, token);
         doing.delete(holder);
       };
-    const first = await start('first', workOf('first'));
+    const [metrics, others] = [new Metrics(), new Metrics()];
+    const first = await start('first', workOf('first'), metrics);
     await until(() => doing.has('first'));
-    await start('second', workOf('second'));
+    await start('second', workOf('second'), others);
     await pause(4_000);
     expect([...doing]).toEqual(['first']);
+    expect([await metrics.text(), await others.text()]).toEqual([
+      expect.stringContaining('gatehouse_lease_held{work="test"} 1'),
+      expect.stringContaining('gatehouse_lease_held{work="test"} 0'),
+    ]);
     await first.stop();
     await until(() => doing.has('second'));
     expect([...doing]).toEqual(['second']);
   });
 
+  it('is given up, with what it wanted to store, by whoever was fenced, and taken up under a later token', async () => {
+    const tokens: number[] = [];
+    await start('first', async (signal, token) => {
+      tokens.push(token);
+      if (tokens.length === 1) throw new Fenced('table', token);
+      await untilAborted(signal, token);
+    });
+    await until(() => tokens.length === 2);
+    expect(tokens[1]).toBeGreaterThan(tokens[0]!);
+  });
+
   it('begins again after it failed', async () => {
     let times = 0;
-    await start('first', async (signal) => {
+    await start('first', async (signal, token) => {
       if (++times === 1) throw new Error('at first');
-      await untilAborted(signal);
+      await untilAborted(signal, token);
     });
     await until(() => times === 2);
   });
 
   it('ends when the lease is lost', async () => {
     let isDoing = false;
-    await start('first', async (signal) => {
+    await start('first', async (signal, token) => {
       isDoing = true;
-      await untilAborted(signal);
+      await untilAborted(signal, token);
       isDoing = false;
     });
     await until(() => isDoing);

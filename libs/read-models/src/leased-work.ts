@@ -1,22 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '#libs/platform/src/log';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
-import type { ShortLived } from './short-lived.ts';
+import { RENEWAL, type Leases } from './leases.ts';
+import { Fenced } from './read-models.ts';
 
-const TTL = 3_000;
-const RENEWAL = TTL / 3;
 /** Between two tries to get the lease, and before work that failed begins again. */
 const RETRY = 1_000;
 
 interface Needs {
-  readonly leases: ShortLived;
+  readonly leases: Leases;
   readonly log: Log;
-  /** Tells this process from its replicas. */
-  readonly holder: string;
 }
 
-/** Does its work until `signal` aborts. It may be aborted anywhere and begin again elsewhere, and two may overlap for a moment. */
-export type Work = (signal: AbortSignal) => Promise<void>;
+/**
+ * Does its work until `signal` aborts. It may be aborted anywhere and begin again elsewhere, and two may overlap for a moment: `token` fences what the one
+ * who was first still wants to store.
+ */
+export type Work = (signal: AbortSignal, token: number) => Promise<void>;
 
 /** Work that one process of a cluster does at a time: whoever holds the lease. */
 export class LeasedWork implements Part {
@@ -42,31 +42,32 @@ export class LeasedWork implements Part {
   private async run(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
-      if (await this.hasLease()) await this.workWhileHeld();
+      const token = await this.needs.leases.ask(this.name);
+      if (token !== null && !signal.aborted) await this.workUnder(token);
       await pause(RETRY, undefined, { signal }).catch(() => {});
     }
+    await this.needs.leases.release(this.name);
   }
 
-  private async workWhileHeld(): Promise<void> {
+  private async workUnder(token: number): Promise<void> {
+    const { leases, log } = this.needs;
     const lost = new AbortController();
-    const renewal = setInterval(() => void this.hasLease().then((held) => held || lost.abort()), RENEWAL);
+    let renewed = Promise.resolve();
+    const renew = async (): Promise<void> => {
+      if ((await leases.ask(this.name)) !== token) lost.abort();
+    };
+    const renewal = setInterval(() => void (renewed = renew()), RENEWAL);
     try {
-      await this.work(AbortSignal.any([this.stopping.signal, lost.signal]));
+      await this.work(AbortSignal.any([this.stopping.signal, lost.signal]), token);
     } catch (error) {
-      this.needs.log.error('Work in the background failed and will begin again.', { work: this.name, error });
+      if (error instanceof Fenced) log.warn('Another does this work since; what was not stored is left to it.', { work: this.name });
+      else log.error('Work in the background failed and will begin again.', { work: this.name, error });
     } finally {
       clearInterval(renewal);
-      await this.needs.leases.release(this.name, this.needs.holder).catch(() => {});
-    }
-  }
-
-  /** A lease that cannot be asked for is a lease that is not held. */
-  private async hasLease(): Promise<boolean> {
-    try {
-      return (await this.needs.leases.lease(this.name, this.needs.holder, TTL)) !== null;
-    } catch (error) {
-      this.needs.log.warn('A lease cannot be asked for.', { work: this.name, error });
-      return false;
+      // Else it would take back what is given up now.
+      await renewed;
+      // Another may have more luck.
+      await leases.release(this.name);
     }
   }
 }

@@ -7,6 +7,8 @@ import { type Entry, ShortLived } from './short-lived.ts';
 
 /** Entries are swept by whole minutes, so that a write that moves the expiry within one needs no new listing. */
 const BUCKET_MS = 60_000;
+/** More than are used; this way the numbers of a later start lie behind those of every earlier one. */
+const NUMBERS_PER_MS = 64;
 const HEADER_BYTES = 2 * NUMBER_BYTES;
 const SEPARATOR = '\0';
 const LEASES = 'lease';
@@ -39,7 +41,8 @@ export class LmdbShortLived extends ShortLived {
     this.entries = storage.log.db('short-lived', bufferKeys);
     this.expiry = storage.log.db('expiry', bufferKeys);
     const sequence = this.expiry.get(SEQUENCE_KEY);
-    this.sequence = sequence ? readNumber(sequence, 0) : 0;
+    // Also after an earlier state of this store was put back beside tables that know later tokens: time has gone on.
+    this.sequence = Math.max(sequence ? readNumber(sequence, 0) : 0, clock.now() * NUMBERS_PER_MS);
     storage.log.beforeCommit(() => this.endTurn());
   }
 

@@ -3,13 +3,12 @@ import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { MessageBus } from '#libs/messaging/src/message-bus';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
-import { newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
+import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels } from '#libs/read-models/src/read-models';
-import { ShortLived } from '#libs/read-models/src/short-lived';
 import { Feed } from '../feed/feed.ts';
 import { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
 import { EndpointSecrets } from '../webhook-endpoints/endpoint-secrets.ts';
@@ -34,7 +33,7 @@ export class WebhookWork {
     bus: MessageBus,
     events: EventStore,
     readModels: ReadModels,
-    leases: ShortLived,
+    leases: Leases,
     feed: Feed,
     deliveries: DeliveryLog,
     secrets: EndpointSecrets,
@@ -51,7 +50,7 @@ export class WebhookWork {
     const directory = new EndpointDirectory({ events, readModels, secrets, clock, log });
     this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics });
     this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock });
-    const leased = (name: string, work: Work): Part => new LeasedWork(name, work, { leases, log, holder: newUlid(clock.now()) });
+    const leased = (name: string, work: Work): Part => new LeasedWork(name, work, { leases, log });
     this.parts = [
       directory,
       { name: 'webhook connections', stage: 'announcements', start: async () => {}, stop: () => sender.close() },

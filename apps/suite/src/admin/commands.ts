@@ -11,7 +11,9 @@ import {
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
 import { validatorOf } from '#libs/contracts/src/validation';
 import type { Difference } from '#libs/event-sourcing/src/rebuild';
-import type { NewEvent } from '#libs/event-sourcing/src/event-store';
+import type { NewEvent, Position } from '#libs/event-sourcing/src/event-store';
+import type { Standing } from '#libs/event-sourcing/src/follower-states';
+import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import type { AppProcess } from '#libs/platform/src/runtime/app-process';
@@ -117,22 +119,26 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     run: async (process, { arguments: [id] }) => process.call(systemOperation(RevokeEnvironmentKey, { id })),
   },
   rebuild: {
-    doc: 'Fill all views anew from the log; queries answer 503 meanwhile. With --check, only tell what would change.',
+    doc: 'Fill all views anew from the log; queries answer 503 meanwhile. Has whatever stands beyond the end of the log go on from there. With --check, only tell what would change.',
     options: { check: { doc: 'Change nothing.' } },
     fillsViews: true,
-    run: async ({ runtime, engines }, { options }, tell) => {
+    run: async (process, { options }, tell) => {
+      const { runtime, engines } = process;
       if (options['check'] !== undefined) return expectNoDifference(runtime.differences(), tell);
       const began = Date.now();
-      await runtime.projector.refill();
+      await Promise.all([runtime.projector.refill(), process.get(LeasedFollowers).mend()]);
       tell(`Every view was filled, up to position ${await engines.events.head()}, in ${((Date.now() - began) / 1000).toFixed(1)} s.`);
     },
   },
   'views list': {
-    doc: 'Show how far each view has read the log, and which stand still.',
-    run: async ({ runtime, engines }, _input, tell) => {
-      const head = await engines.events.head();
-      for (const { view, position, isStopped } of runtime.projector.status())
-        tell(`${view.padEnd(24)} ${position || 'nothing'} of ${head}${isStopped ? ', stands still before an event that it cannot fold' : ''}`);
+    doc: 'Show how far each view, and whatever else follows the log, has read it, and which stand still.',
+    run: async (process, _input, tell) => {
+      const [views, followers] = await Promise.all([process.runtime.projector.status(), process.get(LeasedFollowers).status()]);
+      const head = await process.engines.events.head();
+      const line = (name: string, position: Position, reason: Standing['reason'] | null): void =>
+        tell(`${name.padEnd(24)} ${position || 'nothing'} of ${head || 'nothing'}${reason === null ? '' : `, ${STANDING[reason]}`}`);
+      for (const { view, position, reason } of views) line(view, position, reason);
+      for (const { name, position, isAhead } of followers) line(name, position, isAhead ? 'ahead' : null);
     },
   },
   'views fill': {
@@ -148,11 +154,17 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     arguments: ['VIEW', 'POSITION'],
     options: { reason: { doc: 'Why; recorded in the log.', value: 'TEXT', isRequired: true } },
     run: async ({ runtime }, { arguments: [view, position], options }, tell) => {
-      if (!runtime.projector.status().some((status) => status.view === view)) throw new WrongUsage(`There is no view '${view}'.`);
+      if (!(await runtime.projector.status()).some((status) => status.view === view)) throw new WrongUsage(`There is no view '${view}'.`);
       await runtime.projector.skip(view!, position!, options['reason']!, operatorRecord);
       tell(`${view} goes on without the event at position ${position}.`);
     },
   },
+};
+
+const STANDING: Readonly<Record<Standing['reason'], string>> = {
+  unfoldable: 'stands still before an event that it cannot fold',
+  ahead: "stands still, since the log ends before it: 'rebuild' mends it",
+  rebuilding: 'is being filled anew',
 };
 
 async function expectNoDifference(differences: AsyncIterable<Difference>, tell: (line: string) => void): Promise<void> {

@@ -3,7 +3,9 @@ import type { DynamicModule } from '@nestjs/common';
 import type { Gauge } from 'prom-client';
 import { SEALED } from '#libs/contracts/src/sealed';
 import { EventStore, START } from '#libs/event-sourcing/src/event-store';
+import { FollowerStates } from '#libs/event-sourcing/src/follower-states';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
+import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
 import { LogPositions } from '#libs/event-sourcing/src/log.positions';
 import { LogRepository } from '#libs/event-sourcing/src/log.repository';
 import { MeasuredEventStore } from '#libs/event-sourcing/src/measured.event-store';
@@ -25,6 +27,7 @@ import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
 import { MessageBus } from '#libs/messaging/src/message-bus';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { RemoteOperations, RoutedOperationTransport } from '#libs/messaging/src/routed.operation-transport';
+import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { Clock } from '../clock.ts';
@@ -85,7 +88,10 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   for (const view of primaries) repository.keep(view);
 
   const stopped = new StoppedViews();
-  const needs = { events, readModels, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
+  const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
+  const states = new FollowerStates(readModels, clock);
+  const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
+  const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
   // One for all that run here, so that the log is read once for all of them.
   const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
 
@@ -113,6 +119,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
       provided(EventStore, events),
       provided(ReadModels, new GuardedReadModels(readModels, stopped)),
       provided(ShortLived, shortLived),
+      provided(Leases, leases),
+      provided(LeasedFollowers, followers),
       provided(MessageBus, bus),
       provided(KeyStore, keys),
       provided(Vault, new Vault(keys)),

@@ -1,0 +1,89 @@
+import { Fenced } from '#libs/read-models/src/read-models';
+import type { EventStore, Position, RecordedEvent } from './event-store.ts';
+import type { ProjectedView } from './projected-view.ts';
+
+/** Behind the head without moving for so long, a subscription is taken for dead: a connection can hang without breaking. */
+const STUCK = 5_000;
+
+interface Needs {
+  readonly events: EventStore;
+  readonly onMoved: () => void;
+  /** Another brings the view along since. */
+  readonly onFenced: (view: ProjectedView) => void;
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** One reading of the log for several views, from the place of the one that is furthest behind. */
+export class LogReading {
+  /** Up to here all its views have seen the log. */
+  position: Position;
+  /** When the last event was recorded. */
+  lastAt = 0;
+  hasEnded = false;
+  private readonly openings: ReadonlyMap<ProjectedView, number>;
+  private readonly ending = new AbortController();
+  private readonly running: Promise<void>;
+  private isFolding = false;
+  private movedAt = performance.now();
+
+  constructor(
+    views: readonly ProjectedView[],
+    private readonly needs: Needs,
+  ) {
+    this.openings = new Map(views.map((view) => [view, view.openings]));
+    this.position = views.map(({ position }) => position).reduce((low, position) => (position < low ? position : low));
+    this.running = this.read();
+  }
+
+  /** Those that it still brings along. */
+  get views(): readonly ProjectedView[] {
+    return [...this.openings].filter(([view, opening]) => view.isFollowing && view.openings === opening).map(([view]) => view);
+  }
+
+  get isAtLiveEnd(): boolean {
+    return this.views.every(({ position, opened }) => position >= opened.end);
+  }
+
+  /** Whether it is to be given up: the log ends before it, or goes on without it. */
+  isLost(head: Position): boolean {
+    if (this.position >= head || this.isFolding) this.movedAt = performance.now();
+    return this.position > head || performance.now() - this.movedAt > STUCK;
+  }
+
+  /** What is being folded is finished first. */
+  async end(): Promise<void> {
+    this.ending.abort();
+    await this.running;
+  }
+
+  private async read(): Promise<void> {
+    const { signal } = this.ending;
+    try {
+      for await (const batch of this.needs.events.subscribe(this.position, signal)) {
+        if (signal.aborted) break;
+        this.isFolding = true;
+        await this.fold(batch);
+        this.isFolding = false;
+        this.position = batch.at(-1)?.position ?? this.position;
+        this.lastAt = batch.at(-1)?.meta.at ?? this.lastAt;
+        this.needs.onMoved();
+        if (this.views.length === 0) break;
+      }
+    } catch (error) {
+      this.needs.onFailure(error);
+    } finally {
+      this.hasEnded = true;
+    }
+  }
+
+  /** A view that was fenced, or stands still, keeps no other from going on. */
+  private async fold(batch: readonly RecordedEvent[]): Promise<void> {
+    const views = [...this.openings];
+    const results = await Promise.allSettled(views.map(([view, opening]) => view.advance(batch, opening)));
+    for (const [index, result] of results.entries()) {
+      if (result.status === 'fulfilled') continue;
+      if (!(result.reason instanceof Fenced)) throw result.reason;
+      this.needs.onFenced(views[index]![0]);
+    }
+  }
+}

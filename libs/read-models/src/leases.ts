@@ -1,0 +1,60 @@
+import { within } from '#libs/platform/src/deadline';
+import { unavailable } from '#libs/platform/src/domain-error';
+import type { Log } from '#libs/platform/src/log';
+import type { Metrics } from '#libs/platform/src/metrics';
+import type { ShortLived } from './short-lived.ts';
+
+/** How long after the death of a holder others may take over. */
+const TTL = 3_000;
+/** A holder has three tries to keep what it holds. */
+export const RENEWAL = TTL / 3;
+
+/** The leases of this process: what it does for the whole cluster while it holds them. */
+export class Leases {
+  /** Until when each is ours for certain; 0: it is not. */
+  private readonly heldUntil = new Map<string, number>();
+
+  constructor(
+    private readonly store: ShortLived,
+    /** Tells this process from its replicas. */
+    private readonly holder: string,
+    private readonly log: Log,
+    metrics: Metrics,
+  ) {
+    metrics.gauge({
+      name: 'lease_held',
+      help: '1 where this process holds the lease of a work. No holder in the whole cluster: nobody does that work.',
+      labels: ['work'],
+      collect: (gauge) => {
+        for (const work of this.heldUntil.keys()) gauge.set({ work }, this.isHeld(work) ? 1 : 0);
+      },
+    });
+  }
+
+  /** Takes a lease, or keeps it; answers its token. A lease that cannot be asked for is a lease that is not held: null. */
+  async ask(name: string): Promise<number | null> {
+    // Counted from before the question, as its answer may be old when it comes.
+    const until = performance.now() + TTL;
+    try {
+      const lease = await within(this.store.lease(name, this.holder, TTL), TTL, () => unavailable('The store of leases does not answer.'));
+      this.heldUntil.set(name, lease === null ? 0 : until);
+      return lease?.token ?? null;
+    } catch (error) {
+      this.log.warn('A lease cannot be asked for.', { work: name, error });
+      this.heldUntil.set(name, 0);
+      return null;
+    }
+  }
+
+  /** Whether the lease is ours as far as can be told without asking: a process that was paused past its lease knows it at once. */
+  isHeld(name: string): boolean {
+    return (this.heldUntil.get(name) ?? 0) > performance.now();
+  }
+
+  async release(name: string): Promise<void> {
+    if (!this.isHeld(name)) return;
+    this.heldUntil.set(name, 0);
+    // Where it cannot be given back, it ends by itself.
+    await this.store.release(name, this.holder).catch(() => {});
+  }
+}
