@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { status, type handleBidiStreamingCall, type handleServerStreamingCall, type ServerDuplexStream, type ServerWritableStream } from '@grpc/grpc-js';
+import shared from '@eventstore/db-client/generated/shared_pb.js';
+import statuses from '@eventstore/db-client/generated/status_pb.js';
+import streams from '@eventstore/db-client/generated/streams_pb.js';
+import any from 'google-protobuf/google/protobuf/any_pb.js';
+import empty from 'google-protobuf/google/protobuf/empty_pb.js';
+import { START, WrongVersion, type EventStore, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { ulidOf, uuidOf } from '#libs/event-sourcing/src/uuid';
+
+type ReadRequest = InstanceType<typeof streams.ReadReq>;
+type ReadResponse = InstanceType<typeof streams.ReadResp>;
+type BatchRequest = InstanceType<typeof streams.BatchAppendReq>;
+type BatchResponse = InstanceType<typeof streams.BatchAppendResp>;
+type Proposed = ReturnType<BatchRequest['getProposedMessagesList']>[number];
+
+/** What the real server takes by default. */
+const MAX_APPEND = 1024 * 1024;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const { ReadDirection } = streams.ReadReq.Options;
+/** Positions of the log below are numbers of this many digits. */
+const POSITION_DIGITS = 16;
+
+/** What a client appended, as it is kept below: the bytes are its own business. */
+interface Stored {
+  readonly data: string;
+  readonly metadata: string;
+  readonly contentType: string;
+}
+
+/** The calls of EventStoreDB that the adapter makes, over a log of ours; every other is refused. */
+export class Streams {
+  constructor(private readonly log: EventStore) {}
+
+  readonly read: handleServerStreamingCall<ReadRequest, ReadResponse> = (call) => {
+    void this.answerRead(call).catch((error: Error) => call.destroy(Object.assign(error, { code: status.INTERNAL })));
+  };
+
+  readonly batchAppend: handleBidiStreamingCall<BatchRequest, BatchResponse> = (call) => {
+    const unfinished = new Map<string, BatchRequest[]>();
+    call.on('data', (request: BatchRequest) => {
+      const id = request.getCorrelationId()!.getString();
+      const parts = [...(unfinished.get(id) ?? []), request];
+      if (!request.getIsFinal()) {
+        unfinished.set(id, parts);
+        return;
+      }
+      unfinished.delete(id);
+      void this.answerAppend(call, id, parts);
+    });
+    call.on('end', () => call.end());
+    call.on('error', () => {});
+  };
+
+  private async answerRead(call: ServerWritableStream<ReadRequest, ReadResponse>): Promise<void> {
+    const options = call.request.getOptions()!;
+    const stream = options.getStream();
+    if (options.hasSubscription()) {
+      if (stream !== undefined || options.hasFilter()) return refuse(call, 'subscriptions to anything but $all');
+      return this.follow(call, options);
+    }
+    if (stream !== undefined) await this.readStream(call, stream, options);
+    else await this.readAll(call, options);
+    call.end();
+  }
+
+  private async readStream(call: ServerWritableStream<ReadRequest, ReadResponse>, stream: StreamOptions, options: ReadOptions): Promise<void> {
+    const name = nameOf(stream.getStreamIdentifier()!);
+    const limit = Number(options.getCount());
+    const isBackwards = options.getReadDirection() === ReadDirection.BACKWARDS;
+    const last = await this.log.last(name);
+    if (last === null) {
+      const identifier = stream.getStreamIdentifier();
+      call.write(new streams.ReadResp().setStreamNotFound(new streams.ReadResp.StreamNotFound().setStreamIdentifier(identifier)));
+      return;
+    }
+    if (isBackwards) {
+      const to = stream.hasEnd() ? last.version : Number(stream.getRevision()) + 1;
+      const records = limit === 1 && to === last.version ? [last] : [...(await this.log.read(name))].filter(({ version }) => version <= to).reverse();
+      for (const record of records.slice(0, limit)) await write(call, eventOf(record));
+      return;
+    }
+    const from = stream.hasStart() ? 1 : Number(stream.getRevision()) + 1;
+    for (const record of (await this.log.read(name, from)).slice(0, limit)) await write(call, eventOf(record));
+  }
+
+  private async readAll(call: ServerWritableStream<ReadRequest, ReadResponse>, options: ReadOptions): Promise<void> {
+    const limit = Number(options.getCount());
+    const all = options.getAll()!;
+    const head = await this.log.head();
+    if (head === START) return;
+    if (options.getReadDirection() === ReadDirection.FORWARDS) {
+      const after = all.hasStart() ? START : textOf(Math.max(0, Number(all.getPosition()!.getCommitPosition()) - 1));
+      for (const record of await this.take(after, limit)) await write(call, eventOf(record));
+      return;
+    }
+    // From a position means before it.
+    const end = all.hasEnd() ? Number(head) : Number(all.getPosition()!.getCommitPosition()) - 1;
+    const count = Math.min(limit, end);
+    for (const record of [...(await this.take(textOf(end - count), count))].reverse()) await write(call, eventOf(record));
+  }
+
+  private async follow(call: ServerWritableStream<ReadRequest, ReadResponse>, options: ReadOptions): Promise<void> {
+    const all = options.getAll()!;
+    const ended = new AbortController();
+    call.on('cancelled', () => ended.abort());
+    call.on('close', () => ended.abort());
+    call.on('error', () => ended.abort());
+    call.write(new streams.ReadResp().setConfirmation(new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(randomUUID())));
+    const after = all.hasStart() ? START : all.hasEnd() ? await this.log.head() : textOf(Number(all.getPosition()!.getCommitPosition()));
+    for await (const batch of this.log.subscribe(after, ended.signal)) for (const record of batch) await write(call, eventOf(record));
+    call.end();
+  }
+
+  private async take(after: string, count: number): Promise<readonly RecordedEvent[]> {
+    const records: RecordedEvent[] = [];
+    if (count === 0 || after >= (await this.log.head())) return records;
+    const head = await this.log.head();
+    const stop = new AbortController();
+    for await (const batch of this.log.subscribe(after, stop.signal)) {
+      records.push(...batch);
+      if (records.length >= count || records.at(-1)!.position >= head) stop.abort();
+    }
+    return records.slice(0, count);
+  }
+
+  private async answerAppend(call: ServerDuplexStream<BatchRequest, BatchResponse>, id: string, parts: readonly BatchRequest[]): Promise<void> {
+    const options = parts.find((part) => part.hasOptions())!.getOptions()!;
+    const answer = new streams.BatchAppendResp().setCorrelationId(new shared.UUID().setString(id)).setStreamIdentifier(options.getStreamIdentifier());
+    try {
+      const stream = nameOf(options.getStreamIdentifier()!);
+      const expected = options.hasNoStream() ? 0 : options.hasStreamPosition() ? Number(options.getStreamPosition()) + 1 : null;
+      const refusal = expected === null ? badRequest('an append without an expected revision') : refusalOf(parts);
+      if (refusal !== null) answer.setError(refusal);
+      else {
+        const { version, position } = await this.log.append(stream, expected!, parts.flatMap((part) => part.getProposedMessagesList()).map(newEventOf));
+        const at = new shared.AllStreamPosition().setCommitPosition(String(Number(position))).setPreparePosition(String(Number(position)));
+        answer.setSuccess(new streams.BatchAppendResp.Success().setCurrentRevision(String(version - 1)).setPosition(at));
+      }
+    } catch (error) {
+      answer.setError(error instanceof WrongVersion ? await this.wrongVersion(error) : statusOf(status.INTERNAL, 'Unknown', new shared.Unknown()));
+    }
+    if (call.writable) call.write(answer);
+  }
+
+  private async wrongVersion({ stream, expected }: WrongVersion) {
+    const last = await this.log.last(stream);
+    const details = new shared.WrongExpectedVersion();
+    if (last === null) details.setCurrentNoStream(new empty.Empty());
+    else details.setCurrentStreamRevision(String(last.version - 1));
+    if (expected === 0) details.setExpectedNoStream(new empty.Empty());
+    else details.setExpectedStreamPosition(String(expected - 1));
+    return statusOf(status.FAILED_PRECONDITION, 'WrongExpectedVersion', details);
+  }
+}
+
+type ReadOptions = NonNullable<ReturnType<ReadRequest['getOptions']>>;
+type StreamOptions = NonNullable<ReturnType<ReadOptions['getStream']>>;
+
+function refuse(call: ServerWritableStream<ReadRequest, ReadResponse>, what: string): void {
+  call.destroy(Object.assign(new Error(`This server does not do ${what}.`), { code: status.UNIMPLEMENTED }));
+}
+
+/** Resolves when the client has room for more, or is gone. */
+async function write(call: ServerWritableStream<ReadRequest, ReadResponse>, response: ReadResponse): Promise<void> {
+  if (call.write(response)) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      for (const event of ['drain', 'close', 'cancelled']) call.off(event, done);
+      resolve();
+    };
+    for (const event of ['drain', 'close', 'cancelled']) call.on(event, done);
+  });
+}
+
+function eventOf({ id, stream, version, position, type, data, meta }: RecordedEvent): ReadResponse {
+  const stored = data as Stored;
+  const at = String(Number(position));
+  const event = new streams.ReadResp.ReadEvent.RecordedEvent()
+    .setId(new shared.UUID().setString(uuidOf(id)))
+    .setStreamIdentifier(new shared.StreamIdentifier().setStreamName(Buffer.from(stream).toString('base64')))
+    .setStreamRevision(String(version - 1))
+    .setCommitPosition(at)
+    .setPreparePosition(at)
+    .setData(Buffer.from(stored.data).toString('base64'))
+    .setCustomMetadata(Buffer.from(stored.metadata).toString('base64'));
+  const properties = event.getMetadataMap();
+  properties.set('type', type);
+  properties.set('content-type', stored.contentType);
+  // In ticks of 100 ns.
+  properties.set('created', String(BigInt(meta.at) * 10_000n));
+  return new streams.ReadResp().setEvent(new streams.ReadResp.ReadEvent().setEvent(event).setCommitPosition(at));
+}
+
+function newEventOf(message: Proposed): NewEvent {
+  const properties = message.getMetadataMap();
+  return {
+    id: ulidOf(message.getId()!.getString()),
+    type: properties.get('type')!,
+    shape: 1,
+    data: {
+      data: Buffer.from(message.getData_asU8()).toString(),
+      metadata: Buffer.from(message.getCustomMetadata_asU8()).toString(),
+      contentType: properties.get('content-type')!,
+    } satisfies Stored,
+    subject: null,
+    public: [],
+    meta: { environment: '', actor: { id: '', source: 'system', name: null }, requestId: '', commandId: '', at: Date.now() },
+  };
+}
+
+/** What the real server would not take either. */
+function refusalOf(parts: readonly BatchRequest[]) {
+  const messages = parts.flatMap((part) => part.getProposedMessagesList());
+  if (messages.some((message) => !UUID.test(message.getId()?.getString() ?? ''))) return badRequest('an event whose id is no UUID');
+  const size = messages.reduce((bytes, message) => bytes + message.getData_asU8().length + message.getCustomMetadata_asU8().length, 0);
+  if (size <= MAX_APPEND) return null;
+  return statusOf(status.INVALID_ARGUMENT, 'MaximumAppendSizeExceeded', new shared.MaximumAppendSizeExceeded().setMaxappendsize(MAX_APPEND));
+}
+
+function badRequest(what: string) {
+  return statusOf(status.INVALID_ARGUMENT, 'BadRequest', new shared.BadRequest().setMessage(`This server does not take ${what}.`));
+}
+
+/** An error of a batch append travels in the answer, with its details packed. */
+function statusOf(code: number, name: string, details: { serializeBinary(): Uint8Array }) {
+  const packed = new any.Any();
+  packed.pack(details.serializeBinary(), `event_store.client.${name}`);
+  return new statuses.Status().setCode(code).setMessage(name).setDetails(packed);
+}
+
+function nameOf(identifier: InstanceType<typeof shared.StreamIdentifier>): string {
+  return Buffer.from(identifier.getStreamName_asU8()).toString();
+}
+
+function textOf(position: number): string {
+  return position <= 0 ? START : String(position).padStart(POSITION_DIGITS, '0');
+}
