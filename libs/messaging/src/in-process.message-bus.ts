@@ -1,12 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { byteText, byteTextKeys, textOfBytes } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { type Delivery, type Message, MessageBus, type Subscription } from './message-bus.ts';
+import { deadLetterTopic, deliver, DELIVERY, FIRST_RETRY_MS, matches } from './delivering.ts';
+import { type Message, MessageBus, type Subscription } from './message-bus.ts';
 
-/** Messages handed to a handler at once. */
-const DELIVERY = 500;
 /** Segments per topic that stay in memory, for groups that follow closely. */
 const RECENT_SEGMENTS = 64;
 /** Messages kept behind the slowest group, so that a new one sees a little of the past; and where no group ever was. */
@@ -17,10 +15,6 @@ const FORGOTTEN_AFTER_MS = 7 * 24 * 60 * 60_000;
 /** Positions are stored together; what a crash takes is delivered again. */
 const COMMIT_EVERY_MS = 5;
 const TRIM_EVERY_MS = 1_000;
-const FIRST_RETRY_MS = 100;
-const LAST_RETRY_MS = 10_000;
-const MAX_ATTEMPTS = 5;
-const DEAD_LETTERS = '.dead';
 const END = '\0';
 const OFFSET_BYTES = 6;
 
@@ -328,45 +322,10 @@ class Group {
 
   /** False when it was stopped before everything was handled or set aside. */
   private async deliver(topic: Topic, member: Subscription, messages: readonly Message[], signal: AbortSignal): Promise<boolean> {
-    const delivery = (message: Message, attempt: number): Delivery => ({ ...message, topic: topic.name, attempt });
-    if (
-      (await failure(
-        member,
-        messages.map((message) => delivery(message, 1)),
-      )) === null
-    )
-      return true;
-    // One of them is at fault: from here on one by one, so that it does not take the others with it.
-    for (const message of messages) {
-      const attempts = member.maxAttempts ?? MAX_ATTEMPTS;
-      let failed: Error | null = new Error('failed');
-      for (let attempt = 2; failed && attempt <= attempts; attempt++) {
-        if (messages.length === 1 || attempt > 2) await this.pauseBefore(attempt, signal);
-        if (signal.aborted) return false;
-        failed = await failure(member, [delivery(message, attempt)]);
-      }
-      if (failed) await this.publish(`${topic.name}.${this.name}${DEAD_LETTERS}`, { ...message, headers: { ...message.headers, error: failed.message } });
-    }
-    return true;
+    const setAside = (message: Message): Promise<void> => this.publish(deadLetterTopic(topic.name, this.name), message);
+    const handled = await deliver(messages, { topic: topic.name, member, firstRetryMs: this.firstRetryMs, setAside, signal });
+    return handled === messages.length;
   }
-
-  private async pauseBefore(attempt: number, signal: AbortSignal): Promise<void> {
-    await pause(Math.min(this.firstRetryMs * 2 ** (attempt - 2), LAST_RETRY_MS), undefined, { signal }).catch(() => undefined);
-  }
-}
-
-async function failure(member: Subscription, deliveries: readonly Delivery[]): Promise<Error | null> {
-  try {
-    await member.handle(deliveries);
-    return null;
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
-  }
-}
-
-/** Dead letters are for whoever names their topic. */
-function matches({ topics }: Subscription, topic: string): boolean {
-  return topics.some((name) => (name.endsWith('*') ? topic.startsWith(name.slice(0, -1)) && !topic.endsWith(DEAD_LETTERS) : topic === name));
 }
 
 /** All messages of a key go to the same share. */

@@ -1,0 +1,104 @@
+import { FIRST_RETRY_MS } from './delivering.ts';
+import { busUnavailable, sentenceOf, within, type KafkaOptions } from './kafka/kafka-client.ts';
+import { KafkaOutbox } from './kafka/kafka-outbox.ts';
+import { KafkaSubscription } from './kafka/kafka-subscription.ts';
+import { KafkaTopics } from './kafka/kafka-topics.ts';
+import { type Message, MessageBus, type Subscription } from './message-bus.ts';
+
+const REACH_MS = 3_000;
+/** Publishing is given up after so long; the caller does not know then whether it happened. */
+const PUBLISH_MS = 10_000;
+
+interface Options extends KafkaOptions {
+  /** Tests do not want to wait. */
+  readonly firstRetryMs?: number;
+  readonly publishMs?: number;
+}
+
+/** The bus of a cluster: topics and the positions of groups lie in Kafka. */
+export class KafkaMessageBus extends MessageBus {
+  private readonly topics: KafkaTopics;
+  private readonly outbox: KafkaOutbox;
+  private readonly subscriptions = new Set<KafkaSubscription>();
+  private isClosed = false;
+
+  private constructor(private readonly options: Options) {
+    super();
+    this.topics = new KafkaTopics(options);
+    this.outbox = new KafkaOutbox(options, this.topics);
+  }
+
+  /** Also where no broker answers: they are looked for again whenever there is something to do. */
+  static async connect(options: Options): Promise<KafkaMessageBus> {
+    const bus = new KafkaMessageBus(options);
+    await within(REACH_MS, bus.topics.refresh()).catch((error: unknown) => {
+      options.log.warn('Kafka does not answer yet.', { brokers: options.brokers, problem: sentenceOf(error) });
+    });
+    return bus;
+  }
+
+  /** @throws DomainError `service_unavailable` when it is not known in time that the messages are on disk: some may be */
+  async publish(topic: string, messages: readonly Message[]): Promise<void> {
+    if (messages.length === 0) return;
+    if (this.isClosed) throw busUnavailable();
+    const { publishMs = PUBLISH_MS } = this.options;
+    const deadline = Date.now() + publishMs;
+    try {
+      await within(publishMs, this.topics.ensure(topic));
+    } catch (error) {
+      this.options.log.warn('A topic cannot be created or looked up.', { topic, problem: sentenceOf(error) });
+      throw busUnavailable();
+    }
+    await this.outbox.add(topic, messages, deadline);
+  }
+
+  async subscribe(subscription: Subscription): Promise<{ stop(): Promise<void> }> {
+    const { options, topics } = this;
+    const publish = (topic: string, message: Message): Promise<void> => this.publish(topic, [message]);
+    const running = new KafkaSubscription(subscription, { options, topics, publish, firstRetryMs: options.firstRetryMs ?? FIRST_RETRY_MS });
+    this.subscriptions.add(running);
+    return {
+      stop: async () => {
+        this.subscriptions.delete(running);
+        await running.stop();
+      },
+    };
+  }
+
+  async backlog(): Promise<Readonly<Record<string, number>>> {
+    try {
+      await this.topics.refresh();
+      const topicsOf = new Map<string, Set<string>>();
+      for (const running of this.subscriptions) {
+        const { group } = running.subscription;
+        topicsOf.set(group, new Set([...(topicsOf.get(group) ?? []), ...running.topics()]));
+      }
+      const backlogs = await Promise.all([...topicsOf].map(async ([group, topics]) => [group, await this.backlogOf(group, [...topics])] as const));
+      return Object.fromEntries(backlogs);
+    } catch (error) {
+      this.options.log.debug('Kafka does not tell how far the groups are.', { problem: sentenceOf(error) });
+      throw busUnavailable();
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.subscriptions].map((running) => running.stop()));
+    this.isClosed = true;
+    await this.outbox.close();
+    await this.topics.close();
+  }
+
+  private async backlogOf(groupId: string, topics: readonly string[]): Promise<number> {
+    if (topics.length === 0) return 0;
+    const committed = await this.topics.ask((admin) => admin.fetchOffsets({ groupId, topics: [...topics] }));
+    const counts = await Promise.all(
+      committed.map(async ({ topic, partitions }) => {
+        const ends = await this.topics.ask((admin) => admin.fetchTopicOffsets(topic));
+        const next = new Map(partitions.map(({ partition, offset }) => [partition, Number(offset)]));
+        // What lies before the first kept message will not be handled any more.
+        return ends.reduce((sum, { partition, low, high }) => sum + Number(high) - Math.max(Number(low), next.get(partition) ?? 0), 0);
+      }),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+}
