@@ -1,14 +1,21 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { DomainError } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import type { Engine } from '#libs/testing/src/engines/engine';
 import { givenMongodb } from '#libs/testing/src/engines/given';
+import { mongodb } from '#libs/testing/src/engines/mongodb';
+import { startEngine } from '#libs/testing/src/engines/start-engine';
+import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { MongodbReadModels, type MongodbTable } from './mongodb.read-models.ts';
 import { readModelsContract } from './read-models.contract.ts';
+import { Fenced, type Table, type TableDefinition, type Write } from './read-models.ts';
 
 const isThere = (await givenMongodb()) !== null;
 const log = new PinoLog({ level: 'silent', readable: false });
 const newDatabase = async (): Promise<string> => (await givenMongodb())!;
 
-(isThere ? describe : describe.skip)('tables', () => {
+(isThere ? describe : describe.skip)('with MongoDB', () => {
   readModelsContract('MongoDB', async () => {
     const url = await newDatabase();
     return async () => {
@@ -24,5 +31,169 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
         close: () => storage.close(),
       };
     };
+  });
+
+  interface Thing {
+    readonly id: string;
+    readonly tags: readonly string[];
+  }
+  const TAGS = Array.from({ length: 7 }, (_, number) => `tag${number}`);
+  const byId: TableDefinition<Thing> = { name: 'things', rebuildable: true, indexes: [{ name: 'tag', keys: ({ tags }) => tags }] };
+  const sorted: TableDefinition<Thing> = { ...byId, name: 'sorted things', sortKey: ({ id }) => id.slice(-1) };
+
+  const positionOf = (number: number): string => String(number).padStart(16, '0');
+  const numberOf = (text: string): number => Number(/"tags":\["tag\d","at(\d+)"\]/.exec(text)?.[1]);
+
+  /** Says in its text at which position it was written. */
+  function write(number: number, at: number): Write {
+    const id = `thing_${String(number).padStart(4, '0')}`;
+    return { environment: 'one', id, position: positionOf(at), revision: at, text: JSON.stringify({ id, tags: [TAGS[at % TAGS.length], `at${at}`] }) };
+  }
+
+  /** Every row is found under its tags, and under no other. Answers the position of each. */
+  async function expectWhole(table: Table<Thing>): Promise<ReadonlyMap<string, number>> {
+    const written = new Map<string, number>();
+    const tagged = new Map<string, string[]>();
+    for await (const { id, text } of table.dump()) {
+      const at = numberOf(text!);
+      expect((await table.get('one', id))!.position).toBe(positionOf(at));
+      written.set(id, at);
+      const tag = TAGS[at % TAGS.length]!;
+      tagged.set(tag, [...(tagged.get(tag) ?? []), id]);
+    }
+    for (const tag of TAGS) {
+      const { rows } = await table.page('one', { order: 'asc', limit: 10_000, where: { index: 'tag', values: [tag] } });
+      expect(rows.map(({ id }) => id).sort()).toEqual((tagged.get(tag) ?? []).sort());
+    }
+    return written;
+  }
+
+  describe('replicas that write the same table', () => {
+    const storages: MongodbStorage[] = [];
+    afterEach(() => Promise.all(storages.splice(0).map((storage) => storage.close())));
+
+    async function replicas<Row>(definition: TableDefinition<Row>, count: number): Promise<readonly Table<Row>[]> {
+      const url = await newDatabase();
+      return Promise.all(
+        Array.from({ length: count }, async () => {
+          const storage = await MongodbStorage.connect({ url, log });
+          storages.push(storage);
+          return new MongodbReadModels(storage).table(definition);
+        }),
+      );
+    }
+
+    it.each([byId, sorted])('create it and its indexes at once', async (definition) => {
+      const tables = await replicas(definition, 4);
+      await Promise.all(tables.map((table, index) => table.write([write(index, index + 1)])));
+      expect((await expectWhole(tables[0]!)).size).toBe(4);
+      const [storage] = storages;
+      const [name] = (await storage!.collectionNames()).filter((each) => each.startsWith('rows.'));
+      const indexes = await storage!.collection(name!).indexes();
+      const place = definition.sortKey ? 'rank' : '_id';
+      expect(indexes.map(({ key }) => Object.keys(key as object).join(' ')).sort()).toEqual(['_id', `row.environment ${place}`, `row.keys.tag ${place}`]);
+    });
+
+    it.each([byId, sorted])('leave the latest write of each row, whoever was faster', async (definition) => {
+      const tables = await replicas(definition, 3);
+      const rows = Array.from({ length: 100 }, (_, number) => number);
+      // Each writes every row at positions of its own: one by one, in bulk, and in bulk backwards.
+      const at = (number: number, round: number, replica: number): number => 1 + number + 100 * (3 * round + replica);
+      await Promise.all(
+        tables.map(async (table, replica) => {
+          for (const round of replica === 0 ? [0, 1, 2] : [2, 0, 1]) {
+            const writes = rows.map((number) => write(number, at(number, round, replica)));
+            if (replica === 0) await Promise.all(writes.map((each) => table.write([each])));
+            else await table.write(replica === 1 ? writes : writes.reverse());
+          }
+        }),
+      );
+      const written = await expectWhole(tables[0]!);
+      expect([...written.values()]).toEqual(rows.map((number) => at(number, 2, 2)));
+    });
+
+    it('keep a checkpoint from all but the latest holder of the lease', async () => {
+      const tables = await replicas(byId, 4);
+      const outcomes = await Promise.allSettled(tables.map((table, index) => table.write([], positionOf(index), 10 - index)));
+      expect(outcomes[0]).toMatchObject({ status: 'fulfilled' });
+      for (const outcome of outcomes) if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(Fenced);
+      expect(await tables[1]!.checkpoint()).toBe(positionOf(0));
+    });
+
+    it('fill it anew where another dropped it', async () => {
+      const [one, other] = await replicas(byId, 2);
+      await one!.write([write(1, 1)], positionOf(1));
+      await new MongodbReadModels(storages[1]!).dropOthers('things', []);
+      expect([await one!.checkpoint(), await one!.get('one', 'thing_0001')]).toEqual(['', null]);
+      await other!.write([write(2, 2)], positionOf(2));
+      await one!.write([write(1, 3)], positionOf(3));
+      expect((await expectWhole(one!)).size).toBe(2);
+    });
+  });
+
+  describe('while MongoDB fails', () => {
+    const directory = WatchedDirectory.create('read-models');
+    let engine: Engine;
+    let storage: MongodbStorage;
+
+    beforeAll(async () => {
+      engine = await startEngine(mongodb, directory);
+      storage = await MongodbStorage.connect({ url: engine.address, log });
+    }, 60_000);
+    afterAll(async () => {
+      await storage.close();
+      await engine.close();
+      directory.remove();
+    });
+
+    it.each([
+      ['stopped and started', byId, () => engine.stop(), () => engine.restart()],
+      ['paused and resumed', sorted, () => engine.pause(), () => engine.resume()],
+    ])(
+      'a view that is %s is never ahead of its rows, and goes on',
+      async (_how, definition, fail, recover) => {
+        const table = new MongodbReadModels(storage).table(definition);
+        let at = 0;
+        let refusals = 0;
+        let slowest = 0;
+        let isWriting = true;
+        // What a projector does: rows and checkpoint, and after a failure from the stored checkpoint on.
+        const projecting = (async () => {
+          while (isWriting) {
+            const start = performance.now();
+            try {
+              const news = Array.from({ length: 50 }, (_, index) => write((at + index) % 300, at + index + 1));
+              await table.write(news, positionOf(at + 50), 1);
+              at += 50;
+            } catch (error) {
+              if (!(error instanceof DomainError)) throw error;
+              refusals++;
+              slowest = Math.max(slowest, performance.now() - start);
+              at = Number(await table.checkpoint().catch(() => positionOf(at)));
+            }
+            await nextTurn();
+          }
+        })();
+        while (at < 1_000) await pause(10);
+        await fail();
+        while (refusals === 0) await pause(10);
+        const start = performance.now();
+        await expect(table.get('one', 'thing_0001')).rejects.toMatchObject({ kind: 'unavailable' });
+        await expect(table.page('one', { order: 'asc', limit: 1 })).rejects.toMatchObject({ kind: 'unavailable' });
+        expect(performance.now() - start).toBeLessThan(10_000);
+        await recover();
+        const reached = at;
+        while (at < reached + 500) await pause(10);
+        isWriting = false;
+        await projecting;
+        expect(slowest).toBeLessThan(5_000);
+        const written = await expectWhole(table);
+        const filledTo = Number(await table.checkpoint());
+        // Of the last 300 positions, each is the latest of its row; none of them is missing.
+        const positions = [...written.values()].sort((one, other) => one - other);
+        expect(positions).toEqual(Array.from({ length: 300 }, (_, index) => filledTo - 299 + index));
+      },
+      60_000,
+    );
   });
 });

@@ -10,8 +10,7 @@ const ANSWER_MS = 4_500;
 /** Every step on the way to an answer gives up before the answer is due. */
 const SELECTION_MS = 3_000;
 const SOCKET_MS = 4_000;
-/** A cluster starts in any order: how long a process waits for its database, and how often it asks. */
-const START_MS = 60_000;
+const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
 const DEFAULT_DATABASE = 'gatehouse';
 const AUTHENTICATION_FAILED = 18;
@@ -27,6 +26,8 @@ interface Options {
   /** A connection string; its path names the database. */
   readonly url: string;
   readonly log: Log;
+  /** How long the start waits for it: a cluster starts in any order. */
+  readonly patience?: number;
 }
 
 /**
@@ -40,9 +41,9 @@ export class MongodbStorage {
   ) {}
 
   /** @throws StartRefused when the connection string is none, or nobody answers there */
-  static async connect({ url, log }: Options): Promise<MongodbStorage> {
+  static async connect({ url, log, patience = PATIENCE_MS }: Options): Promise<MongodbStorage> {
     const client = clientOf(url);
-    for (const deadline = Date.now() + START_MS; ; await pause(RETRY_MS)) {
+    for (const deadline = Date.now() + patience; ; await pause(RETRY_MS)) {
       try {
         await client.connect();
         const database = client.db(client.options.dbName === 'test' && !namesDatabase(url) ? DEFAULT_DATABASE : undefined);
@@ -51,7 +52,7 @@ export class MongodbStorage {
       } catch (error) {
         if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, 'MongoDB refuses the name and password in MONGODB_URL.');
         if (!isPassing(error)) throw error;
-        if (Date.now() > deadline) throw await refused(client, `MongoDB has not answered at the hosts of MONGODB_URL for ${START_MS / 1_000} s.`);
+        if (Date.now() > deadline) throw await refused(client, `MongoDB has not answered for ${patience / 1_000} s at the hosts of MONGODB_URL.`);
         log.warn('MongoDB does not answer yet, and is asked again.', { error });
       }
     }
@@ -135,6 +136,8 @@ function isOf(error: unknown, code: number): boolean {
 
 function isPassing(error: unknown): boolean {
   if (!(error instanceof MongoError)) return false;
+  // What a bulk write met on its way looks like an answer of the server.
+  if (error instanceof MongoServerError && error.errorResponse instanceof Error) return isPassing(error.errorResponse);
   return error instanceof MongoServerSelectionError || PASSING_NAMES.test(error.name) || PASSING_CODES.has(error.code);
 }
 

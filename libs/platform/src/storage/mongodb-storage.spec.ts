@@ -1,0 +1,158 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { givenMongodb } from '#libs/testing/src/engines/given';
+import { DomainError } from '../domain-error.ts';
+import { PinoLog } from '../pino.log.ts';
+import { StartRefused } from '../start-refused.ts';
+import { MongodbStorage } from './mongodb-storage.ts';
+
+const url = await givenMongodb();
+const log = new PinoLog({ level: 'silent', readable: false });
+
+describe('a connection to MongoDB', () => {
+  it.each(['mongodb://', 'mongodb://user:hu:sh@host@other/', 'postgres://host', 'mongodb://user:hu/sh@host'])(
+    'is refused for %s, and nothing is quoted of it',
+    async (wrong) => {
+      const refusal = await MongodbStorage.connect({ url: wrong, log, patience: 0 }).catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(StartRefused);
+      expect((refusal as StartRefused).message).not.toMatch(/hu|sh/);
+    },
+  );
+
+  it('is given up at the start, where nobody answers', async () => {
+    const refusal = MongodbStorage.connect({ url: 'mongodb://user:password@127.0.0.1:1/', log, patience: 100 });
+    await expect(refusal).rejects.toThrow(new StartRefused('MongoDB has not answered for 0.1 s at the hosts of MONGODB_URL.'));
+  }, 10_000);
+});
+
+(url === null ? describe.skip : describe)('a database on the way to which something happens', () => {
+  let way: Way;
+  let storage: MongodbStorage;
+
+  beforeEach(async () => {
+    way = await Way.to(url!);
+    storage = await MongodbStorage.connect({ url: way.url, log });
+  });
+  afterEach(async () => {
+    way.hold(false);
+    await storage.close();
+    await way.close();
+  });
+
+  const ask = (): Promise<unknown> => storage.answer(() => storage.collection('things').findOne({ name: 'thing' }));
+  const store = (): Promise<unknown> => storage.answer(() => storage.collection('things').insertOne({ name: 'thing' }));
+
+  async function expectRefused(): Promise<void> {
+    const start = performance.now();
+    for (const refusal of await Promise.all([ask, store, () => storage.collectionNames()].map((each) => each().catch((error: unknown) => error)))) {
+      expect(refusal).toBeInstanceOf(DomainError);
+      expect(refusal).toMatchObject({ kind: 'unavailable', code: 'service_unavailable', details: { retryAfter: 1 } });
+    }
+    expect(performance.now() - start).toBeLessThan(5_000);
+  }
+
+  it('is asked again at the start until it answers', async () => {
+    await way.close();
+    const starting = MongodbStorage.connect({ url: way.url, log });
+    await pause(1_500);
+    await way.open();
+    await (await starting).close();
+  });
+
+  it('is unavailable while nobody answers there, and available again at once', async () => {
+    await store();
+    await way.close();
+    await expectRefused();
+    await expectRefused();
+    await way.open();
+    await expect(ask()).resolves.toMatchObject({ name: 'thing' });
+    await store();
+  });
+
+  it('is unavailable while it does not answer, and available again at once', async () => {
+    await store();
+    way.hold(true);
+    await expectRefused();
+    await expectRefused();
+    way.hold(false);
+    await expect(ask()).resolves.toMatchObject({ name: 'thing' });
+    await store();
+  });
+
+  it('is unavailable to whoever asks after the end', async () => {
+    await storage.close();
+    await expectRefused();
+  });
+});
+
+/** A way to a server on which nothing may come through. */
+class Way {
+  private readonly sockets = new Set<Socket>();
+  private isHeld = false;
+  private port = 0;
+
+  private constructor(
+    private readonly server: Server,
+    private readonly target: URL,
+  ) {}
+
+  static async to(address: string): Promise<Way> {
+    const way: Way = new Way(
+      createServer((socket) => way.lead(socket)),
+      new URL(address),
+    );
+    await way.open();
+    return way;
+  }
+
+  get url(): string {
+    const url = new URL(this.target);
+    url.host = `127.0.0.1:${this.port}`;
+    url.searchParams.set('directConnection', 'true');
+    return url.href;
+  }
+
+  async open(): Promise<void> {
+    this.server.listen(this.port, '127.0.0.1');
+    await once(this.server, 'listening');
+    this.port = (this.server.address() as AddressInfo).port;
+  }
+
+  /** Connections end, and there are no new ones. */
+  async close(): Promise<void> {
+    if (!this.server.listening) return;
+    const closed = once(this.server, 'close');
+    this.server.close();
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
+  /** Connections stay and come about, and nothing passes. */
+  hold(isHeld: boolean): void {
+    this.isHeld = isHeld;
+    for (const socket of this.sockets) this.pass(socket);
+  }
+
+  private lead(near: Socket): void {
+    const far = connect(Number(this.target.port), this.target.hostname);
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      this.sockets.add(one);
+      one.on('data', (bytes) => other.write(bytes));
+      one.on('error', () => {});
+      one.on('close', () => {
+        this.sockets.delete(one);
+        other.destroy();
+      });
+      this.pass(one);
+    }
+  }
+
+  private pass(socket: Socket): void {
+    if (this.isHeld) socket.pause();
+    else socket.resume();
+  }
+}
