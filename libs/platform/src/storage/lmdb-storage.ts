@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DomainError } from '../domain-error.ts';
+import type { Metrics } from '../metrics.ts';
 import { StartRefused } from '../start-refused.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import { LmdbEnvironment } from './lmdb-environment.ts';
@@ -45,7 +46,8 @@ export interface LmdbStorageOptions {
 export class LmdbStorage {
   readonly log: LmdbEnvironment;
   readonly views: LmdbEnvironment;
-  private full = false;
+  /** In bytes, as last seen. */
+  private freeSpace = Infinity;
   private failure: string | null = null;
   private readonly closing: (() => Promise<void>)[] = [];
   private readonly freeSpaceTimer: NodeJS.Timeout;
@@ -98,7 +100,7 @@ export class LmdbStorage {
   /** @throws DomainError `storage_full`, or `service_unavailable` after the disk failed */
   assertWritable(): void {
     this.assertAlive();
-    if (this.full) throw new DomainError('unavailable', 'storage_full', 'The disk is nearly full: writes are refused until there is room.', { retryAfter: 30 });
+    if (this.freeSpace < this.reserve) throw new DomainError('unavailable', 'storage_full', 'The disk is nearly full: writes are refused until there is room.', { retryAfter: 30 });
   }
 
   /** For what must go on while the disk is nearly full: removing, and short-lived entries. @throws DomainError `service_unavailable` after the disk failed */
@@ -111,6 +113,12 @@ export class LmdbStorage {
     if (this.failure) return;
     this.failure = reason;
     this.options.onFatal?.(`The data in ${this.directory} cannot be relied on any more (${reason}): the server stops. ${wayOut}`);
+  }
+
+  /** Shows how full the disk is, before writes are refused for it. */
+  measure(metrics: Metrics): void {
+    metrics.gauge({ name: 'disk_free_bytes', help: 'Free disk below DATA_DIR.', collect: (gauge) => gauge.set(this.freeSpace) });
+    metrics.gauge({ name: 'disk_reserve_bytes', help: 'Below this much free disk writes are refused.', collect: (gauge) => gauge.set(this.reserve) });
   }
 
   /** Called by `close` before anything is closed: for what waits to be written. */
@@ -142,12 +150,16 @@ export class LmdbStorage {
     await this.lock.release();
   }
 
+  private get reserve(): number {
+    return this.options.minFree ?? 0;
+  }
+
   /** A directory that cannot be asked says nothing of its space; the next write finds out. */
   private async watchFreeSpace(): Promise<void> {
     const space = await statfs(this.directory).catch(() => null);
     if (space === null) return;
     const { bavail, bsize } = space;
-    this.full = bavail * bsize < (this.options.minFree ?? 0);
+    this.freeSpace = bavail * bsize;
   }
 }
 
