@@ -100,7 +100,8 @@ export class LmdbStorage {
   /** @throws DomainError `storage_full`, or `service_unavailable` after the disk failed */
   assertWritable(): void {
     this.assertAlive();
-    if (this.freeSpace < this.reserve) throw new DomainError('unavailable', 'storage_full', 'The disk is nearly full: writes are refused until there is room.', { retryAfter: 30 });
+    if (this.freeSpace < this.reserve)
+      throw new DomainError('unavailable', 'storage_full', 'The disk is nearly full: writes are refused until there is room.', { retryAfter: 30 });
   }
 
   /** For what must go on while the disk is nearly full: removing, and short-lived entries. @throws DomainError `service_unavailable` after the disk failed */
