@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { Operation } from '#libs/contracts/src/operation';
+import type { Operation, Owner } from '#libs/contracts/src/operation';
+import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { SystemClock, type Clock } from '../clock.ts';
 import { readSettings, unknownSettings, type Variables } from '../config/setting.ts';
@@ -15,6 +16,7 @@ import { openEngines, type Engines } from './engines.ts';
 import { NestLog } from './nest-log.ts';
 import { runtimeOver, type Runtime } from './runtime.ts';
 import { provided } from './runtime.module.ts';
+import { openRemoteOperations, serveOperations, type OperationServer } from './transport.ts';
 
 export interface ProcessOptions {
   readonly variables: Variables;
@@ -32,6 +34,7 @@ export class AppProcess {
   private readonly stops: (() => Promise<unknown>)[] = [];
   private nest!: INestApplicationContext;
   private operations: Server | null = null;
+  private server: OperationServer | null = null;
 
   private constructor(
     private readonly app: App,
@@ -39,6 +42,7 @@ export class AppProcess {
     readonly runtime: Runtime,
     readonly settings: SettingsOfProcess,
     readonly clock: Clock,
+    private readonly log: Log,
   ) {
     this.stops.push(() => engines.close());
   }
@@ -51,13 +55,13 @@ export class AppProcess {
     for (const name of unknownSettings(SETTINGS_CLASSES, variables)) log.warn(`${name} is set, but there is no such setting.`);
 
     const engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), clock, log, onFatal });
-    const runtime = await runtimeOver({ engines, services: app.services, settings, clock, log, also: injected, remote: null }).catch(async (error: unknown) => {
+    const runtime = await runtimeOver({ engines, services: app.services, settings, clock, log, also: injected }).catch(async (error: unknown) => {
       await engines.close();
       throw error;
     });
-    const process = new AppProcess(app, engines, runtime, settings, clock);
+    const process = new AppProcess(app, engines, runtime, settings, clock, log);
     try {
-      await process.assemble(log);
+      await process.assemble();
       if (run === 'server') await process.serve();
       if (run === 'views') await process.startParts(['views']);
       return process;
@@ -67,9 +71,9 @@ export class AppProcess {
     }
   }
 
-  /** Where it is asked: the API over HTTP, or a service by other processes. */
+  /** Where it is asked: an API over HTTP, a service by other processes. */
   get url(): string {
-    return urlOf((this.nest as NestFastifyApplication).getHttpServer());
+    return this.server?.url ?? urlOf((this.nest as NestFastifyApplication).getHttpServer());
   }
 
   /** Where health and metrics are asked. */
@@ -95,10 +99,12 @@ export class AppProcess {
     for (const stop of this.stops.splice(0).reverse()) await stop();
   }
 
-  private async assemble(log: Log): Promise<void> {
+  private async assemble(): Promise<void> {
     const { api, modules } = this.app;
-    const root = { module: AppModule, imports: [this.runtime.module, ...modules] };
-    const options = { logger: new NestLog(log), abortOnError: false };
+    const remote = await openRemoteOperations(this.owners, this.transportNeeds);
+    if (remote !== null) this.stopLater(() => remote.close());
+    const root = { module: AppModule, imports: [this.runtime.module(remote), ...modules] };
+    const options = { logger: new NestLog(this.log), abortOnError: false };
     this.nest =
       api === undefined
         ? await NestFactory.createApplicationContext(root, options)
@@ -122,8 +128,27 @@ export class AppProcess {
     await api?.listen(this.nest as NestFastifyApplication, this.settings);
     await this.startParts();
     await this.app.prepare?.(this);
-    if (api !== undefined) this.stopLater(() => api.drain(this));
+    if (api === undefined) await this.serveOperations();
+    else this.stopLater(() => api.drain(this));
     readiness.start();
+  }
+
+  private async serveOperations(): Promise<void> {
+    const server = await serveOperations(this.get(DirectOperationTransport), this.owners, this.transportNeeds);
+    this.server = server;
+    this.stopLater(async () => {
+      this.runtime.readiness.drain();
+      await server.drain(this.settings.of(PlatformSettings).SHUTDOWN_TIMEOUT);
+      await server.close();
+    });
+  }
+
+  private get owners(): readonly Owner[] {
+    return this.app.services.map(({ owner }) => owner);
+  }
+
+  private get transportNeeds() {
+    return { settings: this.settings.of(TransportSettings), clock: this.clock, log: this.log, metrics: this.runtime.metrics };
   }
 
   private async startParts(only?: Parameters<Runtime['lifecycle']['start']>[0]): Promise<void> {

@@ -53,13 +53,12 @@ interface Needs {
   readonly log: Log;
   /** What the apps themselves want to have injected: their settings. */
   readonly also: readonly Provided[];
-  /** Calls the owners that live in other processes. */
-  readonly remote: RemoteOperations | null;
 }
 
 /** Everything that stands between the engines and the services, whichever engines these are. */
 export interface Runtime {
-  readonly module: DynamicModule;
+  /** `remote` calls the owners that live in other processes; null where there are none. */
+  readonly module: (remote: RemoteOperations | null) => DynamicModule;
   readonly lifecycle: Lifecycle;
   readonly readiness: Readiness;
   readonly surface: OperationsSurface;
@@ -69,7 +68,7 @@ export interface Runtime {
   readonly differences: () => AsyncIterable<Difference>;
 }
 
-export async function runtimeOver({ engines, services, settings, clock, log, also, remote }: Needs): Promise<Runtime> {
+export async function runtimeOver({ engines, services, settings, clock, log, also }: Needs): Promise<Runtime> {
   const { readModels, shortLived, keys, bus } = engines;
   const lifecycle = new Lifecycle();
   const readiness = new Readiness();
@@ -81,6 +80,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
     labels: ['group'],
     collect: async (gauge) => setAll(gauge, await bus.backlog()),
   });
+  engines.directory?.measure(metrics);
 
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
   const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
@@ -106,38 +106,39 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   sweepers.add('short_lived', (now, limit) => shortLived.sweep(now, limit));
   for (const part of [projector, sweepers]) lifecycle.add(part);
 
-  const module = RuntimeModule.with(
-    [
-      provided(Clock, clock),
-      provided(Log, log),
-      provided(Metrics, metrics),
-      provided(Readiness, readiness),
-      provided(OperationsSurface, surface),
-      provided(Replicas, engines.replicas),
-      provided(Lifecycle, lifecycle),
-      provided(Sweepers, sweepers),
-      provided(EventStore, events),
-      provided(ReadModels, new GuardedReadModels(readModels, stopped)),
-      provided(ShortLived, shortLived),
-      provided(Leases, leases),
-      provided(LeasedFollowers, followers),
-      provided(MessageBus, bus),
-      provided(KeyStore, keys),
-      provided(Vault, new Vault(keys)),
-      provided(Repository, repository),
-      provided(Positions, new LogPositions(events, [projector], clock)),
-      provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
-      ...also,
-      ...(remote === null ? [] : [provided(RemoteOperations, remote)]),
-    ],
-    [
-      { port: DirectOperationTransport, by: DirectOperationTransport },
-      { port: OperationTransport, by: remote === null ? DirectOperationTransport : RoutedOperationTransport },
-      { port: Handlers, by: Handlers },
-      { port: Reactions, by: Reactions },
-      { port: Forwarders, by: Forwarders },
-    ],
-  );
+  const module = (remote: RemoteOperations | null): DynamicModule =>
+    RuntimeModule.with(
+      [
+        provided(Clock, clock),
+        provided(Log, log),
+        provided(Metrics, metrics),
+        provided(Readiness, readiness),
+        provided(OperationsSurface, surface),
+        provided(Replicas, engines.replicas),
+        provided(Lifecycle, lifecycle),
+        provided(Sweepers, sweepers),
+        provided(EventStore, events),
+        provided(ReadModels, new GuardedReadModels(readModels, stopped)),
+        provided(ShortLived, shortLived),
+        provided(Leases, leases),
+        provided(LeasedFollowers, followers),
+        provided(MessageBus, bus),
+        provided(KeyStore, keys),
+        provided(Vault, new Vault(keys)),
+        provided(Repository, repository),
+        provided(Positions, new LogPositions(events, [projector], clock)),
+        provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
+        ...also,
+        ...(remote === null ? [] : [provided(RemoteOperations, remote)]),
+      ],
+      [
+        { port: DirectOperationTransport, by: DirectOperationTransport },
+        { port: OperationTransport, by: remote === null ? DirectOperationTransport : RoutedOperationTransport },
+        { port: Handlers, by: Handlers },
+        { port: Reactions, by: Reactions },
+        { port: Forwarders, by: Forwarders },
+      ],
+    );
   return { module, lifecycle, readiness, surface, metrics, projector, differences: () => differences(services.flatMap(viewsOf), { events, readModels }) };
 }
 
