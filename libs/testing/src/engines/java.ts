@@ -9,29 +9,68 @@ import { EngineMissing } from './engine.ts';
 const SOURCES = join(ROOT, 'libs/testing/engines');
 const CACHE = join(ROOT, 'node_modules/.cache/gatehouse-engines');
 const OLDEST_JAVA = 17;
-/** Fetching is about 50 MB. */
+/** About 50 MB. */
 const FETCH_MS = 300_000;
 const run = promisify(execFile);
 
-/**
- * The words that start a main class of the engines' libraries. They are fetched and compiled once, and kept by the content of what asks for them.
- * @throws EngineMissing
- */
-export async function java(main: string, megabytes: number, ...args: readonly string[]): Promise<readonly string[]> {
-  const libraries = await resolved();
-  const classes = [join(libraries, 'classes'), join(libraries, 'lib', '*')].join(':');
-  // It works in a folder that is removed: nothing of it may stay in the system's own.
-  const flags = [`-Xmx${megabytes}m`, '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Djava.io.tmpdir=.', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
-  return ['java', ...flags, '-cp', classes, main, ...args];
+/** A program that runs on Java. */
+export interface JavaProgram {
+  readonly main: string;
+  /** Whether its main class is compiled here, and not part of a library. */
+  readonly isOurs?: boolean;
+  readonly flags?: readonly string[];
+  readonly args: readonly string[];
 }
 
-async function resolved(): Promise<string> {
-  await requireJava();
-  const hash = createHash('sha256');
-  for (const file of ['pom.xml', 'MongodbServer.java']) hash.update(readFileSync(join(SOURCES, file))).update('\0');
-  const libraries = join(CACHE, hash.digest('hex').slice(0, 16));
-  if (!existsSync(libraries)) await resolve(libraries);
-  return libraries;
+/** A folder with the libraries of the engines and what is made of them. It is filled once, and known by the content of what it is made from. */
+export class JavaLibraries {
+  private constructor(readonly folder: string) {}
+
+  /** @throws EngineMissing */
+  static async get(): Promise<JavaLibraries> {
+    await requireJava();
+    const hash = createHash('sha256');
+    for (const file of ['pom.xml', 'MongodbServer.java']) hash.update(readFileSync(join(SOURCES, file))).update('\0');
+    const libraries = new JavaLibraries(join(CACHE, hash.digest('hex').slice(0, 16)));
+    await libraries.once('lib', fetch);
+    await libraries.once('classes', (folder) => libraries.compile(folder));
+    return libraries;
+  }
+
+  /** The words that start it. It works in a folder that is removed, so nothing of it may stay in the system's own. */
+  command({ main, isOurs = false, flags = [], args }: JavaProgram): readonly string[] {
+    const shared = ['-XX:+UseSerialGC', '-XX:-UsePerfData', '-Djava.io.tmpdir=.', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
+    const classes = [...(isOurs ? [join(this.folder, 'classes')] : []), join(this.folder, 'lib', '*')];
+    return ['java', ...shared, ...flags, '-cp', classes.join(':'), main, ...args];
+  }
+
+  /** What `make` puts at a path, which is made once; elsewhere first and then renamed, since another process may do the same. */
+  async once(name: string, make: (path: string) => Promise<void>): Promise<string> {
+    const path = join(this.folder, name);
+    if (existsSync(path)) return path;
+    mkdirSync(this.folder, { recursive: true });
+    const next = mkdtempSync(join(CACHE, 'next-'));
+    try {
+      await make(join(next, name));
+      if (!existsSync(path)) renameSync(join(next, name), path);
+    } catch (error) {
+      if (!existsSync(path)) throw error;
+    } finally {
+      rmSync(next, { recursive: true, force: true });
+    }
+    return path;
+  }
+
+  private async compile(folder: string): Promise<void> {
+    const lib = join(this.folder, 'lib');
+    const source = join(SOURCES, 'MongodbServer.java');
+    const jars = readdirSync(lib).map((file) => join(lib, file));
+    const [program, ...words] = this.command({
+      main: 'org.eclipse.jdt.internal.compiler.batch.Main',
+      args: [`-${OLDEST_JAVA}`, '-cp', jars.join(':'), '-d', folder, source],
+    });
+    await run(program!, words);
+  }
 }
 
 async function requireJava(): Promise<void> {
@@ -41,22 +80,6 @@ async function requireJava(): Promise<void> {
   );
   if (version === null) throw new EngineMissing('there is no Java');
   if (version < OLDEST_JAVA) throw new EngineMissing(`Java ${OLDEST_JAVA} is needed, and this is ${version}`);
-}
-
-/** Elsewhere first and then renamed, since another process may do the same. */
-async function resolve(libraries: string): Promise<void> {
-  mkdirSync(CACHE, { recursive: true });
-  const next = mkdtempSync(`${libraries}-`);
-  try {
-    await fetch(join(next, 'lib'));
-    const jars = readdirSync(join(next, 'lib')).map((file) => join(next, 'lib', file));
-    const compiler = ['-cp', jars.join(':'), 'org.eclipse.jdt.internal.compiler.batch.Main', `-${OLDEST_JAVA}`];
-    await run('java', [...compiler, '-cp', jars.join(':'), '-d', join(next, 'classes'), join(SOURCES, 'MongodbServer.java')]);
-    renameSync(next, libraries);
-  } catch (error) {
-    rmSync(next, { recursive: true, force: true });
-    if (!existsSync(libraries)) throw error;
-  }
 }
 
 async function fetch(folder: string): Promise<void> {

@@ -1,16 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { execFile } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Kafka, logLevel } from 'kafkajs';
 import type { EngineDefinition } from './engine.ts';
-import { EngineProcess } from './engine-process.ts';
+import type { EngineProcess } from './engine-process.ts';
 import { freePort } from './free-port.ts';
-import { java } from './java.ts';
+import { startJavaEngine } from './java-engine.ts';
+import type { JavaLibraries } from './java.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
-
-const MEGABYTES = 320;
 
 /** A broker that is its own controller. */
 export const kafka: EngineDefinition = {
@@ -31,27 +30,30 @@ export const kafka: EngineDefinition = {
     ),
 };
 
-async function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
-  const folder = join(directory.path, kafka.name);
-  const file = join(folder, 'server.properties');
-  const [port, controller] = [await freePort(), await freePort()];
-  const properties = propertiesOf({ port, host: '127.0.0.1', controller: `127.0.0.1:${controller}`, data: join(folder, 'data') });
-  const format = await java('kafka.tools.StorageTool', MEGABYTES, 'format', '-t', randomBytes(16).toString('base64url'), '-c', file);
-  mkdirSync(folder);
+function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
+  // The quick compiler alone: it is started more often than it runs for long.
+  const flags = ['-Xmx320m', '-XX:TieredStopAtLevel=1'];
+  return startJavaEngine(kafka, { main: 'kafka.Kafka', flags, args: () => ['server.properties'], prepare }, directory);
+}
+
+async function prepare(folder: string, port: number, libraries: JavaLibraries): Promise<void> {
+  const data = join(folder, 'data');
+  const properties = propertiesOf({ port, host: '127.0.0.1', controller: `127.0.0.1:${await freePort()}`, data });
   writeFileSync(
-    file,
+    join(folder, 'server.properties'),
     Object.entries(properties)
       .map(([name, value]) => `${name}=${value}\n`)
       .join(''),
   );
-  await promisify(execFile)(format[0]!, format.slice(1), { cwd: folder });
-  const address = kafka.addressAt(port);
-  return EngineProcess.open(directory, {
-    name: kafka.name,
-    address,
-    command: await java('kafka.Kafka', MEGABYTES, file),
-    isReady: () => answers(address),
+  // Formatting is a Java program too, and what it writes knows nothing of ports and paths.
+  const formatted = await libraries.once('kafka-formatted', async (path) => {
+    const words = ['format', '-t', randomBytes(16).toString('base64url'), '-c', 'server.properties'];
+    const [program, ...args] = libraries.command({ main: 'kafka.tools.StorageTool', args: words });
+    await promisify(execFile)(program!, args, { cwd: folder });
+    cpSync(data, path, { recursive: true });
+    rmSync(data, { recursive: true });
   });
+  cpSync(formatted, data, { recursive: true });
 }
 
 interface Addresses {

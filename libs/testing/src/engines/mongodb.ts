@@ -1,11 +1,8 @@
 import { MongoClient } from 'mongodb';
 import type { EngineDefinition } from './engine.ts';
-import { EngineProcess } from './engine-process.ts';
-import { freePort } from './free-port.ts';
-import { java } from './java.ts';
+import type { EngineProcess } from './engine-process.ts';
+import { startJavaEngine } from './java-engine.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
-
-const MEGABYTES = 320;
 
 /** As a process it is a server that speaks MongoDB's protocol and stores in a file. A kill may lose its last second: stop it, or pause it. */
 export const mongodb: EngineDefinition = {
@@ -21,15 +18,8 @@ export const mongodb: EngineDefinition = {
   imageCommand: (port) => ['mongod', '--bind_ip_all', '--port', String(port)],
 };
 
-async function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
-  const port = await freePort();
-  const address = mongodb.addressAt(port);
-  return EngineProcess.open(directory, {
-    name: mongodb.name,
-    address,
-    command: await java('MongodbServer', MEGABYTES, 'data', String(port)),
-    isReady: () => answers(address),
-  });
+function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
+  return startJavaEngine(mongodb, { main: 'MongodbServer', isOurs: true, flags: ['-Xmx320m'], args: (port) => ['data', String(port)] }, directory);
 }
 
 async function answers(address: string): Promise<boolean> {
