@@ -1,0 +1,127 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { givenKafka } from '#libs/testing/src/engines/given';
+import type { Engine } from '#libs/testing/src/engines/engine';
+import { kafka } from '#libs/testing/src/engines/kafka';
+import { startEngine } from '#libs/testing/src/engines/start-engine';
+import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { givenKafkaBus, LinesLog, message } from './kafka/given-kafka-bus.ts';
+import type { KafkaMessageBus } from './kafka.message-bus.ts';
+import type { Message } from './message-bus.ts';
+
+const KEYS = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+
+((await givenKafka()) === null ? describe.skip : describe)('the bus on a Kafka that fails', () => {
+  let directory: WatchedDirectory;
+  let engine: Engine;
+  beforeAll(async () => {
+    directory = WatchedDirectory.create('bus-faults');
+    engine = await startEngine(kafka, directory);
+  }, 60_000);
+  afterAll(async () => {
+    await engine.close();
+    directory.remove();
+  });
+
+  /** Publishes as a forwarder does: the next only after the one before, which is repeated until it is taken. */
+  async function publishUntil(bus: KafkaMessageBus, topic: string, signal: AbortSignal): Promise<readonly Message[]> {
+    const published: Message[] = [];
+    for (let number = 0; !signal.aborted; number += 3) {
+      const batch = KEYS.flatMap((key) => [0, 1, 2].map((index) => message(key, number + index)));
+      for (;;) {
+        const refusal: unknown = await bus.publish(topic, batch).then(
+          () => null,
+          (error: unknown) => error,
+        );
+        if (refusal === null) break;
+        expect(refusal).toMatchObject({ code: 'service_unavailable' });
+      }
+      published.push(...batch);
+      await pause(5);
+    }
+    return published;
+  }
+
+  it.each([
+    ['is stopped and starts again', async () => engine.stop().then(() => engine.restart())],
+    ['is killed and starts again', async () => engine.kill().then(() => engine.restart())],
+    [
+      'hangs for ten seconds',
+      async () => {
+        await engine.pause();
+        await pause(10_000);
+        await engine.resume();
+      },
+    ],
+  ] as const)(
+    'loses nothing, and keeps the order of first appearance, when it %s',
+    async (name, fault) => {
+      const topic = `topic-${name.split(' ')[1]}`;
+      const logs = [new LinesLog(), new LinesLog()];
+      const [publisher, ...consumers] = await Promise.all([
+        givenKafkaBus(engine.address, { log: logs[0]!, publishMs: 4_000 }),
+        givenKafkaBus(engine.address, { log: logs[1]! }),
+        givenKafkaBus(engine.address),
+      ]);
+      const received = new Map<string, number[]>(KEYS.map((key) => [key, []]));
+      const seen = new Set<string>();
+      let deliveries = 0;
+      for (const consumer of consumers)
+        await consumer.subscribe({
+          group: topic,
+          topics: [topic],
+          handle: async (messages) => {
+            deliveries += messages.length;
+            for (const { key, value, headers } of messages) {
+              if (seen.has(headers['ce_id']!)) continue;
+              seen.add(headers['ce_id']!);
+              received.get(key)!.push(Number(value));
+            }
+          },
+        });
+      const enough = new AbortController();
+      const publishing = publishUntil(publisher, topic, enough.signal);
+      const after = async (count: number): Promise<void> => {
+        for (const target = seen.size + count, deadline = Date.now() + 40_000; seen.size < target; await pause(20))
+          if (Date.now() > deadline) throw new Error([seen.size, target, ...logs.flatMap(({ lines }) => lines.slice(-10))].join('\n'));
+      };
+      await after(1_000);
+      await fault();
+      await after(1_000);
+      enough.abort();
+      const published = await publishing;
+      await after(published.length - seen.size);
+      for (const key of KEYS) expect(received.get(key)).toEqual(published.filter((each) => each.key === key).map(({ value }) => Number(value)));
+      expect(deliveries).toBeLessThan(2 * published.length);
+      await Promise.all([publisher, ...consumers].map((bus) => bus.close()));
+    },
+    90_000,
+  );
+
+  it('publishes and consumes as soon as it is there, when it comes later than the bus', async () => {
+    await engine.stop();
+    const bus = await givenKafkaBus(engine.address, { publishMs: 1_000 });
+    const values: string[] = [];
+    await bus.subscribe({ group: 'late', topics: ['late*'], handle: async (messages) => void values.push(...messages.map(({ value }) => value)) });
+    await expect(bus.publish('late', [message('key', 1)])).rejects.toMatchObject({ code: 'service_unavailable' });
+    await engine.restart();
+    await bus.publish('late', [message('key', 2)]);
+    for (const deadline = Date.now() + 15_000; values.length === 0 && Date.now() < deadline; await pause(20));
+    expect(values).toEqual(['2']);
+    await bus.close();
+  }, 60_000);
+
+  it('closes in time while it does not answer', async () => {
+    const bus = await givenKafkaBus(engine.address);
+    let handled = 0;
+    await bus.subscribe({ group: 'closing', topics: ['closing'], handle: async (messages) => void (handled += messages.length) });
+    await bus.publish('closing', [message('key', 1)]);
+    while (handled === 0) await pause(20);
+    await engine.pause();
+    const publishing = expect(bus.publish('closing', [message('key', 2)])).rejects.toMatchObject({ code: 'service_unavailable' });
+    const began = performance.now();
+    await bus.close();
+    expect(performance.now() - began).toBeLessThan(15_000);
+    await publishing;
+    await engine.resume();
+  }, 60_000);
+});
