@@ -1,0 +1,481 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
+import { SystemClock } from '#libs/platform/src/clock';
+import { newUlid } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Leases } from '#libs/read-models/src/leases';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+import type { EventStore, NewEvent, Position, RecordedEvent } from './event-store.ts';
+import { FollowerStates } from './follower-states.ts';
+import { Forwarders } from './forwarder.ts';
+import { LeasedFollowers } from './leased-followers.ts';
+import { LmdbEventStore } from './lmdb.event-store.ts';
+import { Projector, ProjectorMetrics } from './projector.ts';
+import { Reactions } from './reaction.ts';
+import { GuardedReadModels, StoppedViews } from './stopped-views.ts';
+import { tableOf, type View } from './view.ts';
+
+const clock = new SystemClock();
+const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+const TAKEN_OVER_WITHIN = 10_000;
+
+/** How often each amount was counted. */
+const amounts: View<{ readonly times: number }> = {
+  name: 'amounts',
+  version: 1,
+  handles: ['counter.counted'],
+  indexes: [],
+  idsOf: ({ data }) => [`amount_${String(data)}`],
+  evolve: (row, { data }) => {
+    if (data === 'bad') throw new Error('An amount has to be a number.');
+    return { times: (row?.times ?? 0) + 1 };
+  },
+};
+/** What everybody counted last. */
+const last: View<{ readonly amount: unknown }> = {
+  name: 'last',
+  version: 1,
+  handles: ['counter.counted'],
+  indexes: [],
+  idsOf: () => ['last'],
+  evolve: (_row, { data }) => ({ amount: data }),
+};
+const BOTH = [amounts, last] as unknown as readonly View<never>[];
+
+/** Where a process is stopped, as by SIGSTOP: whatever it was about to do, it does when it goes on. */
+class Gate {
+  private opened: (() => void) | null = null;
+  private passable: Promise<void> = Promise.resolve();
+
+  close(): void {
+    this.passable = new Promise((resolve) => (this.opened = resolve));
+  }
+
+  open(): void {
+    this.opened?.();
+  }
+
+  pass(): Promise<void> {
+    return this.passable;
+  }
+}
+
+/** A port behind the gate: every method waits until it may pass. */
+function gated<Port extends object>(port: Port, gate: Gate, names: readonly (keyof Port)[]): Port {
+  return new Proxy(port, {
+    get: (target, name) => {
+      const found = Reflect.get(target, name) as unknown;
+      if (typeof found !== 'function') return found;
+      const method = found.bind(target) as (...given: readonly unknown[]) => unknown;
+      return names.includes(name as keyof Port) ? async (...given: readonly unknown[]) => (await gate.pass(), method(...given)) : method;
+    },
+  });
+}
+
+class GatedReadModels extends ReadModels {
+  constructor(
+    private readonly readModels: ReadModels,
+    private readonly gate: Gate,
+  ) {
+    super();
+  }
+
+  table<Row>(definition: TableDefinition<Row>): Table<Row> {
+    return gated(this.readModels.table(definition), this.gate, ['write', 'get', 'getMany', 'checkpoint']);
+  }
+
+  dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
+    return this.readModels.dropOthers(prefix, keep);
+  }
+}
+
+/** One process of the cluster, as far as it follows the log. */
+class Replica {
+  readonly gate = new Gate();
+  readonly metrics = new Metrics();
+  readonly readiness = new Readiness();
+  readonly projector: Projector;
+  readonly guarded: ReadModels;
+  readonly followers: LeasedFollowers;
+  readonly handled: unknown[] = [];
+  subscriptions = 0;
+  private readonly lifecycle = new Lifecycle();
+
+  constructor(
+    { events, readModels, shortLived, bus }: Cluster,
+    private readonly announces: boolean,
+    views = BOTH,
+  ) {
+    const { gate, metrics, readiness, lifecycle } = this;
+    const log = new PinoLog({ level: 'silent', readable: false });
+    const own = new GatedReadModels(readModels, gate);
+    const stopped = new StoppedViews();
+    this.guarded = new GuardedReadModels(own, stopped);
+    const leases = new Leases(gated(shortLived, gate, ['lease', 'release']), newUlid(clock.now()), log, metrics);
+    const states = new FollowerStates(own, clock);
+    const log_ = gated(this.counted(events), gate, ['head', 'read']);
+    this.projector = new Projector('counting', views, {
+      events: log_,
+      readModels: own,
+      leases,
+      states,
+      stopped,
+      readiness,
+      metrics: new ProjectorMetrics(metrics),
+      clock,
+      log,
+    });
+    lifecycle.add(this.projector);
+    this.followers = new LeasedFollowers({ events: log_, leases, states, lifecycle, clock, log, metrics });
+    if (!announces) return;
+    new Forwarders(this.followers, own, bus, clock, log, metrics).add({ service: 'identity', categories: ['counter'] });
+    new Reactions(this.followers, own, clock, log, metrics).add({
+      name: 'count',
+      handles: ['counter.counted'],
+      react: async ({ data }) => void this.handled.push(data),
+    });
+  }
+
+  start(): Promise<void> {
+    return this.lifecycle.start();
+  }
+
+  async stop(): Promise<void> {
+    this.gate.open();
+    await this.lifecycle.stop();
+    await this.projector.stop();
+  }
+
+  get held(): readonly string[] {
+    return this.projector.held().map(({ view }) => view.name);
+  }
+
+  async row(view: View<never>, id: string): Promise<unknown> {
+    const row = await this.guarded.table(tableOf(view)).get(ENVIRONMENT, id);
+    return row === null ? null : (JSON.parse(row.text) as unknown);
+  }
+
+  private counted(events: EventStore): EventStore {
+    const subscribe = (after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> => {
+      this.subscriptions++;
+      return events.subscribe(after, signal);
+    };
+    return new Proxy(events, { get: (target, name) => (name === 'subscribe' ? subscribe : boundTo(target, name)) });
+  }
+}
+
+function boundTo(target: object, name: string | symbol): unknown {
+  const found = Reflect.get(target, name) as unknown;
+  return typeof found === 'function' ? (found.bind(target) as unknown) : found;
+}
+
+/** The engines of a cluster: the log, and beside it what is made of it. */
+class Cluster {
+  static async open(directory: string): Promise<Cluster> {
+    const [log, rows] = await Promise.all(['log', 'rows'].map((name) => LmdbStorage.open({ directory: join(directory, name) })));
+    return new Cluster(directory, log!, rows!);
+  }
+
+  readonly events: LmdbEventStore;
+  readonly readModels: LmdbReadModels;
+  readonly shortLived: LmdbShortLived;
+  readonly bus: InProcessMessageBus;
+
+  private constructor(
+    readonly directory: string,
+    private readonly log: LmdbStorage,
+    private readonly rows: LmdbStorage,
+  ) {
+    this.events = new LmdbEventStore(log);
+    this.readModels = new LmdbReadModels(rows);
+    this.shortLived = new LmdbShortLived(rows, clock);
+    this.bus = new InProcessMessageBus(rows);
+  }
+
+  async close(): Promise<void> {
+    await this.bus.close();
+    await Promise.all([this.log.close(), this.rows.close()]);
+  }
+}
+
+describe('replicas', () => {
+  let cluster: Cluster;
+  let replicas: Replica[];
+
+  beforeEach(async () => {
+    cluster = await Cluster.open(await mkdtemp(join(tmpdir(), 'replicas-')));
+    replicas = [];
+    versions.clear();
+  });
+  afterEach(async () => {
+    await stopAll();
+    await cluster.close();
+    await rm(cluster.directory, { recursive: true });
+  });
+
+  async function start(options: { readonly announces?: true; readonly views?: readonly View<never>[] } = {}): Promise<Replica> {
+    const replica = new Replica(cluster, options.announces ?? false, options.views);
+    replicas.push(replica);
+    await replica.start();
+    return replica;
+  }
+
+  async function stopAll(): Promise<void> {
+    await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
+  }
+
+  const versions = new Map<string, number>();
+
+  async function count(data: unknown, { key = 'a', type = 'counter.counted' } = {}): Promise<Position> {
+    const version = versions.get(key) ?? 0;
+    versions.set(key, version + 1);
+    return (await cluster.events.append(`counter-${ENVIRONMENT}-${key}`, version, [event(type, data)])).position;
+  }
+
+  function event(type: string, data: unknown, environment = ENVIRONMENT): NewEvent {
+    const id = newUlid(clock.now());
+    const meta = { environment, actor: { id: 'spec', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() } as const;
+    return { id, type, shape: 1, data, subject: null, public: [], meta };
+  }
+
+  async function until(isSo: () => boolean | Promise<boolean>, milliseconds = TAKEN_OVER_WITHIN): Promise<void> {
+    for (const deadline = Date.now() + milliseconds; !(await isSo()); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
+  }
+
+  const refuses = (replica: Replica) =>
+    replica.row(BOTH[0]!, 'amount_1').then(
+      () => false,
+      (error: { readonly kind?: string }) => error.kind === 'unavailable',
+    );
+  const times = (replica: Replica, amount: unknown) => replica.row(BOTH[0]!, `amount_${String(amount)}`);
+  const checkpoint = (view: View<never> = BOTH[0]!) => cluster.readModels.table(tableOf(view)).checkpoint();
+
+  describe('fill views', () => {
+    it('one at a time, which reads the log once for all of them; the others see what it stores', async () => {
+      await count(1);
+      const [first, second] = [await start(), await start()];
+      expect([first.held, second.held]).toEqual([['amounts', 'last'], []]);
+      for (let amount = 1; amount <= 20; amount++) await second.projector.caughtUpWith(await count(amount));
+      expect([await times(second, 1), await second.row(BOTH[1]!, 'last')]).toEqual([{ times: 2 }, { amount: 20 }]);
+      // What no view handles is passed by all the same.
+      const began = Date.now();
+      for (let index = 0; index < 5; index++) await second.projector.caughtUpWith(await count(index, { type: 'counter.looked_at' }));
+      expect(Date.now() - began).toBeLessThan(5 * 500);
+      expect([first.subscriptions, second.subscriptions]).toEqual([1, 0]);
+      expect(await second.metrics.text()).toContain('gatehouse_lease_held{work="view.amounts-v1"} 0');
+      expect(await first.metrics.text()).toContain('gatehouse_lease_held{work="view.amounts-v1"} 1');
+    });
+
+    it('at once when the one that does is told to stop', async () => {
+      const [first, second] = [await start(), await start()];
+      await first.stop();
+      await second.projector.caughtUpWith(await count(1));
+      expect(second.held).toEqual(['amounts', 'last']);
+      expect(await times(second, 1)).toEqual({ times: 1 });
+    });
+
+    it('when the one that does hangs, and lose nothing when that one goes on past its lease', async () => {
+      const [first, second] = [await start(), await start()];
+      for (let amount = 0; amount < 10; amount++) await count(amount % 2);
+      await second.projector.caughtUpWith(await cluster.events.head());
+      first.gate.close();
+      // The first has these in its hands, and will write them later.
+      for (let amount = 0; amount < 10; amount++) await count(amount % 2);
+      const hung = Date.now();
+      await second.projector.caughtUpWith(await cluster.events.head());
+      expect(Date.now() - hung).toBeLessThan(TAKEN_OVER_WITHIN);
+      expect(await times(second, 1)).toEqual({ times: 10 });
+      for (let amount = 0; amount < 10; amount++) await count(amount % 2);
+      await second.projector.caughtUpWith(await cluster.events.head());
+      const stored = await checkpoint();
+      first.gate.open();
+      await until(() => first.held.length === 0);
+      await pause(200);
+      expect(await checkpoint()).toBe(stored);
+      await first.projector.caughtUpWith(await count(1));
+      expect([await times(first, 1), await times(first, 0), await first.row(BOTH[1]!, 'last')]).toEqual([{ times: 16 }, { times: 15 }, { amount: 1 }]);
+      expect([first.held, second.held]).toEqual([[], ['amounts', 'last']]);
+    });
+
+    it('start when views are full, whoever fills them', async () => {
+      const first = await start();
+      await count(1);
+      first.gate.close();
+      await count(1);
+      const second = new Replica(cluster, false);
+      replicas.push(second);
+      const starting = second.start();
+      await pause(500);
+      expect(second.readiness.obstacle()).toMatch(/^filling amounts: \d+ %/);
+      await starting;
+      expect(await times(second, 1)).toEqual({ times: 2 });
+    });
+
+    it('of two releases, each its own version, and drop the old one when nobody fills it any more', async () => {
+      await count(1);
+      const old = await start();
+      const next = [{ ...BOTH[0]!, version: 2, evolve: () => ({ times: -1 }) }, BOTH[1]!] as unknown as readonly View<never>[];
+      const young = await start({ views: next });
+      expect([old.held, young.held]).toEqual([['amounts', 'last'], ['amounts']]);
+      await pause(1_000);
+      const position = await count(1);
+      await Promise.all([old.projector.caughtUpWith(position), young.projector.caughtUpWith(position)]);
+      expect([await times(old, 1), await young.row(next[0]!, 'amount_1')]).toEqual([{ times: 2 }, { times: -1 }]);
+      await old.stop();
+      await start({ views: next });
+      const states = new FollowerStates(cluster.readModels, clock);
+      await until(async () => !(await states.names('view.')).includes('view.amounts-v1'));
+      expect(await cluster.readModels.table(tableOf(BOTH[0]!)).checkpoint()).toBe('');
+    });
+  });
+
+  describe('refuse queries together', () => {
+    it('within a second, when a view cannot go on, until an operator has decided, anywhere', async () => {
+      const [first, second] = [await start(), await start()];
+      await count(1);
+      const bad = await count('bad');
+      await until(() => refuses(first));
+      await until(() => refuses(second), 1_200);
+      expect(await second.projector.status()).toMatchObject([{ view: 'amounts', position: bad, isStopped: true, reason: 'unfoldable' }, { isStopped: false }]);
+      expect(await first.metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 1');
+      // Readers of other views need not wait for it.
+      await second.projector.caughtUpWith(await count(2));
+      await second.projector.skip('amounts', bad, 'written by a bug', (type) => event(type, null, SYSTEM_ENVIRONMENT));
+      expect([await times(second, 2), first.held]).toEqual([{ times: 1 }, ['amounts', 'last']]);
+      await until(async () => !(await refuses(first)));
+    });
+
+    it('also after another took over', async () => {
+      const [first, second] = [await start(), await start()];
+      await count('bad');
+      await until(() => refuses(second));
+      await first.stop();
+      await until(() => second.held.length === 2);
+      await second.projector.caughtUpWith(await count(1));
+      expect(await refuses(second)).toBe(true);
+      expect((await second.projector.status())[0]).toMatchObject({ isStopped: true });
+    });
+
+    it('while views are filled anew, which a third may ask for', async () => {
+      for (let amount = 0; amount < 50; amount++) await count(1);
+      const [first, second] = [await start(), await start()];
+      const rows = cluster.readModels.table(tableOf(BOTH[0]!));
+      await rows.write([{ environment: ENVIRONMENT, id: 'amount_1', position: '~', revision: 0, text: '{"times":-1}' } satisfies Write]);
+      // Emptied rows are never shown: only the old row, and the right one.
+      const seen = new Set<string>();
+      let isWatching = true;
+      const watching = Promise.all(
+        [first, second].map(async (replica) => {
+          for (; isWatching; await pause(1)) seen.add(await times(replica, 1).then(JSON.stringify, () => 'refused'));
+        }),
+      );
+      const third = new Replica(cluster, false);
+      replicas.push(third);
+      await third.projector.refill();
+      await pause(1_000);
+      isWatching = false;
+      await watching;
+      expect([...seen].sort()).toEqual(['refused', '{"times":-1}', '{"times":50}']);
+      expect([await times(first, 1), await times(second, 1)]).toEqual([{ times: 50 }, { times: 50 }]);
+      expect(third.held).toEqual([]);
+    });
+
+    it('and fill views anew where the one that began to has gone', async () => {
+      for (let amount = 0; amount < 50; amount++) await count(1);
+      const [first, second] = [await start(), await start()];
+      const asked = second.projector.refill();
+      await until(() => refuses(second));
+      first.gate.close();
+      await asked;
+      first.gate.open();
+      await until(async () => !(await refuses(first)));
+      expect([await times(first, 1), await times(second, 1)]).toEqual([{ times: 50 }, { times: 50 }]);
+    });
+  });
+
+  describe('announce and react', () => {
+    it('one at a time, and hand over without a loss', async () => {
+      const announced: unknown[] = [];
+      await cluster.bus.subscribe({
+        group: 'spec',
+        topics: ['gatehouse.*'],
+        handle: async (messages) => void announced.push(...messages.map(({ value }) => (JSON.parse(value) as { readonly data: unknown }).data)),
+      });
+      const [first, second] = [await start({ announces: true }), await start({ announces: true })];
+      let counted = 0;
+      let isCounting = true;
+      const counting = (async () => {
+        for (; isCounting; await pause(5)) await count(++counted);
+      })();
+      const handled = () => [...first.handled, ...second.handled];
+      await until(() => first.handled.length > 20);
+      expect(second.handled).toEqual([]);
+      first.gate.close();
+      await until(() => second.handled.length > 20);
+      first.gate.open();
+      await pause(1_500);
+      await second.stop();
+      const before = first.handled.length;
+      await until(() => first.handled.length > before + 20);
+      isCounting = false;
+      await counting;
+      const all = Array.from({ length: counted }, (_, index) => index + 1);
+      await until(() => new Set(handled()).size === counted && new Set(announced).size === counted);
+      // Repeats aside, in order.
+      expect([...new Set(announced)]).toEqual(all);
+    });
+  });
+
+  describe('find the log restored to an earlier state', () => {
+    it('and stand still, and say so, until one command mends all of it', async () => {
+      const copy = join(cluster.directory, 'copy');
+      for (let amount = 0; amount < 10; amount++) await count(1);
+      await cluster.close();
+      await cp(join(cluster.directory, 'log'), copy, { recursive: true });
+      cluster = await Cluster.open(cluster.directory);
+      const early = await start({ announces: true });
+      for (let amount = 0; amount < 10; amount++) await count(2);
+      const head = await cluster.events.head();
+      const table = (name: string) => cluster.readModels.table<never>({ name, indexes: [], rebuildable: false });
+      await until(async () => (await table('forwarder-identity').checkpoint()) === head && (await table('reaction-count').checkpoint()) === head);
+      await early.projector.caughtUpWith(head);
+      await stopAll();
+      await cluster.close();
+      await rm(join(cluster.directory, 'log'), { recursive: true });
+      await cp(copy, join(cluster.directory, 'log'), { recursive: true });
+      cluster = await Cluster.open(cluster.directory);
+      versions.set('a', 10);
+
+      const [first, second] = [await start({ announces: true }), await start({ announces: true })];
+      const stand = async () => (await second.followers.status()).every(({ isAhead }) => isAhead);
+      await until(stand);
+      await until(() => first.metrics.text().then((text) => (text.match(/gatehouse_follower_ahead\{.*\} 1/g) ?? []).length === 2));
+      expect(await first.metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 1');
+      expect([await refuses(first), await refuses(second)]).toEqual([true, true]);
+      expect(await second.projector.status()).toMatchObject([
+        { position: head, reason: 'ahead' },
+        { position: head, reason: 'ahead' },
+      ]);
+      // Also when the log has grown past the old position meanwhile.
+      for (let amount = 0; amount < 20; amount++) await count(3);
+      await stopAll();
+      const [third, fourth] = [await start({ announces: true }), await start({ announces: true })];
+      expect(await refuses(third)).toBe(true);
+      await Promise.all([fourth.projector.refill(), fourth.followers.mend()]);
+      expect([await times(third, 1), await times(third, 2), await times(fourth, 3)]).toEqual([{ times: 10 }, null, { times: 20 }]);
+      await count(4);
+      await until(() => [...third.handled, ...fourth.handled].includes(4));
+      expect(await fourth.followers.status()).toMatchObject([{ isAhead: false }, { isAhead: false }]);
+    });
+  });
+});
