@@ -19,6 +19,8 @@ try {
   console.log(`Gatehouse is ready at ${cluster.gateways.map(({ url }) => url).join(' and ')}.`);
   console.log(`  API docs   ${cluster.gateways[0]!.url}/docs`);
   if (GATEHOUSE_API_KEY === null) console.log(`  first key  ${cluster.key}`);
+  // The processes run by themselves; this one is here to end them.
+  setInterval(() => {}, 2 ** 30);
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       say('stopping …');
