@@ -1,0 +1,31 @@
+import { accessSync, constants } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { environmentVariables } from '#libs/platform/src/config/environment';
+import { noteLeftOut } from './engines/left-out.ts';
+
+/** Where `.ci/deployment-tools` puts what it had to bring. */
+const BROUGHT = join(homedir(), '.cache/gatehouse/bin');
+
+/**
+ * The path of a program of the machine that specs need, of the first name that is there. Null where none is: those specs are left out, and a line at the end of the run says so.
+ * `ENGINES=required` refuses that.
+ */
+export function givenProgram(...names: readonly string[]): string | null {
+  const folders = [...(environmentVariables()['PATH'] ?? '').split(delimiter), BROUGHT];
+  const found = names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isProgram);
+  if (found !== undefined) return found;
+  const missing = `${names.join(' or ')} (.ci/deployment-tools brings it)`;
+  if (environmentVariables()['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`);
+  noteLeftOut(missing);
+  return null;
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
