@@ -8,10 +8,11 @@ import type { Leases } from '#libs/read-models/src/leases';
 import type { Table } from '#libs/read-models/src/read-models';
 import type { EventStore, Position, RecordedEvent } from './event-store.ts';
 import type { FollowerStates, SharedState } from './follower-states.ts';
+import { Progress } from './progress.ts';
 
 /** A position that passes only what does not concern a follower is stored this often: the next start reads no further back. */
 const QUIET_CHECKPOINT = 1_000;
-/** How often a follower looks whether it is to be mended. */
+/** How often a follower looks whether it is to be mended, and where the log ends. */
 const LOOK = 1_000;
 /** How long mending one may take: its holder looks every second. */
 const MENDED_WITHIN = 30_000;
@@ -69,8 +70,7 @@ export class LeasedFollowers {
     return Promise.all(this.followers.map((follower) => follower.status()));
   }
 
-  /**
-   * Has those go on from the end of the log that stand beyond it, whichever process holds them. @throws Error when a holder does not answer */
+  /** Has those go on from the end of the log that stand beyond it, whichever process holds them. @throws Error when a holder does not answer */
   async mend(): Promise<void> {
     const request = await this.needs.states.request(this.followers.map(({ name }) => name));
     await Promise.all(this.followers.map((follower) => follower.mended(request)));
@@ -80,6 +80,8 @@ export class LeasedFollowers {
 class Follower {
   isAhead = false;
   private again = new AbortController();
+  /** Null: nothing is being read. */
+  private progress: Progress | null = null;
 
   constructor(
     private readonly following: LeasedFollowing,
@@ -96,10 +98,12 @@ class Follower {
     try {
       while (!signal.aborted) {
         this.again = new AbortController();
+        this.progress = null;
         await this.followOnce(AbortSignal.any([signal, this.again.signal]), token);
       }
     } finally {
       clearInterval(looking);
+      this.progress = null;
       this.isAhead = false;
     }
   }
@@ -134,14 +138,20 @@ class Follower {
     const { table, handle } = this.following;
     const from = await this.begin(token);
     if (from === null) return aborted(signal);
+    const progress = (this.progress = new Progress(from));
     let storedAt = 0;
     for await (const batch of events.subscribe(from, signal)) {
+      if (signal.aborted) return;
+      progress.begin();
       const isWorthIt = await handle(batch, signal);
       // What was cut short is not behind us.
       if (signal.aborted) return;
-      if (!isWorthIt && clock.now() - storedAt < QUIET_CHECKPOINT) continue;
-      await table.write([], batch.at(-1)!.position, token);
-      storedAt = clock.now();
+      const { position } = batch.at(-1)!;
+      if (isWorthIt || clock.now() - storedAt >= QUIET_CHECKPOINT) {
+        await table.write([], position, token);
+        storedAt = clock.now();
+      }
+      progress.reach(position);
     }
   }
 
@@ -172,10 +182,11 @@ class Follower {
     return from;
   }
 
-  /** Somebody may have asked for mending. */
+  /** Somebody may have asked for mending; the log may have been restored, or go on without us. */
   private async look(): Promise<void> {
+    const { again } = this;
     const { requested, mended } = await this.shared();
-    if (requested > mended) this.again.abort();
+    if (requested > mended || this.progress?.isLost(await this.needs.events.head())) again.abort();
   }
 
   private async shared(): Promise<SharedState> {

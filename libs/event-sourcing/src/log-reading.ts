@@ -1,9 +1,7 @@
 import { Fenced } from '#libs/read-models/src/read-models';
 import type { EventStore, Position, RecordedEvent } from './event-store.ts';
+import { Progress } from './progress.ts';
 import type { ProjectedView } from './projected-view.ts';
-
-/** Behind the head without moving for so long, a subscription is taken for dead: a connection can hang without breaking. */
-const STUCK = 5_000;
 
 interface Needs {
   readonly events: EventStore;
@@ -15,24 +13,26 @@ interface Needs {
 
 /** One reading of the log for several views, from the place of the one that is furthest behind. */
 export class LogReading {
-  /** Up to here all its views have seen the log. */
-  position: Position;
   /** When the last event was recorded. */
   lastAt = 0;
   hasEnded = false;
   private readonly openings: ReadonlyMap<ProjectedView, number>;
   private readonly ending = new AbortController();
   private readonly running: Promise<void>;
-  private isFolding = false;
-  private movedAt = performance.now();
+  private readonly progress: Progress;
 
   constructor(
     views: readonly ProjectedView[],
     private readonly needs: Needs,
   ) {
     this.openings = new Map(views.map((view) => [view, view.openings]));
-    this.position = views.map(({ position }) => position).reduce((low, position) => (position < low ? position : low));
+    this.progress = new Progress(views.map(({ position }) => position).reduce((low, position) => (position < low ? position : low)));
     this.running = this.read();
+  }
+
+  /** Up to here all its views have seen the log. */
+  get position(): Position {
+    return this.progress.position;
   }
 
   /** Those that it still brings along. */
@@ -44,10 +44,9 @@ export class LogReading {
     return this.views.every(({ position, opened }) => position >= opened.end);
   }
 
-  /** Whether it is to be given up: the log ends before it, or goes on without it. */
+  /** Whether it is to be given up. */
   isLost(head: Position): boolean {
-    if (this.position >= head || this.isFolding) this.movedAt = performance.now();
-    return this.position > head || performance.now() - this.movedAt > STUCK;
+    return this.progress.isLost(head);
   }
 
   /** What is being folded is finished first. */
@@ -61,10 +60,9 @@ export class LogReading {
     try {
       for await (const batch of this.needs.events.subscribe(this.position, signal)) {
         if (signal.aborted) break;
-        this.isFolding = true;
+        this.progress.begin();
         await this.fold(batch);
-        this.isFolding = false;
-        this.position = batch.at(-1)?.position ?? this.position;
+        this.progress.reach(batch.at(-1)?.position ?? this.position);
         this.lastAt = batch.at(-1)?.meta.at ?? this.lastAt;
         this.needs.onMoved();
         if (this.views.length === 0) break;

@@ -15,6 +15,7 @@ import type { RecordedEvent } from './event-store.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { LogRepository } from './log.repository.ts';
 import { Naming } from './naming.ts';
+import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf } from './view.ts';
 
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
@@ -103,8 +104,8 @@ describe('a transaction', () => {
   });
 
   /** As another process has it, with rows of its own. */
-  function repositoryOn(readModels: ReadModels): LogRepository {
-    const opened = new LogRepository(events, readModels, naming, clock, log);
+  function repositoryOn(readModels: ReadModels, stopped = new StoppedViews()): LogRepository {
+    const opened = new LogRepository(events, readModels, naming, clock, log, stopped);
     opened.keep(booksView);
     rows = readModels.table(tableOf(booksView));
     return opened;
@@ -182,6 +183,16 @@ describe('a transaction', () => {
     // Without its row, the whole stream says it.
     await readModels.table(tableOf(booksView)).clear();
     expect(await repositoryOn(readModels).load(bookDecider, ENVIRONMENT, 'a')).toMatchObject({ title: 'Sketch', created_at: '2026-01-15T12:00:00.000Z' });
+  });
+
+  it('trusts no row of what the log, restored to an earlier state, does not say', async () => {
+    const lost = { environment: ENVIRONMENT, id: 'a', position: '0000000000000009', revision: 3, text: JSON.stringify({ id: 'book_1', title: 'Lost' }) };
+    const readModels = new LmdbReadModels(storage);
+    await readModels.table(tableOf(booksView)).write([lost]);
+    const stopped = new StoppedViews();
+    stopped.stop(tableOf(booksView).name, 'ahead');
+    const { version, state } = await repositoryOn(readModels, stopped).transact(bookDecider, context(), 'a', create());
+    expect({ version, title: state!.title }).toEqual({ version: 1, title: 'Notes' });
   });
 
   it('begins again when another was faster, until every one has its turn', async () => {

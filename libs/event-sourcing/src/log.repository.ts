@@ -9,6 +9,7 @@ import type { Claim, Decider, Decision, DecisionContext, Fact } from './decider.
 import { WrongVersion, type EventMeta, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
 import { streamName, type Naming } from './naming.ts';
 import { Repository, type Transacted } from './repository.ts';
+import { StoppedViews } from './stopped-views.ts';
 import { tableOf, type PrimaryView } from './view.ts';
 
 /**
@@ -39,6 +40,7 @@ interface ClaimOwner {
 
 /** The rows that `transact` writes at once. */
 interface PrimaryRows {
+  readonly name: string;
   readonly view: PrimaryView<unknown, Fact>;
   readonly table: Table<unknown>;
 }
@@ -53,12 +55,15 @@ export class LogRepository extends Repository {
     private readonly naming: Naming,
     private readonly clock: Clock,
     private readonly log: Log,
+    /** Rows that do not say what the log says are no states: nothing may be decided on them. */
+    private readonly stopped = new StoppedViews(),
   ) {
     super();
   }
 
   keep<State, Event extends Fact, Row extends State>(view: PrimaryView<State, Event, Row>): void {
-    this.primaries.set(view.decider.category, { view: view as never, table: this.readModels.table(tableOf(view)) as Table<unknown> });
+    const definition = tableOf(view);
+    this.primaries.set(view.decider.category, { name: definition.name, view: view as never, table: this.readModels.table(definition) as Table<unknown> });
   }
 
   async transact<State, Event extends Fact>(
@@ -104,7 +109,8 @@ export class LogRepository extends Repository {
   /** The row, where there is one, and what its stream has recorded since. */
   private async loadLatest<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<Loaded<State>> {
     const primary = this.primaries.get(decider.category);
-    const row = primary === undefined ? null : await primary.table.get(environment, primary.view.idOf(key));
+    const hasRows = primary !== undefined && this.stopped.isTrue(primary.name);
+    const row = hasRows ? await primary.table.get(environment, primary.view.idOf(key)) : null;
     const base: Loaded<State> =
       row === null
         ? { state: decider.initial, version: 0, position: START }

@@ -297,7 +297,7 @@ export class ProjectedView {
     this.standing = standing;
     const { name } = this.table.definition;
     if (standing === null) this.needs.stopped.resume(name);
-    else this.needs.stopped.stop(name);
+    else this.needs.stopped.stop(name, standing.reason);
     // What was seen before it was emptied, or before the log was restored, is no longer there.
     if (standing !== null && this.phase === 'elsewhere') this.position = START;
   }

@@ -1,18 +1,19 @@
 import { unavailable } from '#libs/platform/src/domain-error';
 import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+import type { Standing } from './follower-states.ts';
 
 /** What this process knows of the others is never older than this when it answers. */
 export const KNOWN_WITHIN = 1_000;
 
 /** The tables of views that could not go on. Only the queries that need them are refused: a gap would be silent. */
 export class StoppedViews {
-  private readonly tables = new Set<string>();
+  private readonly tables = new Map<string, Standing['reason']>();
   private look: (() => Promise<void>) | null = null;
   private lookedAt = 0;
   private looking: Promise<void> | null = null;
 
-  stop(table: string): void {
-    this.tables.add(table);
+  stop(table: string, reason: Standing['reason']): void {
+    this.tables.set(table, reason);
   }
 
   resume(table: string): void {
@@ -21,6 +22,12 @@ export class StoppedViews {
 
   has(table: string): boolean {
     return this.tables.has(table);
+  }
+
+  /** Whether its rows say what the log says, as far as they go: not where the log was restored to an earlier state, or the rows are to go. */
+  isTrue(table: string): boolean {
+    const reason = this.tables.get(table);
+    return reason === undefined || reason === 'unfoldable';
   }
 
   /** `look` asks what the others know. Whoever reads after a pause, before anybody has asked again, waits for it. */

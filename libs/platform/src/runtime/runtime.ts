@@ -84,10 +84,10 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
 
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
   const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
-  const repository = new LogRepository(events, readModels, new Naming(await namingKey(events, keys)), clock, log);
+  const stopped = new StoppedViews();
+  const repository = new LogRepository(events, readModels, new Naming(await namingKey(events, keys)), clock, log, stopped);
   for (const view of primaries) repository.keep(view);
 
-  const stopped = new StoppedViews();
   const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
   const states = new FollowerStates(readModels, clock);
   const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
