@@ -107,6 +107,7 @@ export class Lamps {
 
   @Handles(ListLamps)
   async list({ count, length }: ListLamps): Promise<List<Lamp>> {
+    this.begun.push('list');
     const data = Array.from({ length: count }, (_, index) => ({ id: `lamp_${index}`, colour: 'é'.repeat(length), seen: null }));
     return { object: 'list', data, list_metadata: { before: null, after: `lamp_${count}` } };
   }

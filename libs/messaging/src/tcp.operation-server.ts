@@ -1,6 +1,6 @@
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { ServerTCP } from '@nestjs/microservices';
-import { operations, Serialised, type Operation, type Owner, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { operations, Serialised, type Owner, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { messageValidatorOf } from '#libs/contracts/src/validation';
 import type { Clock } from '#libs/platform/src/clock';
@@ -21,6 +21,8 @@ const MAX_RUNNING = 1_024;
 const MAX_PEERS = 512;
 /** Connections that have not. One more closes the oldest, since whoever may enter does so within milliseconds. */
 const MAX_STRANGERS = 256;
+/** Nobody waits longer, whatever the request says. */
+const LONGEST = 600_000;
 const GREETING_TIME = 5_000;
 /** A client says something twice a second. */
 const SILENCE = 30_000;
@@ -135,8 +137,10 @@ export class TcpOperationServer {
   private meet(socket: Socket): void {
     const from = addressOf(socket);
     if (this.strangers.size >= MAX_STRANGERS) {
-      const [oldest] = this.strangers.values();
-      oldest!.socket.destroy();
+      const [[name, oldest]] = this.strangers as unknown as [[string, { readonly socket: Socket }]];
+      oldest.socket.destroy();
+      // At once: the next one may come before it has closed.
+      this.strangers.delete(name);
     }
     this.strangers.set(from, { socket, since: performance.now() });
     socket.once('close', () => this.strangers.delete(from));
@@ -268,7 +272,7 @@ export class TcpOperationServer {
     }
     const context: RunningContext = {
       ...head.context,
-      deadline: this.needs.clock.now() + head.left - age,
+      deadline: this.needs.clock.now() + Math.min(head.left, LONGEST) - age,
       receipt: head.transacts === undefined ? {} : { transacts: head.transacts },
     };
     request.context = context;

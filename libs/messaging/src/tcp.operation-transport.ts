@@ -7,7 +7,7 @@ import { unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { OperationTransport } from './operation-transport.ts';
+import { RemoteOperations } from './routed.operation-transport.ts';
 import { Complaints } from './tcp/complaints.ts';
 import { MESSAGE, type Message } from './tcp/frame-socket.ts';
 import { Replica, type Attempt } from './tcp/replica.ts';
@@ -23,6 +23,8 @@ const LOOK_UP = 2_000;
 const LONGEST = 600_000;
 /** Calls that wait for a connection, of one service. */
 const MAX_WAITING = 1_000;
+/** Where there are others, a replica begins nothing that has waited so long: after half a second more, a replica that says nothing is left. */
+const STALE = 1_000;
 /** A request under which every replica breaks is not handed on to the last one. */
 const MAX_ATTEMPTS = 3;
 /** Where everything is slow, asking everything twice makes it slower: each call allows a tenth of a second attempt, and so many can be saved up. */
@@ -66,7 +68,7 @@ type Reason = 'broken' | 'silent' | 'slow' | 'declined';
  * Asks the replicas of other services. A connection that breaks, a replica that falls silent, is busy or takes too long: another one is asked, with the same command id,
  * so that whatever was done already is found done.
  */
-export class TcpOperationTransport extends OperationTransport {
+export class TcpOperationTransport extends RemoteOperations {
   private readonly targets = new Map<Owner, Target>();
   private readonly calls = new Set<Call>();
   private readonly affinities = new Map<RegisteredOperation, Field | null>();
@@ -180,7 +182,7 @@ export class TcpOperationTransport extends OperationTransport {
     call.patientUntil = hasOther ? now + left / 2 : Infinity;
     call.attempts++;
     call.replica = replica;
-    call.id = replica.send(call, now, hasOther ? left / 2 : left);
+    call.id = replica.send(call, now, hasOther ? Math.min(left / 2, STALE) : left);
   }
 
   private take(call: Call, { type, head, text }: Message): void {

@@ -95,7 +95,7 @@ export class Replica<A extends Attempt = Attempt> {
     return this.socket !== null && this.pending.size < MAX_PENDING && this.socket.backlog < MAX_BACKLOG;
   }
 
-  /** `patience`: milliseconds after which another replica is asked. Returns the id by which it can be taken back. */
+  /** `patience`: milliseconds after which it is not begun. Returns the id by which it can be taken back. */
   send(attempt: A, now: number, patience: number): number {
     const id = (this.nextId = (this.nextId + 1) >>> 0);
     this.pending.set(id, attempt);

@@ -12,7 +12,7 @@ export interface RequestHead {
   readonly sent: number;
   /** How much longer the caller waits for the answer. */
   readonly left: number;
-  /** How much longer the client waits before it asks another replica; after that the request is not begun. */
+  /** How soon it has to begin: after that the client may have asked another replica. */
   readonly patience: number;
   readonly context: Omit<RequestContext, 'deadline' | 'receipt'>;
   readonly transacts: number | undefined;
