@@ -9,7 +9,7 @@ const isThere = (await givenMongodb()) !== null;
 const log = new PinoLog({ level: 'silent', readable: false });
 const newDatabase = async (): Promise<string> => (await givenMongodb())!;
 
-(isThere ? describe : describe.skip)('short-lived entries', () => {
+(isThere ? describe : describe.skip)('with MongoDB', () => {
   shortLivedContract(
     'MongoDB',
     async (clock) => {
@@ -22,4 +22,111 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
     // MongoDB removes by its own clock what has expired.
     () => new SettableClock(Date.now()),
   );
+
+  describe('shared by replicas', () => {
+    const storages: MongodbStorage[] = [];
+    let url: string;
+    let clock: SettableClock;
+
+    beforeEach(async () => {
+      url = await newDatabase();
+      clock = new SettableClock(Date.now());
+    });
+    afterEach(() => Promise.all(storages.splice(0).map((storage) => storage.close())));
+
+    async function replica(own = clock): Promise<MongodbShortLived> {
+      const storage = await MongodbStorage.connect({ url, log });
+      storages.push(storage);
+      return new MongodbShortLived(storage, own);
+    }
+    const replicas = (count: number): Promise<MongodbShortLived[]> => Promise.all(Array.from({ length: count }, () => replica()));
+    const later = (milliseconds = 60_000): number => clock.now() + milliseconds;
+
+    it('one of them puts, one takes, one replaces, also where something has expired', async () => {
+      const all = await replicas(5);
+      for (let round = 0; round < 10; round++) {
+        const put = await Promise.all(all.map((each, index) => each.putIfAbsent('codes', 'a', `${round} ${index}`, later())));
+        expect(put.filter(({ stored }) => stored)).toHaveLength(1);
+        expect(new Set(put.map(({ entry }) => `${entry.value} ${entry.version}`)).size).toBe(1);
+        const { version } = put[0]!.entry;
+        const replaced = await Promise.all(all.map((each) => each.compareAndSet('codes', 'a', version, 'replaced', later())));
+        expect(replaced.filter(Boolean)).toHaveLength(1);
+        if (round % 2 === 0) clock.forward(60_000);
+        else expect((await Promise.all(all.map((each) => each.take('codes', 'a')))).filter(Boolean)).toMatchObject([{ value: 'replaced' }]);
+      }
+    });
+
+    it('what they add is counted once each, also where a counter has expired', async () => {
+      const all = await replicas(4);
+      for (let round = 0; round < 5; round++) {
+        const totals = await Promise.all(Array.from({ length: 40 }, (_, index) => all[index % 4]!.add('requests', 'a', 1, later())));
+        expect(totals.sort((one, other) => one - other)).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
+        clock.forward(60_000);
+      }
+    });
+
+    it('one of them gets a lease, each time with a greater token', async () => {
+      const all = await replicas(5);
+      const tokens: number[] = [];
+      for (let round = 0; round < 10; round++) {
+        const leases = await Promise.all(all.map((each, index) => each.lease('projector', `holder ${index}`, 3_000)));
+        const held = leases.filter((lease) => lease !== null);
+        expect(held).toHaveLength(1);
+        tokens.push(held[0]!.token);
+        const holder = leases.findIndex((lease) => lease !== null);
+        if (round % 2 === 0) clock.forward(3_001);
+        // Else nobody could tell who is next.
+        else await all[holder]!.release('projector', `holder ${holder}`);
+        const next = (holder + 1) % all.length;
+        const taken = await all[next]!.lease('projector', `holder ${next}`, 3_000);
+        tokens.push(taken!.token);
+        await all[next]!.release('projector', `holder ${next}`);
+      }
+      expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other));
+    });
+
+    it('a holder whose clock was far ahead keeps nobody waiting once it is gone', async () => {
+      const ahead = new SettableClock(clock.now() + 3_600_000);
+      const [gone, waiting] = [await replica(ahead), await replica()];
+      const first = (await gone.lease('projector', 'gone', 3_000))!;
+      let lease = await waiting.lease('projector', 'waiting', 3_000);
+      const start = clock.now();
+      for (; lease === null && clock.now() - start < 10_000; clock.forward(1_000)) lease = await waiting.lease('projector', 'waiting', 3_000);
+      expect(lease!.token).toBeGreaterThan(first.token);
+      expect(clock.now() - start).toBeLessThanOrEqual(4_000);
+      expect((await gone.lease('projector', 'gone', 3_000))?.token).not.toBe(first.token);
+    });
+
+    it('a holder that renews keeps its lease from those whose clocks are behind, and learns at once that one that is ahead took it', async () => {
+      const behind = new SettableClock(clock.now() - 3_600_000);
+      const ahead = new SettableClock(clock.now() + 3_600_000);
+      const [holder, slow, fast] = [await replica(), await replica(behind), await replica(ahead)];
+      const first = (await holder.lease('projector', 'holder', 3_000))!;
+      for (let second = 0; second < 20; second++) {
+        for (const each of [clock, behind, ahead]) each.forward(1_000);
+        expect(await holder.lease('projector', 'holder', 3_000)).toEqual(first);
+        expect(await slow.lease('projector', 'slow', 3_000)).toBeNull();
+      }
+      const second = (await fast.lease('projector', 'fast', 3_000))!;
+      expect(second.token).toBeGreaterThan(first.token);
+      expect(await holder.lease('projector', 'holder', 3_000)).toBeNull();
+      // It does not come and go: who is behind waits for who is ahead.
+      for (let second = 0; second < 20; second++) {
+        for (const each of [clock, ahead]) each.forward(1_000);
+        expect(await fast.lease('projector', 'fast', 3_000)).not.toBeNull();
+        expect(await holder.lease('projector', 'holder', 3_000)).toBeNull();
+      }
+    });
+
+    it('versions of all of them differ', async () => {
+      const all = await replicas(4);
+      const versions = new Set<number>();
+      for (let round = 0; round < 50; round++) {
+        const entry = (await all[round % 4]!.putIfAbsent('codes', 'a', 'value', later())).entry;
+        versions.add(entry.version);
+        await all[(round + 1) % 4]!.take('codes', 'a');
+      }
+      expect(versions.size).toBe(50);
+    });
+  });
 });

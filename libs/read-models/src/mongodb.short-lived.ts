@@ -85,14 +85,14 @@ export class MongodbShortLived extends ShortLived {
     const filter = { _id: name(collection, key) };
     const entry = this.newEntry(value, expiresAt);
     for (;;) {
-      const found = await this.untilUnique(() =>
-        this.entries.findOneAndUpdate(filter, { $setOnInsert: { held: [entry] } }, { upsert: true, returnDocument: 'after' }),
+      const before = await this.untilUnique(() =>
+        this.entries.findOneAndUpdate(filter, { $setOnInsert: { held: [entry] } }, { upsert: true, returnDocument: 'before' }),
       );
-      const present = this.alive(found);
-      if (present) return { stored: present.version === entry.version, entry: present };
+      if (before === null) return { stored: true, entry: shown(entry) };
+      const present = this.alive(before);
+      if (present) return { stored: false, entry: present };
       // What has expired is replaced, unless another was faster.
-      const expired = found?.held[0].version;
-      if (expired !== undefined && (await this.replace(filter._id, { 'same.version': expired }, entry))) return { stored: true, entry: shown(entry) };
+      if (await this.replace(filter._id, { 'same.version': before.held[0].version }, entry)) return { stored: true, entry: shown(entry) };
     }
   }
 
@@ -118,16 +118,17 @@ export class MongodbShortLived extends ShortLived {
     const filter = { _id: name(collection, key) };
     const first = { total: amount, expiresAt: new Date(expiresAt) };
     for (;;) {
-      const found = await this.untilUnique(() =>
+      const before = await this.untilUnique(() =>
         this.counters.findOneAndUpdate(
           filter,
           { $inc: { total: amount }, $setOnInsert: { expiresAt: first.expiresAt } },
-          { upsert: true, returnDocument: 'after' },
+          { upsert: true, returnDocument: 'before' },
         ),
       );
-      if (found !== null && found.expiresAt.getTime() > this.clock.now()) return found.total;
+      if (before === null) return amount;
+      if (before.expiresAt.getTime() > this.clock.now()) return before.total + amount;
       // Whoever adds to a counter that has expired begins it anew; of several one does, and the others add to that.
-      const expired = { ...filter, expiresAt: found?.expiresAt };
+      const expired = { ...filter, expiresAt: before.expiresAt };
       const begun = await this.storage.answer(() => this.counters.updateOne(expired, { $set: first }));
       if (begun.matchedCount === 1) return amount;
     }

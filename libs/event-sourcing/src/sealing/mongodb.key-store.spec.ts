@@ -1,6 +1,7 @@
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { givenMongodb } from '#libs/testing/src/engines/given';
+import { SettableClock } from '#libs/testing/src/settable-clock';
 import { keyStoreContract, newMasterKey } from './key-store.contract.ts';
 import { MongodbKeyStore } from './mongodb.key-store.ts';
 
@@ -27,6 +28,22 @@ async function connect(url: string): Promise<MongodbStorage> {
     const [stored] = await storage.collection('keys').find().toArray();
     const text = JSON.stringify(stored);
     for (const encoding of ['base64', 'hex', 'latin1'] as const) expect(text).not.toContain(bytes.toString(encoding));
+  });
+
+  it('a key that another process destroyed is forgotten within a minute, and no other, also while nobody answers', async () => {
+    const [clock, masters, url] = [new SettableClock(), [newMasterKey()], (await givenMongodb())!];
+    const storage = await connect(url);
+    const [one, other] = [await MongodbKeyStore.open(storage, masters, clock), await MongodbKeyStore.open(await connect(url), masters)];
+    const [destroyed, kept] = ['person.user-environment_1-user_1', 'person.user-environment_1-user_2'] as const;
+    for (const purpose of [destroyed, kept]) await one.obtain(purpose);
+    await other.destroy(destroyed);
+    clock.forward(60_000);
+    expect(await one.find(destroyed)).toBeNull();
+    const before = await one.find(kept);
+    clock.forward(60_000);
+    await storage.close();
+    expect(await one.find(kept)).toBe(before);
+    await expect(one.find(destroyed)).rejects.toMatchObject({ kind: 'unavailable' });
   });
 
   it('no key is kept without a master key', async () => {

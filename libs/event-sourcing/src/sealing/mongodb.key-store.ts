@@ -1,5 +1,6 @@
 import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import type { Collection } from 'mongodb';
+import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
@@ -26,6 +27,7 @@ export class MongodbKeyStore extends KeyStore {
   private constructor(
     private readonly storage: MongodbStorage,
     private readonly masters: MasterKeys,
+    private readonly clock: Clock,
   ) {
     super();
     this.stored = storage.collection('keys');
@@ -35,8 +37,8 @@ export class MongodbKeyStore extends KeyStore {
    * `masterKeys`: 32 bytes each, in base64, the newest first. None is ever made here: beside the keys that it wraps, it would protect nothing.
    * @throws StartRefused for a key that is not 32 bytes, and for none at all
    */
-  static async open(storage: MongodbStorage, masterKeys: readonly string[]): Promise<MongodbKeyStore> {
-    return new MongodbKeyStore(storage, MasterKeys.of(masterKeys));
+  static async open(storage: MongodbStorage, masterKeys: readonly string[], clock: Clock = new SystemClock()): Promise<MongodbKeyStore> {
+    return new MongodbKeyStore(storage, MasterKeys.of(masterKeys), clock);
   }
 
   async obtain(purpose: KeyPurpose): Promise<KeyObject> {
@@ -57,7 +59,7 @@ export class MongodbKeyStore extends KeyStore {
 
   find(purpose: KeyPurpose): Promise<KeyObject | null> {
     const known = this.known.get(purpose);
-    const now = performance.now();
+    const now = this.clock.now();
     if (known !== undefined && now - known.readAt < TRUST_MS) return known.key;
     const key = this.load(purpose).catch((error: unknown) => {
       // It is not gone because nobody answers.
