@@ -12,7 +12,7 @@ export default {
   // Jest resolves a relative import as it is written, so its `.ts` ending has to stay.
   transform: { '\\.ts$': ['@swc/jest', { swcrc: false, sourceMaps: 'inline', jsc: { ...jsc, rewriteRelativeImportExtensions: false } }] },
   // Some specs start servers and kill processes; a busy machine is not a failed test.
-  testTimeout: 30_000,
+  testTimeout: process.env.SUITE === 'processes' ? 120_000 : 30_000,
   maxWorkers: '100%',
   reporters: ['default', '<rootDir>/libs/testing/engines/left-out.reporter.mjs'],
 };

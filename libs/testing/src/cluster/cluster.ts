@@ -5,6 +5,8 @@ import { StartedEngines } from '../engines/start-engine.ts';
 import { WatchedDirectory } from '../engines/watched-directory.ts';
 import { APPS, ClusterProcess, type App, type PlannedProcess } from './cluster-process.ts';
 
+type Settings = Readonly<Record<string, string>>;
+
 interface ClusterOptions {
   /** Settings of every process, and addresses of engines that run already. */
   readonly variables?: Variables;
@@ -22,8 +24,8 @@ export class Cluster {
     /** Its processes work and print in folders below. */
     readonly directory: string,
     readonly engines: StartedEngines,
-    /** A key of the environment `development`. */
-    readonly key: string,
+    /** Of every process. */
+    readonly settings: Settings,
     readonly processes: readonly ClusterProcess[],
     private readonly remove: () => void,
   ) {}
@@ -37,14 +39,20 @@ export class Cluster {
       throw error;
     });
     const settings = { ...generatedSettings(), ...given(variables), ...engines.settings };
-    const processes = (await plan(settings, replicas, ports)).map((planned) => new ClusterProcess(directory, planned));
-    const cluster = new Cluster(directory.path, engines, settings['GATEHOUSE_API_KEY']!, processes, remove);
+    const planned = await plan(settings, replicas, ports);
+    const processes = planned.map((each) => new ClusterProcess(directory, each));
+    const cluster = new Cluster(directory.path, engines, planned[0]!.settings, processes, remove);
     // All are waited for, so that none starts after another has failed and all were stopped.
     const results = await Promise.allSettled(processes.map((process) => process.start(say)));
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined) return cluster;
     await cluster.stop();
     throw failed.reason;
+  }
+
+  /** A key of the environment `development`. */
+  get key(): string {
+    return this.settings['GATEHOUSE_API_KEY']!;
   }
 
   get gateways(): readonly ClusterProcess[] {
@@ -78,8 +86,6 @@ function generatedSettings(): Readonly<Record<string, string>> {
 function given(variables: Variables): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
 }
-
-type Settings = Readonly<Record<string, string>>;
 
 /** Every address is known before the first process starts, because each is told those of the others. */
 async function plan(settings: Settings, replicas: number, ports: readonly number[]): Promise<readonly PlannedProcess[]> {
