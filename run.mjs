@@ -16,6 +16,7 @@ const programs = {
   start: 'apps/suite/src/main.js',
   gatehouse: 'apps/suite/src/cli.js',
   operations: 'libs/contracts/src/print-operations.js',
+  asyncapi: 'libs/contracts/src/print-asyncapi.js',
   generated: 'apps/suite/src/generated.js',
   bench: 'bench/main.js',
   torture: 'test/torture.js',

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 import { operations } from '#libs/contracts/src/operation';
 import { environmentVariables } from '#libs/platform/src/config/environment';
+import { releaseVersion } from '#libs/platform/src/release';
 import { givenGateway, type GivenGateway } from './given-gateway.ts';
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
@@ -20,6 +21,12 @@ describe('the docs', () => {
     expect(Object.keys(document.paths)).toContain('/notes/{id}');
     const again = await fetch(`${gateway.url}/openapi.json`, { headers: { 'If-None-Match': response.headers.get('etag')! } });
     expect([again.status, await again.text()]).toEqual([304, '']);
+  });
+
+  it('are the AsyncAPI document of what is announced', async () => {
+    const response = await fetch(`${gateway.url}/asyncapi.json`);
+    const document = (await response.json()) as { asyncapi: string; info: { version: string } };
+    expect(document).toMatchObject({ asyncapi: '3.0.0', info: { version: releaseVersion() } });
   });
 
   it('load nothing from elsewhere', async () => {

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
+import { asyncApiDocument } from '#libs/contracts/src/asyncapi';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { releaseVersion } from '#libs/platform/src/release';
 
@@ -39,11 +40,12 @@ const ASSETS: Readonly<Record<string, string>> = {
   'favicon-32x32.png': 'image/png',
 };
 
-/** The OpenAPI document and the page that shows it, served from the installed package. Made when somebody asks: most processes never show it. */
+/** The OpenAPI document and the page that shows it, served from the installed package, and the AsyncAPI document. Made when somebody asks: most processes never show it. */
 @Injectable()
 export class DocsPage {
   mount(scope: FastifyInstance): void {
     serve(scope, '/openapi.json', 'application/json; charset=utf-8', () => JSON.stringify(openApiDocument(releaseVersion())));
+    serve(scope, '/asyncapi.json', 'application/json; charset=utf-8', () => JSON.stringify(asyncApiDocument(releaseVersion())));
     serve(scope, '/docs', 'text/html; charset=utf-8', () => PAGE);
     serve(scope, '/docs/start.js', 'text/javascript; charset=utf-8', () => START);
     const folder = dirname(require.resolve('swagger-ui-dist/package.json'));

@@ -1,9 +1,10 @@
+import { compare, Components } from './components.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { eventDataOf, WEBHOOK_EVENT_NAMES } from './events.ts';
 import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
 import { Event } from './feed/event.ts';
 import { mayBeAbsent, type Field } from './field.ts';
-import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, objectSchema, placesOf, schemaOfFields, type Nest, type Purpose, type Schema } from './json-schema.ts';
+import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, schemaOfFields, type Nest, type Schema } from './json-schema.ts';
 import { operations, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -53,34 +54,12 @@ export function openApiDocument(version: string): OpenApiDocument {
     webhooks: webhooks(components),
     components: {
       securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'The secret key of an environment.' } },
-      schemas: components.schemas(),
+      schemas: components.schemas(ERROR_SCHEMAS),
       responses: COMMON_RESPONSES,
       parameters: HEADER_PARAMETERS,
       headers: HEADERS,
     },
   };
-}
-
-/** One schema per class, under the class's name. */
-class Components {
-  private readonly types = new Map<string, { readonly type: Class; readonly schema: Schema }>();
-
-  readonly nest: Nest = (type: Class, purpose: Purpose) => {
-    const known = this.types.get(type.name);
-    if (known === undefined) {
-      // Reserved before it is derived: a class may contain itself.
-      this.types.set(type.name, { type, schema: {} });
-      this.types.set(type.name, { type, schema: objectSchema(type, purpose, this.nest) });
-    } else if (known.type !== type) {
-      throw new Error(`Two contract classes are called ${type.name}.`);
-    }
-    return reference('schemas', type.name);
-  };
-
-  schemas(): Readonly<Record<string, Schema>> {
-    const named = [...this.types].map(([name, { schema }]): [string, Schema] => [name, schema]);
-    return Object.fromEntries([...named, ...Object.entries(ERROR_SCHEMAS)].sort(([one], [other]) => compare(one, other)));
-  }
 }
 
 function operationObject(operation: RegisteredOperation, components: Components): OpenApiOperation {
@@ -376,9 +355,4 @@ function reference(kind: 'schemas' | 'responses' | 'parameters' | 'headers', nam
 
 function routeKey({ route }: RegisteredOperation): string {
   return `${route!.path} ${route!.method}`;
-}
-
-/** By code units: the same order on every machine. */
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0;
 }

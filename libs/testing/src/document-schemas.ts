@@ -1,10 +1,9 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Schema } from '#libs/contracts/src/json-schema';
-import type { OpenApiDocument } from '#libs/contracts/src/openapi';
 import { TEXT_FORMATS } from '#libs/contracts/src/text-formats';
 
 /**
- * Compiles schemas of an OpenAPI document. `open` takes what clients have to take, fields that they do not know included; `closed` refuses
+ * Compiles schemas of an OpenAPI or AsyncAPI document. `open` takes what clients have to take, fields that they do not know included; `closed` refuses
  * every field that is not declared.
  */
 export class DocumentSchemas {
@@ -12,7 +11,7 @@ export class DocumentSchemas {
   private readonly compiled = new Map<string, ValidateFunction>();
 
   constructor(
-    document: OpenApiDocument,
+    document: { readonly components: { readonly schemas: Readonly<Record<string, Schema>> } },
     private readonly fields: 'open' | 'closed',
   ) {
     this.ajv = new Ajv2020({ allErrors: true, strictTypes: false, strictRequired: false, allowUnionTypes: true });
