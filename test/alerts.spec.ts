@@ -73,7 +73,8 @@ describe('a Prometheus that looks at processes', () => {
       stopped.set({ view: 'organizations' }, 1);
       expect(await prometheus.eventuallySpeaks('GatehouseViewStopped')).toEqual([{ labels: { view: 'organizations' }, value: 1 }]);
       prometheus.lookAt([]);
-      for (const deadline = Date.now() + 20_000; (await prometheus.speaks('GatehouseViewStopped')).length > 0;) expect(Date.now()).toBeLessThan(deadline);
+      for (const deadline = Date.now() + 20_000; (await prometheus.speaks('GatehouseViewStopped')).length > 0; await pause(250))
+        expect(Date.now()).toBeLessThan(deadline);
     } finally {
       await prometheus?.close();
       directory.remove();
