@@ -1,307 +1,195 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  AccessDeniedError,
-  type AllStreamResolvedEvent,
-  type AllStreamSubscription,
-  BACKWARDS,
-  END,
-  EventStoreDBClient,
-  FORWARDS,
-  jsonEvent,
-  MaxAppendSizeExceededError,
-  NO_STREAM,
-  START as BEGINNING,
-  StreamNotFoundError,
-  WrongExpectedVersionError,
-  type JSONEventType,
-  type JSONRecordedEvent,
-  type ReadStreamOptions,
-} from '@eventstore/db-client';
-import { within } from '#libs/platform/src/deadline';
+import { AccessDeniedError } from '@eventstore/db-client';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import { type Appended, EventStore, type EventMeta, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
-import { ulidOf, uuidOf } from './uuid.ts';
+import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
+import { Connection } from './eventstoredb/connection.ts';
+import {
+  allBackwards,
+  allFollowing,
+  appendRequest,
+  type BatchResponse,
+  eventOf,
+  type LogEvent,
+  positionOf,
+  type ReadRequest,
+  type ReadResponse,
+  refusalOf,
+  streamEnd,
+  streamForwards,
+} from './eventstoredb/wire.ts';
 
 /** Whoever asks learns within this time that nobody answers. */
 const ANSWER_MS = 4_500;
-/** One attempt of an append; it is repeated unchanged as often as there is time. */
-const ATTEMPT_MS = 2_000;
 const RETRY_MS = 100;
 /** How long the start waits: a cluster starts in any order. */
 const PATIENCE_MS = 60_000;
-/** A connection that carries nothing is asked for a sign of life after the first, and given up after the second. The driver recommends no less than the first. */
-const KEEP_ALIVE_MS = 10_000;
-const KEEP_ALIVE_TIMEOUT_MS = 3_000;
-/** Events that a subscriber is handed at once. */
-const BATCH = 500;
+const START_RETRY_MS = 1_000;
+/** A subscriber that hears nothing for this long asks whether anybody is there. */
+const IDLE_MS = 4_000;
 /** System events that are looked through at once for the last of our own. */
 const LOOK_BACK = 64;
-/** Commit and prepare as numbers of this many digits sort as text, for ten petabytes. */
-const POSITION_DIGITS = 16;
-
-/** An event as it lies in EventStoreDB. */
-type Stored = Pick<NewEvent, 'shape' | 'data' | 'subject' | 'public'>;
-type StoredType = JSONEventType<string, Stored, EventMeta>;
-
-interface LogPosition {
-  readonly commit: bigint;
-  readonly prepare: bigint;
-}
 
 interface Options {
   /** A connection string. */
   readonly url: string;
   readonly log: Log;
+  /** Milliseconds that `connect` waits for an answer. */
   readonly patience?: number;
 }
 
 /** The log in EventStoreDB, which all processes of a cluster share. Streams whose names begin with `$` are its own; nobody sees them here. */
 export class EventstoredbEventStore extends EventStore {
   /** Everything up to `scanned` is known: the last event of ours in it is at `head`. */
-  private known: { readonly scanned: LogPosition | null; readonly head: Position } = { scanned: null, head: START };
-  private readonly closing = new AbortController();
+  private known: { readonly scanned: Position; readonly head: Position } = { scanned: START, head: START };
 
-  private constructor(private readonly client: EventStoreDBClient) {
+  private constructor(private readonly connection: Connection) {
     super();
   }
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
   static async connect({ url, log, patience = PATIENCE_MS }: Options): Promise<EventstoredbEventStore> {
-    const store = new EventstoredbEventStore(clientOf(url));
-    for (const deadline = Date.now() + patience; ; await pause(RETRY_MS * 10)) {
+    const store = new EventstoredbEventStore(new Connection(url));
+    const deadline = Date.now() + patience;
+    for (let attempt = 1; ; attempt++) {
       try {
         await store.head();
         return store;
       } catch (error) {
         const isRefused = error instanceof DomainError && error.cause instanceof AccessDeniedError;
         if (!isRefused && Date.now() < deadline) {
-          log.warn('EventStoreDB does not answer yet, and is asked again.', { error });
+          if (attempt === 1) log.warn('EventStoreDB does not answer yet, and is asked again.', { error });
+          await pause(START_RETRY_MS);
           continue;
         }
         await store.close();
-        if (isRefused) throw new StartRefused('EventStoreDB refuses the name and password in EVENTSTORE_URL.');
+        if (isRefused) throw new StartRefused('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
         throw new StartRefused(`EventStoreDB has not answered for ${patience / 1_000} s at the hosts of EVENTSTORE_URL.`);
       }
     }
   }
 
   async close(): Promise<void> {
-    this.closing.abort();
-    await this.client.dispose().catch(() => {});
+    this.connection.close();
   }
 
   async read(stream: string, from = 1): Promise<readonly RecordedEvent[]> {
-    return this.recorded(stream, { direction: FORWARDS, fromRevision: BigInt(from - 1) });
+    return recordsOf(await this.answered(streamForwards(stream, from)));
   }
 
   async last(stream: string): Promise<RecordedEvent | null> {
-    const [last] = await this.recorded(stream, { direction: BACKWARDS, fromRevision: END, maxCount: 1 });
-    return last ?? null;
+    return recordsOf(await this.answered(streamEnd(stream)))[0] ?? null;
   }
 
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     if (events.length === 0 || stream.startsWith('$')) throw new RangeError(`An append needs events and a stream of ours, not '${stream}'.`);
-    const proposed = events.map(proposedOf);
-    const expectedRevision = expectedVersion === 0 ? NO_STREAM : BigInt(expectedVersion - 1);
-    for (let attempt = 1, deadline = Date.now() + ANSWER_MS; ; attempt++) {
-      try {
-        // The driver knows no deadline here. Whether an attempt that is late was carried out shows when it is repeated.
-        const appending = this.client.appendToStream(stream, proposed, { expectedRevision, requiresLeader: true });
-        const { position } = await within(appending, Math.min(ATTEMPT_MS, deadline - Date.now()), lateAnswer);
-        // What a repeat is told of the position of the first attempt is not to be relied on.
-        if (attempt === 1 && position !== undefined) return { version: expectedVersion + events.length, position: textOf(position) };
-        return await this.repeated(stream, expectedVersion, events);
-      } catch (error) {
-        if (error instanceof WrongExpectedVersionError) return this.repeated(stream, expectedVersion, events);
-        if (error instanceof MaxAppendSizeExceededError)
-          throw new RangeError(`An append to ${stream} is larger than EventStoreDB takes at once.`, { cause: error });
-        if (error instanceof WrongVersion || error instanceof AccessDeniedError || Date.now() + RETRY_MS >= deadline) throw translated(error);
-        await pause(RETRY_MS);
-      }
+    const deadline = Date.now() + ANSWER_MS;
+    let isRepeat = false;
+    const response = await this.asked(deadline, async (milliseconds) => {
+      // A repeat is a request of its own with the same event ids: its answer cannot be taken for the answer to the first.
+      const request = appendRequest(stream, expectedVersion, events);
+      const wasRepeat = isRepeat;
+      isRepeat = true;
+      const answer = await this.connection.append(request, milliseconds);
+      if (answer.hasError() && !isFinal(answer)) throw new Error(`EventStoreDB has not appended: ${answer.getError()!.getMessage()}`);
+      return { answer, wasRepeat };
+    });
+    const position = response.answer.getSuccess()?.getPosition();
+    // What a repeat is told of the position of the first attempt is not relied on.
+    if (position !== undefined && !response.wasRepeat) {
+      const at = { commit: position.getCommitPosition(), prepare: position.getPreparePosition() };
+      return { version: expectedVersion + events.length, position: positionOf(at) };
     }
+    if (response.answer.hasError() && refusalOf(response.answer) !== 'WrongExpectedVersion')
+      throw new RangeError(`EventStoreDB does not take the append to ${stream}: ${refusalOf(response.answer)}.`);
+    return this.repeated(stream, expectedVersion, { events, deadline });
   }
 
   async head(): Promise<Position> {
-    return this.asked(async () => {
-      let newest: LogPosition | null = null;
-      for (let from: LogPosition | typeof END = END, maxCount = 1; ; maxCount = LOOK_BACK) {
-        const last: LogPosition | null = newest;
-        let oldest: LogPosition | null = null;
-        for (const { isOurs: isOur, position } of await this.backwards(from, maxCount)) {
+    return this.asked(Date.now() + ANSWER_MS, async (milliseconds) => {
+      let newest: Position | null = null;
+      let before: LogEvent['at'] | null = null;
+      for (let count = 1; ; count = LOOK_BACK) {
+        const events = eventsOf(await this.connection.read(allBackwards(before, count), milliseconds));
+        for (const { position, record } of events) {
+          // A log that was put back to an earlier state: nothing is known of it any more.
+          if (newest === null && position < this.known.scanned) this.known = { scanned: START, head: START };
           newest ??= position;
-          oldest = position;
-          // The log was put back to an earlier state: nothing is known of it any more.
-          if (last === null && this.known.scanned !== null && newest.commit < this.known.scanned.commit) this.known = { scanned: null, head: START };
-          if (this.known.scanned !== null && position.commit <= this.known.scanned.commit) return this.remember(newest, this.known.head);
-          if (isOur) return this.remember(newest, textOf(position));
+          if (position <= this.known.scanned) return this.remember(newest, this.known.head);
+          if (record !== null) return this.remember(newest, position);
         }
-        if (oldest === null) return this.remember(newest, START);
-        from = oldest;
+        if (events.length < count) return this.remember(newest ?? START, START);
+        before = events.at(-1)!.at;
       }
     });
   }
 
   async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-    const fromPosition = after === START ? BEGINNING : positionOf(after);
-    const subscription = this.client.subscribeToAll({ fromPosition, requiresLeader: false });
-    const events = new Arrivals(subscription, AbortSignal.any([signal, this.closing.signal]));
+    if (signal.aborted) return;
+    const request = allFollowing(after === START ? null : after);
+    const subscription = this.connection.follow(request);
     try {
-      for (let resolved = await events.next(); resolved !== null; resolved = await events.next()) {
-        const ours = resolved.flatMap(({ event }) => (event !== undefined && isOurs(event) ? [recordOf(event as JSONRecordedEvent<StoredType>)] : []));
-        if (ours.length > 0) yield ours;
+      while (!signal.aborted) {
+        const records = await subscription.next(IDLE_MS, signal);
+        if (records.length > 0) yield records;
+        // Nobody may be there any more: that shows when it is asked for.
+        else if (this.connection.silence >= IDLE_MS) this.head().catch((error: Error) => subscription.fail(error));
       }
-      if (!signal.aborted) throw unavailable('EventStoreDB has ended the subscription to the log.');
+    } catch (error) {
+      if (!signal.aborted) throw translated(error);
     } finally {
-      events.end();
-      await subscription.unsubscribe().catch(() => {});
+      subscription.close();
     }
   }
 
-  private async recorded(stream: string, options: ReadStreamOptions): Promise<readonly RecordedEvent[]> {
-    return this.asked(async () => {
-      const records: RecordedEvent[] = [];
-      try {
-        const read = this.client.readStream<StoredType>(stream, { ...options, requiresLeader: true, deadline: ANSWER_MS });
-        // To its end: the driver does not take it well when a reader leaves.
-        for await (const { event } of read) if (event !== undefined) records.push(recordOf(event));
-      } catch (error) {
-        if (!(error instanceof StreamNotFoundError)) throw error;
-      }
-      return records;
-    });
-  }
-
-  private async backwards(fromPosition: LogPosition | typeof END, maxCount: number) {
-    const options = { direction: BACKWARDS, fromPosition, maxCount, requiresLeader: true, deadline: ANSWER_MS } as const;
-    const read: { readonly isOurs: boolean; readonly position: LogPosition }[] = [];
-    for await (const { event } of this.client.readAll(options)) if (event !== undefined) read.push({ isOurs: isOurs(event), position: event.position! });
-    return read;
-  }
-
   /** Never goes back: an answer that comes late must not undo a later one. */
-  private remember(newest: LogPosition | null, head: Position): Position {
-    if (newest !== null && (this.known.scanned === null || newest.commit >= this.known.scanned.commit)) this.known = { scanned: newest, head };
+  private remember(scanned: Position, head: Position): Position {
+    if (scanned >= this.known.scanned) this.known = { scanned, head };
     return head;
   }
 
   /** Events that stand where these would: ours, when an earlier attempt had put them there. @throws WrongVersion */
-  private async repeated(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
-    const recorded = (await this.read(stream, expectedVersion + 1)).slice(0, events.length);
+  private async repeated(
+    stream: string,
+    expectedVersion: number,
+    { events, deadline }: { readonly events: readonly NewEvent[]; readonly deadline: number },
+  ): Promise<Appended> {
+    const recorded = recordsOf(await this.answered(streamForwards(stream, expectedVersion + 1, events.length), deadline));
     if (recorded.length < events.length || recorded.some(({ id }, index) => id !== events[index]!.id)) throw new WrongVersion(stream, expectedVersion);
     const { version, position } = recorded.at(-1)!;
     return { version, position };
   }
 
-  /** A read may be repeated as often as there is time: a leader that was elected a moment ago is found by asking again. */
-  private async asked<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-    for (const deadline = Date.now() + ANSWER_MS; ; await pause(RETRY_MS)) {
-      try {
-        return await within(read(), deadline - Date.now(), lateAnswer);
-      } catch (error) {
-        if (error instanceof AccessDeniedError || Date.now() + RETRY_MS >= deadline) throw translated(error);
-      }
-    }
-  }
-}
-
-/** What a subscription has brought, as it is asked for: nothing is read ahead but what the driver has received already. */
-class Arrivals {
-  private failure: unknown = null;
-  private isOver = false;
-  private wake: () => void = () => {};
-  private readonly arrived = (): void => this.wake();
-
-  constructor(
-    private readonly subscription: AllStreamSubscription,
-    private readonly signal: AbortSignal,
-  ) {
-    signal.addEventListener('abort', this.arrived);
-    subscription.on('readable', this.arrived);
-    subscription.on('error', (error: unknown) => {
-      this.failure = error;
-      this.arrived();
-    });
-    for (const event of ['end', 'close'])
-      subscription.on(event, () => {
-        this.isOver = true;
-        this.arrived();
-      });
+  private async answered(request: ReadRequest, deadline = Date.now() + ANSWER_MS): Promise<readonly LogEvent[]> {
+    return this.asked(deadline, async (milliseconds) => eventsOf(await this.connection.read(request, milliseconds)));
   }
 
-  /** Null at the end. @throws DomainError when the connection is lost */
-  async next(): Promise<readonly AllStreamResolvedEvent[] | null> {
+  /** Asks as often as there is time: a leader that was elected, or a server that was started, a moment ago is found by asking again. */
+  private async asked<Answer>(deadline: number, ask: (milliseconds: number) => Promise<Answer>): Promise<Answer> {
     for (;;) {
-      if (this.signal.aborted) return null;
-      const events: AllStreamResolvedEvent[] = [];
-      while (events.length < BATCH) {
-        const event = this.subscription.read() as AllStreamResolvedEvent | null;
-        if (event === null) break;
-        events.push(event);
+      try {
+        return await ask(deadline - Date.now());
+      } catch (error) {
+        const isOver = Date.now() + RETRY_MS >= deadline;
+        if (isOver || error instanceof AccessDeniedError || error instanceof RangeError) throw translated(error);
+        await pause(RETRY_MS);
       }
-      if (events.length > 0) return events;
-      if (this.failure !== null) throw translated(this.failure);
-      if (this.isOver) return null;
-      await new Promise<void>((resolve) => (this.wake = resolve));
     }
   }
-
-  end(): void {
-    this.signal.removeEventListener('abort', this.arrived);
-  }
 }
 
-/** @throws StartRefused without the text, which carries a password */
-function clientOf(url: string): EventStoreDBClient {
-  try {
-    const settings = new URLSearchParams(url.split('?')[1] ?? '');
-    const given = new Set([...settings.keys()].map((name) => name.toLowerCase()));
-    const added = Object.entries({ keepAliveInterval: KEEP_ALIVE_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS }).filter(
-      ([name]) => !given.has(name.toLowerCase()),
-    );
-    const separator = url.includes('?') ? '&' : '?';
-    return EventStoreDBClient.connectionString(`${url}${separator}${added.map(([name, value]) => `${name}=${value}`).join('&')}`);
-  } catch {
-    throw new StartRefused('EVENTSTORE_URL is no connection string of EventStoreDB.');
-  }
+/** Refusals that a repeat would meet again. Everything else is a matter of time. */
+function isFinal(response: BatchResponse): boolean {
+  return ['WrongExpectedVersion', 'MaximumAppendSizeExceeded', 'BadRequest', 'StreamDeleted'].includes(refusalOf(response));
 }
 
-function isOurs({ streamId }: { readonly streamId: string }): boolean {
-  return !streamId.startsWith('$');
+function eventsOf(responses: readonly ReadResponse[]): readonly LogEvent[] {
+  return responses.flatMap((response) => eventOf(response) ?? []);
 }
 
-function proposedOf({ id, type, shape, data, subject, public: announced, meta }: NewEvent) {
-  return jsonEvent<StoredType>({ id: uuidOf(id), type, data: { shape, data, subject, public: announced }, metadata: meta });
-}
-
-function recordOf({ id, streamId, revision, position, type, data, metadata }: JSONRecordedEvent<StoredType>): RecordedEvent {
-  const { shape, data: fact, subject, public: announced } = data;
-  return {
-    id: ulidOf(id),
-    stream: streamId,
-    version: Number(revision) + 1,
-    position: textOf(position!),
-    type,
-    shape,
-    data: fact,
-    subject,
-    public: announced,
-    meta: metadata as unknown as EventMeta,
-  };
-}
-
-function textOf({ commit, prepare }: LogPosition): Position {
-  return `${String(commit).padStart(POSITION_DIGITS, '0')}-${String(prepare).padStart(POSITION_DIGITS, '0')}`;
-}
-
-function positionOf(text: Position): LogPosition {
-  const [commit, prepare] = text.split('-');
-  return { commit: BigInt(commit!), prepare: BigInt(prepare!) };
-}
-
-function lateAnswer(): Error {
-  return unavailable('EventStoreDB did not answer in time.');
+function recordsOf(events: readonly LogEvent[]): readonly RecordedEvent[] {
+  return events.flatMap(({ record }) => record ?? []);
 }
 
 /** The driver's errors name hosts, and causes of many kinds that mean the same to a caller: nobody can tell now, ask again. */

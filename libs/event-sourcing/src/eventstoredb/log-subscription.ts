@@ -1,0 +1,97 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { convertToCommandError } from '@eventstore/db-client';
+import type { ClientReadableStream } from '@grpc/grpc-js';
+import type { RecordedEvent } from '../event-store.ts';
+import { eventOf, type ReadResponse } from './wire.ts';
+
+/** Events that wait for the consumer, at most; what it is handed at once. */
+const BATCH = 500;
+const BATCH_BYTES = 4 * 1024 * 1024;
+/** A consumer that has caught up takes what this long brings together, as on the log in LMDB. */
+const GATHER_MS = 5;
+
+/** A subscription to `$all`: what has arrived waits here until it is asked for, and the server is held up where that is too much. */
+export class LogSubscription {
+  private arrived: RecordedEvent[] = [];
+  private bytes = 0;
+  private failure: Error | null = null;
+  private call: ClientReadableStream<ReadResponse> | null = null;
+  private wake: () => void = () => {};
+
+  constructor(
+    private readonly opening: Promise<ClientReadableStream<ReadResponse>>,
+    heard: () => void,
+  ) {
+    opening.then(
+      (call) => {
+        this.call = call;
+        call.on('data', (response: ReadResponse) => {
+          heard();
+          this.take(response);
+        });
+        call.on('error', (error: Error) => this.fail(convertToCommandError(error)));
+        for (const event of ['end', 'close']) call.on(event, () => this.fail(new Error('The server has ended the subscription.')));
+      },
+      (error: Error) => this.fail(error),
+    );
+  }
+
+  /**
+   * The next events, in order; none when nothing came for `idle` milliseconds, or `signal` has aborted.
+   * @throws what has ended the subscription, after the last of its events
+   */
+  async next(idle: number, signal: AbortSignal): Promise<readonly RecordedEvent[]> {
+    if (this.arrived.length === 0) {
+      await this.arrival(idle, signal);
+      if (this.arrived.length > 0) await pause(GATHER_MS);
+    }
+    const events = this.arrived;
+    if (events.length === 0 && this.failure !== null && !signal.aborted) throw this.failure;
+    this.arrived = [];
+    this.bytes = 0;
+    this.call?.resume();
+    return events;
+  }
+
+  /** Ends it for whoever asks for its events. */
+  fail(error: Error): void {
+    this.failure ??= error;
+    this.wake();
+  }
+
+  close(): void {
+    this.opening.then(
+      (call) => call.cancel(),
+      () => undefined,
+    );
+  }
+
+  private take(response: ReadResponse): void {
+    let event;
+    try {
+      event = eventOf(response);
+    } catch (error) {
+      this.fail(error as Error);
+      this.close();
+      return;
+    }
+    if (event === null || event.record === null || this.failure !== null) return;
+    this.arrived.push(event.record);
+    this.bytes += event.bytes;
+    if (this.arrived.length >= BATCH || this.bytes >= BATCH_BYTES) this.call?.pause();
+    this.wake();
+  }
+
+  private async arrival(idle: number, signal: AbortSignal): Promise<void> {
+    if (this.failure !== null || signal.aborted) return;
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.wake = resolve;
+      timer = setTimeout(resolve, idle).unref();
+      signal.addEventListener('abort', this.wake);
+    });
+    clearTimeout(timer);
+    signal.removeEventListener('abort', this.wake);
+    this.wake = () => {};
+  }
+}
