@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { environmentVariables } from '#libs/platform/src/config/environment';
@@ -84,6 +84,8 @@ export class WatchedProcess {
 
   protected async run(): Promise<void> {
     mkdirSync(this.folder, { recursive: true });
+    const number = join(this.folder, 'pid');
+    rmSync(number, { force: true });
     this.isEnding = false;
     // The shell becomes the program, so that its number is written down before it does anything.
     const child = spawn('/bin/sh', ['-c', 'echo $$ > pid; exec "$@" >> log 2>&1', 'sh', ...this.what.command], {
@@ -97,7 +99,7 @@ export class WatchedProcess {
       if (!this.isEnding && this.child === child) this.tell(signal ?? `exit code ${code}`);
     });
     this.child = child;
-    for (const deadline = Date.now() + READY_MS; !(await this.what.isReady()); await pause(50)) {
+    for (const deadline = Date.now() + READY_MS; !(existsSync(number) && (await this.what.isReady())); await pause(50)) {
       if (hasEnded(child)) throw new Error(`${this.name} ended with ${child.signalCode ?? child.exitCode} before it was ready: ${this.lastLines()}`);
       if (Date.now() < deadline) continue;
       await this.kill();
