@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as endOfTurn } from 'node:timers/promises';
 import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb';
 import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { Fenced, type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
@@ -131,6 +132,7 @@ export class MongodbTable<Row> extends Table<Row> {
   /** What orders the pages. */
   private readonly place: '_id' | 'rank';
   private preparing: Promise<unknown> | null = null;
+  private gathered: Gathered | null = null;
 
   constructor(
     readonly definition: TableDefinition<Row>,
@@ -143,17 +145,18 @@ export class MongodbTable<Row> extends Table<Row> {
   }
 
   async get(environment: string, id: string): Promise<StoredRow | null> {
-    this.rowsRead++;
-    const found = await this.storage.answer(() => this.rows.findOne<ShownRow>({ _id: key(environment, id) }, { projection: SHOWN }));
-    return found === null ? null : storedRow(found);
+    this.gathered ??= this.gather();
+    const { keys, rows } = this.gathered;
+    const _id = key(environment, id);
+    keys.add(_id);
+    return (await rows).get(_id) ?? null;
   }
 
   async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
     if (ids.length === 0) return [];
-    const keys = [...new Set(ids)].map((id) => key(environment, id));
-    const found = new Map<string, StoredRow | null>();
-    for (const document of await this.shown({ _id: { $in: keys } }, keys.length)) found.set(idOf(document._id), storedRow(document));
-    return ids.map((id) => found.get(id) ?? null);
+    const keys = ids.map((id) => key(environment, id));
+    const rows = await this.fetch(new Set(keys));
+    return keys.map((_id) => rows.get(_id) ?? null);
   }
 
   async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage> {
@@ -221,6 +224,25 @@ export class MongodbTable<Row> extends Table<Row> {
         count++;
       }
     }
+  }
+
+  /** Rows that are asked for in one event turn come by one query, since each query costs this process more than ten rows do. */
+  private gather(): Gathered {
+    const keys = new Set<string>();
+    const rows = endOfTurn().then(() => {
+      this.gathered = null;
+      return this.fetch(keys);
+    });
+    return { keys, rows };
+  }
+
+  private async fetch(keys: ReadonlySet<string>): Promise<ReadonlyMap<string, StoredRow>> {
+    const rows = new Map<string, StoredRow>();
+    for (const document of await this.shown({ _id: keys.size === 1 ? [...keys][0]! : { $in: [...keys] } }, keys.size)) {
+      const row = storedRow(document);
+      if (row !== null) rows.set(document._id, row);
+    }
+    return rows;
   }
 
   private async remove(keys: readonly string[]): Promise<void> {
@@ -321,6 +343,12 @@ export class MongodbTable<Row> extends Table<Row> {
       });
     return this.preparing;
   }
+}
+
+/** The rows that are asked for in this event turn. */
+interface Gathered {
+  readonly keys: Set<string>;
+  readonly rows: Promise<ReadonlyMap<string, StoredRow>>;
 }
 
 interface RowUpdate {
