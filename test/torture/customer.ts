@@ -1,4 +1,8 @@
 import { randomInt, randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** The deadline of a request, and a machine that is busy. */
+const LONGEST = 15_000;
 
 /** A request that was sent and not answered: the process was killed, and nobody knows whether it happened. */
 interface Unanswered {
@@ -85,6 +89,31 @@ export class Customer {
     answered(answer.body);
   }
 
+  /**
+   * Until `signal` aborts: asks whichever address is named next, and asks again, unchanged, for as long as nobody can tell. No change is sent before the one before it was answered.
+   * @throws Error when an answer is wrong, comes too late, or does not say when to ask again
+   */
+  async carryOn(url: () => string, key: string, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const { request, answered } = this.next();
+      for (let tries = 1; ; tries++) {
+        const began = performance.now();
+        const answer = await send(url(), key, request).catch(() => null);
+        if (performance.now() - began > LONGEST) throw new Error(`${request.method} ${request.path} was answered after ${performance.now() - began} ms.`);
+        if (answer !== null && answer.status !== 503) {
+          // A deletion without a key may have happened at an earlier try.
+          if (!(tries > 1 && request.method === 'DELETE' && answer.status === 404)) expectStatus(request, answer.status);
+          this.tally.acknowledged++;
+          answered(answer.body);
+          break;
+        }
+        if (answer?.retryAfter === null) throw new Error(`${request.method} ${request.path} was answered 503 without Retry-After.`);
+        this.tally.retried++;
+        await pause(100);
+      }
+    }
+  }
+
   private next(): Unanswered {
     const living = this.organizations.filter(({ isDeleted }) => !isDeleted);
     const one = living[randomInt(Math.max(1, living.length))];
@@ -161,7 +190,7 @@ async function send(
   url: string,
   key: string,
   { method, path, body, key: idempotencyKey }: Request,
-): Promise<{ readonly status: number; readonly body: { readonly id?: string } | null }> {
+): Promise<{ readonly status: number; readonly retryAfter: string | null; readonly body: { readonly id?: string } | null }> {
   const response = await fetch(url + path, {
     method,
     headers: {
@@ -172,5 +201,9 @@ async function send(
     body: body === undefined ? null : JSON.stringify(body),
   });
   const text = await response.text();
-  return { status: response.status, body: text === '' ? null : (JSON.parse(text) as { readonly id?: string }) };
+  return {
+    status: response.status,
+    retryAfter: response.headers.get('Retry-After'),
+    body: text === '' ? null : (JSON.parse(text) as { readonly id?: string }),
+  };
 }

@@ -5,15 +5,17 @@ import { join } from 'node:path';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId, newCommandId, newUlid } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { Decider, Decision, Fact } from './decider.ts';
-import type { RecordedEvent } from './event-store.ts';
+import type { Appended, EventStore, RecordedEvent } from './event-store.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { LogRepository } from './log.repository.ts';
+import { MeasuredEventStore } from './measured.event-store.ts';
 import { Naming } from './naming.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf } from './view.ts';
@@ -200,6 +202,28 @@ describe('a transaction', () => {
     const append = (): Decide => (state) => [{ type: 'book.changed', data: { title: `${state!.title}+` } }];
     await Promise.all(Array.from({ length: 20 }, () => repository.transact(bookDecider, context(), 'a', append())));
     expect(await repository.load(bookDecider, ENVIRONMENT, 'a')).toMatchObject({ title: `Notes${'+'.repeat(20)}` });
+  });
+
+  it('does nothing twice where a replica that had paused goes on with what another has done meanwhile', async () => {
+    await repository.transact(bookDecider, context(), 'a', create());
+    let resume = (): void => {};
+    const paused = new Promise<void>((resolve) => (resume = resolve));
+    /** Stands still before it appends. */
+    class PausedEventStore extends MeasuredEventStore {
+      override async append(...args: Parameters<EventStore['append']>): Promise<Appended> {
+        await paused;
+        return super.append(...args);
+      }
+    }
+    const replica = new LogRepository(new PausedEventStore(events, new Metrics()), new LmdbReadModels(storage), naming, clock, log, new StoppedViews());
+    const { commandId } = context();
+    const first = replica.transact(bookDecider, context({ commandId }), 'a', change({ title: 'Asked twice' }));
+    await repository.transact(bookDecider, context(), 'a', change({ title: 'Before' }));
+    await repository.transact(bookDecider, context({ commandId }), 'a', change({ title: 'Asked twice' }));
+    await repository.transact(bookDecider, context(), 'a', change({ title: 'Later' }));
+    resume();
+    expect((await first).state).toMatchObject({ title: 'Later' });
+    expect((await events.read(streamOf('a'))).map(({ data }) => (data as { title: string }).title)).toEqual(['Notes', 'Before', 'Asked twice', 'Later']);
   });
 
   it('is given up at the deadline, and nothing happened', async () => {

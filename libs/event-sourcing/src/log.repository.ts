@@ -77,10 +77,15 @@ export class LogRepository extends Repository {
     if (firstId >= IDS) throw new RangeError('One command asks too many aggregates, or another after one that yielded more facts than it may.');
     receipt.transacts = (receipt.transacts ?? 0) + 1;
     const stream = streamName(decider.category, environment, key);
-    for (;;) {
+    for (let met: number | null = null; ;) {
       const now = this.clock.now();
       if (now > context.deadline) throw unavailable('Too many writes to the same object at once.');
       const loaded = await this.loadLatest(decider, environment, key);
+      if (met !== null && (await this.isDone(stream, met, context.commandId))) {
+        receipt.position = loaded.position;
+        return { state: loaded.state, facts: [], position: loaded.position, version: loaded.version };
+      }
+      met = loaded.version;
       const at = momentOf(context.commandId, now);
       const facts = decide(loaded.state, decisionContext(context, at));
       if (facts.length === 0) {
@@ -104,6 +109,11 @@ export class LogRepository extends Repository {
 
   async load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
     return (await this.loadLatest(decider, environment, key)).state;
+  }
+
+  /** Whether what reached the stream before us was this very command, carried out by another replica that was asked when this one did not answer. */
+  private async isDone(stream: string, after: number, commandId: string): Promise<boolean> {
+    return (await this.events.read(stream, after + 1)).some(({ type, meta }) => !isProtocol(type) && meta.commandId === commandId);
   }
 
   /** The row, where there is one, and what its stream has recorded since. */
