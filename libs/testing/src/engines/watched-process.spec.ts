@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -77,17 +78,15 @@ describe('a watched process', () => {
 
   it('is left alone when its number has passed to another process', async () => {
     const other = spawn('sleep', ['1000'], { stdio: 'ignore' });
-    const script = join(ROOT, 'libs/testing/engines/watch.sh');
-    execFileSync('/bin/sh', [
-      '-c',
-      'mkdir -p "$1/other" && echo "$2" > "$1/other/pid" && rm "$1"/users/* && /bin/sh "$3" "$1" 0',
-      'sh',
-      directory.path,
-      String(other.pid),
-      script,
-    ]);
-    expect(existsSync(directory.path)).toBe(false);
-    expect(lives(other.pid!)).toBe(true);
-    other.kill('SIGKILL');
+    const path = mkdtempSync(join(tmpdir(), 'gatehouse-watched-spec-'));
+    for (const folder of ['users', 'other']) mkdirSync(join(path, folder));
+    writeFileSync(join(path, 'other/pid'), String(other.pid));
+    try {
+      execFileSync('/bin/sh', [join(ROOT, 'libs/testing/engines/watch.sh'), path, '0']);
+      expect(existsSync(path)).toBe(false);
+      expect(lives(other.pid!)).toBe(true);
+    } finally {
+      other.kill('SIGKILL');
+    }
   });
 });
