@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { failedStart, gatehouse, SuiteProcess } from '#libs/testing/src/process';
@@ -86,6 +86,30 @@ describe('the command line', () => {
       const other = await SuiteProcess.start({ DATA_DIR: join(root, 'stopped'), DATA_MIN_FREE: '0' });
       expect(await other.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
     });
+  });
+
+  it('mends what was read of a log that was put back to an earlier state', async () => {
+    const variables = { DATA_DIR: join(root, 'put-back'), DATA_MIN_FREE: '0' };
+    const log = join(variables.DATA_DIR, 'log');
+    const first = await SuiteProcess.start(variables);
+    const key = readFileSync(join(variables.DATA_DIR, 'development.key'), 'utf8').trim();
+    const kept = await created(first.url, key, 'kept');
+    await first.stop();
+    cpSync(log, `${log}.copy`, { recursive: true });
+    const second = await SuiteProcess.start(variables);
+    const lost = await created(second.url, key, 'lost');
+    await second.stop();
+    rmSync(log, { recursive: true });
+    renameSync(`${log}.copy`, log);
+
+    const third = await SuiteProcess.start(variables);
+    expect(await status(third.url, key, `/organizations/${kept}`)).toBe(503);
+    expect((await gatehouse(variables, 'views', 'list')).stdout).toMatch(/organizations .*the log ends before it/);
+    expect(await gatehouse(variables, 'rebuild')).toMatchObject({ code: 0, stderr: '' });
+    expect([await status(third.url, key, `/organizations/${kept}`), await status(third.url, key, `/organizations/${lost}`)]).toEqual([200, 404]);
+    await created(third.url, key, 'after');
+    expect(await gatehouse(variables, 'rebuild', '--check')).toMatchObject({ code: 0, stderr: '' });
+    await third.stop();
   });
 
   describe('without a server', () => {

@@ -1,12 +1,17 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { EnsureEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import { IdentitySettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
+import { Log } from '#libs/platform/src/log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import type { App } from '#libs/platform/src/runtime/app';
 import type { AppProcess } from '#libs/platform/src/runtime/app-process';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { systemContext } from '#libs/platform/src/system-context';
 import { identity, IdentityModule } from './identity.module.ts';
+
+/** Between two tries to make sure of the first key. */
+const RETRY = 1_000;
 
 export const identityApp: App = {
   name: 'identity',
@@ -19,13 +24,34 @@ export const identityApp: App = {
   },
 };
 
-/** Makes a key of the environment `development` work from the first request on. @throws StartRefused */
+/**
+ * Makes a key of the environment `development` work from the first request on. Where an engine is away, or a view stands still, the process starts all the same
+ * and the key follows. @throws StartRefused
+ */
 export async function ensureKey(process: AppProcess, value: string, clientId: string | null): Promise<void> {
-  const operation = Object.assign(new EnsureEnvironmentKey(), { name: 'development', value, ...(clientId !== null && { client_id: clientId }) });
-  operation.context = systemContext(SYSTEM_ENVIRONMENT, process.clock.now());
-  await process.call(operation).catch((error: unknown) => {
-    if (!(error instanceof DomainError && error.code === 'storage_full')) throw error;
-    const { DATA_DIR } = process.settings.of(PlatformSettings);
-    throw new StartRefused(`The disk of ${DATA_DIR} has too little room for a first start: make room, or set DATA_MIN_FREE lower.`);
-  });
+  const ensure = async (): Promise<boolean> => {
+    const operation = Object.assign(new EnsureEnvironmentKey(), { name: 'development', value, ...(clientId !== null && { client_id: clientId }) });
+    operation.context = systemContext(SYSTEM_ENVIRONMENT, process.clock.now());
+    try {
+      await process.call(operation);
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'storage_full') throw noRoom(process);
+      if (!(error instanceof DomainError && error.kind === 'unavailable')) throw error;
+      return false;
+    }
+  };
+  if (await ensure()) return;
+  process.get(Log).warn('The first key cannot be made sure of at the moment; that is tried until it can.');
+  const trying = new AbortController();
+  process.stopLater(async () => trying.abort());
+  void (async () => {
+    do await pause(RETRY, undefined, { signal: trying.signal });
+    while (!(await ensure()));
+  })().catch(() => {});
+}
+
+function noRoom(process: AppProcess): StartRefused {
+  const { DATA_DIR } = process.settings.of(PlatformSettings);
+  return new StartRefused(`The disk of ${DATA_DIR} has too little room for a first start: make room, or set DATA_MIN_FREE lower.`);
 }

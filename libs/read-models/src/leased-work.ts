@@ -7,6 +7,9 @@ import { Fenced } from './read-models.ts';
 /** Between two tries to get the lease, and before work that failed begins again. */
 const RETRY = 1_000;
 
+/** The same failure is told again after so long. */
+const REPEATED = 60_000;
+
 interface Needs {
   readonly leases: Leases;
   readonly log: Log;
@@ -23,6 +26,7 @@ export class LeasedWork implements Part {
   readonly stage = 'work';
   private readonly stopping = new AbortController();
   private running: Promise<void> = Promise.resolve();
+  private told = { sentence: '', at: 0 };
 
   constructor(
     readonly name: string,
@@ -61,7 +65,7 @@ export class LeasedWork implements Part {
       await this.work(AbortSignal.any([this.stopping.signal, lost.signal]), token);
     } catch (error) {
       if (error instanceof Fenced) log.warn('Another does this work since; what was not stored is left to it.', { work: this.name });
-      else log.error('Work in the background failed and will begin again.', { work: this.name, error });
+      else this.tell(error);
     } finally {
       clearInterval(renewal);
       // Else it would take back what is given up now.
@@ -69,5 +73,14 @@ export class LeasedWork implements Part {
       // Another may have more luck.
       await leases.release(this.name);
     }
+  }
+
+  /** While an engine is away, the same is true every second. */
+  private tell(error: unknown): void {
+    const now = performance.now();
+    const sentence = String(error);
+    if (sentence === this.told.sentence && now - this.told.at < REPEATED) return;
+    this.told = { sentence, at: now };
+    this.needs.log.error('Work in the background failed and will begin again.', { work: this.name, error });
   }
 }
