@@ -1,7 +1,8 @@
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { readSettings } from '#libs/platform/src/config/setting';
-import { PlatformSettings } from '#libs/platform/src/config/settings';
+import { EngineSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { endWith, endWithSentence } from '#libs/platform/src/runtime/ending';
+import { areShared } from '#libs/platform/src/runtime/engines';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { adminAddress } from './admin/admin-address.ts';
 import { askServer, NobodyListens, type AdminRequest } from './admin/admin-socket.ts';
@@ -26,6 +27,7 @@ try {
 }
 
 async function onData(dataDir: string, request: AdminRequest): Promise<void> {
+  if (areShared(readSettings(EngineSettings, environmentVariables()))) return onDataHere(request);
   try {
     await askServer(adminAddress(dataDir), request, tell);
   } catch (error) {
@@ -34,7 +36,7 @@ async function onData(dataDir: string, request: AdminRequest): Promise<void> {
   }
 }
 
-/** No server runs, so this process takes its place, under the same lock and without a port. */
+/** No server holds the data, so this process takes its place, under the same lock and without a port; or there are many, and this is one more. */
 async function onDataHere(request: AdminRequest): Promise<void> {
   const [{ Suite }, { PinoLog }] = await Promise.all([import('./suite.ts'), import('#libs/platform/src/pino.log')]);
   const log = new PinoLog({ level: 'warn', readable: process.stderr.isTTY, destination: process.stderr });

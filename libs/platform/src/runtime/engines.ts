@@ -38,6 +38,11 @@ export type EngineAddresses = EngineSettings & { readonly [Name in (typeof ADDRE
 
 const ADDRESSES = ['EVENTSTORE_URL', 'MONGODB_URL', 'KAFKA_BROKERS'] as const;
 
+/** Whether many processes share what is stored: then none of them is the one to ask. */
+export function areShared(addresses: EngineSettings): boolean {
+  return ADDRESSES.some((name) => addresses[name] !== null);
+}
+
 /**
  * Opens what the settings name: the engines of a cluster, or a directory. Nowhere else does anything depend on which of the two it is.
  * @throws StartRefused when only some of the engines are named, or one of them cannot be opened

@@ -85,8 +85,9 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
   const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
   const stopped = new StoppedViews();
-  const repository = new LogRepository(events, readModels, new Naming(await namingKey(events, keys)), clock, log, stopped);
-  for (const view of primaries) repository.keep(view);
+  // A process without services decides nothing, so it starts while the log is away.
+  const repository = services.length > 0 ? new LogRepository(events, readModels, new Naming(await namingKey(events, keys)), clock, log, stopped) : null;
+  for (const view of primaries) repository?.keep(view);
 
   const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
   const states = new FollowerStates(readModels, clock);
@@ -125,7 +126,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(MessageBus, bus),
         provided(KeyStore, keys),
         provided(Vault, new Vault(keys)),
-        provided(Repository, repository),
+        ...(repository === null ? [] : [provided(Repository, repository)]),
         provided(Positions, new LogPositions(events, [projector], clock)),
         provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
         ...also,
