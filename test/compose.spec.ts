@@ -73,7 +73,7 @@ describe('the secrets of Compose', () => {
   });
 
   it.each(Object.keys(secrets).filter((name) => !['PUBLISH', 'GATEHOUSE_API_KEY'].includes(name)))('do without no %s, and say so', (name) => {
-    expect(() => interpolated({ ...secrets, [name]: undefined })).toThrow(`${name} is missing, run node docker/make-env.mjs first`);
+    expect(() => interpolated({ ...secrets, [name]: undefined })).toThrow(`${name} run node docker/make-env.mjs first`);
   });
 
   it('are all used, and stand nowhere else', () => {
