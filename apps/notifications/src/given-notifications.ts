@@ -27,6 +27,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { Feed } from './feed/feed.ts';
 import { feedView } from './feed/feed.view.ts';
@@ -66,6 +67,12 @@ interface SharedEngines {
   readonly keys: FileKeyStore;
 }
 
+/** Engines as one replica sees them. */
+interface Faulty {
+  readonly readModels?: ReadModels;
+  readonly shortLived?: ShortLived;
+}
+
 /** The service on the embedded engines, in a directory of its own that outlives a restart. */
 export class GivenNotifications {
   readonly events: LmdbEventStore;
@@ -102,12 +109,13 @@ export class GivenNotifications {
   }
 
   /** Another process on the same engines, some of which may be as faulty for it as the spec wants. */
-  async replica(faulty: Partial<SharedEngines> = {}, changes: Partial<NotificationsSettings> = {}): Promise<GivenNotifications> {
-    return GivenNotifications.over({ ...this.engines, ...faulty }, changes, true);
+  async replica(faulty: Faulty = {}, changes: Partial<NotificationsSettings> = {}): Promise<GivenNotifications> {
+    return GivenNotifications.over(this.engines, changes, faulty);
   }
 
-  private static async over(engines: SharedEngines, changes: Partial<NotificationsSettings>, isReplica = false): Promise<GivenNotifications> {
-    const { events, bus, readModels, shortLived, keys } = engines;
+  private static async over(engines: SharedEngines, changes: Partial<NotificationsSettings>, faulty: Faulty | null = null): Promise<GivenNotifications> {
+    const { events, bus, keys } = engines;
+    const { readModels, shortLived }: Required<Faulty> = { ...engines, ...faulty };
     const settings = { ...SETTINGS, ...changes };
     const clock = new SystemClock();
     const metrics = new Metrics();
@@ -125,7 +133,7 @@ export class GivenNotifications {
     for (const part of work.parts) lifecycle.add(part);
     await lifecycle.start();
     const webhooks = new WebhookDeliveries(endpoints, deliveries, work, clock);
-    return new GivenNotifications(engines, isReplica, repository, feed, deliveries, endpoints, webhooks, lifecycle, metrics);
+    return new GivenNotifications(engines, faulty !== null, repository, feed, deliveries, endpoints, webhooks, lifecycle, metrics);
   }
 
   /** The same data in a new process, as far as one process can tell. */

@@ -39,3 +39,8 @@ export function notFound(resource: string, id: string): DomainError {
 export function unavailable(message: string, retryAfter = 1): DomainError {
   return new DomainError('unavailable', 'service_unavailable', message, { retryAfter });
 }
+
+/** Whether an engine or another service did not answer: waiting may help, and nothing else does. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof DomainError && error.kind === 'unavailable';
+}

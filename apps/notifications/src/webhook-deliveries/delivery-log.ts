@@ -52,9 +52,14 @@ export class DeliveryLog {
     this.queue = readModels.table(QUEUE);
   }
 
-  /** How many entries wait in all queues, as far as this process has seen since it counted: a number for the metrics. */
+  /** How many entries wait in all queues, as far as this process has heard since it counted: a number for the metrics. */
   get depth(): number {
     return Math.max(0, this.entriesKnown);
+  }
+
+  /** Another process has queued so many. */
+  heardOf(entries: number): void {
+    this.entriesKnown += entries;
   }
 
   async count(): Promise<void> {
@@ -82,6 +87,20 @@ export class DeliveryLog {
     await this.deliveries.write(deliveries.map((delivery) => deliveryWrite(environment, delivery)));
   }
 
+  /**
+   * What is on record instead of these deliveries: the outcome of another process that changed the same one at the same time, and was faster. Asked after
+   * they were saved; empty when all of them are on record.
+   */
+  async savedInstead(environment: string, deliveries: readonly StoredDelivery[]): Promise<readonly StoredDelivery[]> {
+    const ids = deliveries.map(({ id }) => id);
+    const rows = await this.deliveries.getMany(environment, ids);
+    return rows.flatMap((row, index) => {
+      const { revision } = deliveries[index]!;
+      const isOther = row !== null && row.revision === revision && row.text !== JSON.stringify(deliveries[index]);
+      return isOther ? [JSON.parse(row.text) as StoredDelivery] : [];
+    });
+  }
+
   /** Takes entries off the queue, once what became of them is saved. */
   async done(environment: string, entryIds: readonly string[]): Promise<void> {
     this.entriesKnown -= entryIds.length;
@@ -103,6 +122,16 @@ export class DeliveryLog {
   async nextDue(environment: string, endpointId: string): Promise<number | null> {
     const { rows } = await this.entries(environment, endpointId, 1);
     return rows[0] === undefined ? null : Date.parse((JSON.parse(rows[0].text) as QueueEntry).due);
+  }
+
+  /** What is due first in an environment, whatever endpoint it waits for; times in milliseconds since the epoch. */
+  async first(
+    environment: string,
+    limit: number,
+  ): Promise<{ readonly entries: readonly { readonly endpoint: string; readonly due: number }[]; readonly hasMore: boolean }> {
+    const { rows, hasAfter } = await this.queue.page(environment, { order: 'asc', limit });
+    const entries = rows.map(({ text }) => JSON.parse(text) as QueueEntry);
+    return { entries: entries.map(({ endpoint, due }) => ({ endpoint, due: Date.parse(due) })), hasMore: hasAfter };
   }
 
   /** Removes what was queued before `before`, in whatever state; answers how many rows went. */
@@ -145,5 +174,8 @@ function deliveryWrite(environment: string, delivery: StoredDelivery): Write {
 
 function current({ revision }: QueueEntry, row: StoredRow | null): DueEntry['delivery'] {
   if (row === null || row.revision < revision) return 'early';
-  return row.revision > revision ? 'overtaken' : (JSON.parse(row.text) as StoredDelivery);
+  if (row.revision > revision) return 'overtaken';
+  const delivery = JSON.parse(row.text) as StoredDelivery;
+  // Two processes had an outcome of the same attempt, and the one that was faster needs no other.
+  return delivery.next_attempt_at === null ? 'overtaken' : delivery;
 }

@@ -14,7 +14,7 @@ import {
 } from '#libs/contracts/src/webhook-endpoints/operations';
 import { WebhookDelivery, type WebhookReplay } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId, isIdOf } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
@@ -57,7 +57,14 @@ export class WebhookDeliveries {
   @Handles(RedeliverWebhook)
   async redeliver({ context, id, delivery_id }: RedeliverWebhook): Promise<WebhookDelivery> {
     await this.enabled(context, id);
-    return this.queue(context, queuedAgain(await this.found(context, id, delivery_id), this.clock.now()));
+    const { environment, deadline } = context;
+    while (this.clock.now() < deadline) {
+      const delivery = queuedAgain(await this.found(context, id, delivery_id), this.clock.now());
+      await this.work.queues.add(environment, [delivery]);
+      // An attempt that ended at the same time may have been faster to say what comes next.
+      if ((await this.deliveries.savedInstead(environment, [delivery])).length === 0) return delivery;
+    }
+    throw unavailable('The delivery changed too often meanwhile.');
   }
 
   @Handles(TestWebhookEndpoint)
@@ -70,7 +77,9 @@ export class WebhookDeliveries {
     const type = eventDataOf(event);
     const data = type === null ? {} : exampleOf(type);
     const sample = serialiseEvent({ object: 'event', id: eventId, event, data, created_at: new Date(now).toISOString() });
-    return this.queue(context, queuedDelivery({ endpointId: id, eventId, event, now, sample }));
+    const delivery = queuedDelivery({ endpointId: id, eventId, event, now, sample });
+    await this.work.queues.add(context.environment, [delivery]);
+    return delivery;
   }
 
   @Handles(ReplayWebhooks)
@@ -86,11 +95,6 @@ export class WebhookDeliveries {
     };
     await this.work.replays.add(context.environment, replay);
     return replay;
-  }
-
-  private async queue({ environment }: RequestContext, delivery: StoredDelivery): Promise<WebhookDelivery> {
-    await this.work.queues.add(environment, [delivery]);
-    return delivery;
   }
 
   private async enabled(context: RequestContext, id: string): Promise<StoredWebhookEndpoint> {

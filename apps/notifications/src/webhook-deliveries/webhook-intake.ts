@@ -1,6 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { PublicEventName } from '#libs/contracts/src/events';
 import type { Delivery, MessageBus } from '#libs/messaging/src/message-bus';
 import type { Clock } from '#libs/platform/src/clock';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
@@ -24,6 +26,10 @@ const MANY = 100;
 /** Messages wait this long for those before them; longer only where it is this process that is slow. */
 const LONGEST = 500;
 const LONGEST_WHILE_BUSY = 2_000;
+/** How long the log may be behind the bus before it is asked where it ends. */
+const PATIENCE_FOR_LOG = 10_000;
+/** Before an engine that is away is asked again. */
+const AWAY = 1_000;
 
 interface Needs {
   readonly bus: MessageBus;
@@ -61,6 +67,7 @@ export class WebhookIntake implements Part {
   private readonly pace = new Pace();
   private readonly pool = new FairPool(LIMITS);
   private readonly late = new Set<Promise<void>>();
+  private readonly stopping = new AbortController();
   private subscription: { stop(): Promise<void> } | null = null;
   private readonly inHand = new Set<readonly Delivery[]>();
 
@@ -77,6 +84,7 @@ export class WebhookIntake implements Part {
   }
 
   async stop(): Promise<void> {
+    this.stopping.abort();
     await this.subscription?.stop();
     await Promise.all(this.late);
   }
@@ -93,17 +101,31 @@ export class WebhookIntake implements Part {
   }
 
   private async deliver(environment: string, messages: readonly Delivery[]): Promise<void> {
-    const { directory, queues } = this.needs;
-    await directory.reached(messages.at(-1)!.headers['position'] ?? '');
+    const { directory, queues, clock } = this.needs;
+    const position = messages.at(-1)!.headers['position'] ?? '';
+    await this.whenThere(() => directory.reached(position, clock.now() + PATIENCE_FOR_LOG));
     const targets = directory.enabled(environment);
     const slice = Math.max(1, Math.floor(SLICE / targets.length));
     for (let start = 0; targets.length > 0 && start < messages.length; start += slice) {
       const begun = performance.now();
-      const fresh = await this.fresh(environment, messages.slice(start, start + slice), targets);
+      const fresh = await this.whenThere(() => this.fresh(environment, messages.slice(start, start + slice), targets));
       await this.sendAll(fresh.filter(({ target }) => queues.isPrompt(target.id)));
       const settled = fresh.map((one) => this.settled(environment, one));
-      await queues.add(environment, settled);
+      await this.whenThere(() => queues.add(environment, settled));
       if (fresh.length >= MANY) await this.pace.giveWay(performance.now() - begun);
+    }
+  }
+
+  /** While an engine is away, waiting is all that helps: tries that count would make dead letters of what it missed. @throws when it stops meanwhile */
+  private async whenThere<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    const { signal } = this.stopping;
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!isUnavailable(error) || signal.aborted) throw error;
+        await pause(AWAY, undefined, { signal }).catch(() => {});
+      }
     }
   }
 

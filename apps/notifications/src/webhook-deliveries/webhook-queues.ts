@@ -1,11 +1,14 @@
 import type { Clock } from '#libs/platform/src/clock';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
+import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { Feed } from '../feed/feed.ts';
 import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-directory.ts';
 import { entryIdOf, type DeliveryLog, type DueEntry } from './delivery-log.ts';
 import { attempted, dropped, isSuccess, postponed, type Attempted, type StoredDelivery } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';
+import { Notes } from './notes.ts';
 import type { RetrySchedule } from './retry-schedule.ts';
 import type { WebhookAttempts } from './webhook-attempts.ts';
 
@@ -15,8 +18,12 @@ export const PATIENCE = 250;
 const SLICE = 500;
 /** An endpoint has few requests at a time, so that it takes more than sixty that never answer before those of others wait. */
 const LIMITS = { total: 1024, perKey: 16 };
-/** Another process may have queued something. */
-const LOOK_AGAIN = 5_000;
+/** How often is asked what others have queued, */
+const NOTES_EVERY = 500;
+/** and how often every environment is looked through, since a note can be lost. */
+const LOOK_AGAIN = 60_000;
+/** So long an endpoint is taken for slow after it was: only the process that works on its queue learns that it has become prompt. */
+const SLOW_FOR = 30_000;
 /** The feed may be behind the bus, and a delivery is recorded after its entry in the queue; what is still missing after this time is gone. */
 const MISSING_PATIENCE = 5 * 60_000;
 const MISSING_PAUSE = 500;
@@ -25,7 +32,16 @@ const FAILED_PAUSE = 1_000;
 /** The last time whose text sorts as it should. */
 const FOR_EVER = Date.parse('9999-12-31T23:59:59.999Z');
 
-export interface QueuesNeeds {
+/** Something waits in an endpoint's queue. */
+interface Note {
+  readonly environment: string;
+  readonly endpoint: string;
+  /** Milliseconds since the epoch. */
+  readonly due: number;
+  readonly entries: number;
+}
+
+interface Needs {
   readonly directory: EndpointDirectory;
   readonly deliveries: DeliveryLog;
   readonly feed: Feed;
@@ -34,6 +50,9 @@ export interface QueuesNeeds {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly readModels: ReadModels;
+  /** Whether this process is the one that works on the queues, as far as can be told without asking. */
+  readonly isHolder: () => boolean;
 }
 
 interface Hint {
@@ -44,25 +63,31 @@ interface Hint {
 
 /**
  * One durable queue for each endpoint: whatever is not delivered at once waits here for its time, after a restart too. A dead or slow receiver fills its own
- * queue and nobody else's.
+ * queue and nobody else's. Every process adds, and one of them works on what was added.
  */
 export class WebhookQueues {
   private readonly pool = new FairPool(LIMITS);
+  private readonly notes: Notes<Note>;
   private readonly hints = new Map<string, Hint>();
   private readonly draining = new Map<string, Promise<void>>();
   /** Endpoints with something due in their queue. */
   private readonly behind = new Set<string>();
-  private readonly slow = new Set<string>();
+  /** Until when an endpoint is taken for slow, by `performance.now()`. A hint of this process alone: others learn for themselves. */
+  private readonly slow = new Map<string, number>();
+  /** How long the oldest delivery that was due had waited when all environments were looked through last. */
+  private lagWhenLooked = 0;
+  private isRunning = false;
   private wake: () => void = () => {};
 
-  constructor(private readonly needs: QueuesNeeds) {
+  constructor(private readonly needs: Needs) {
+    this.notes = new Notes('webhook_queue_notes', needs.readModels, needs.clock);
     needs.directory.onChange(({ id, environment, isEnabled }) => {
-      if (!isEnabled) this.hint(id, { environment, due: 0 });
+      if (!isEnabled && this.isWorking) this.hint(id, { environment, due: 0 });
     });
     needs.metrics.gauge({
       name: 'webhook_queue_depth',
-      help: 'Webhooks that wait for their next attempt.',
-      collect: (gauge) => gauge.set(needs.deliveries.depth),
+      help: 'Webhooks that wait for their next attempt. Told by the process that works on the queues; the others tell 0.',
+      collect: (gauge) => gauge.set(this.isWorking ? needs.deliveries.depth : 0),
     });
     needs.metrics.gauge({
       name: 'webhook_queues_behind',
@@ -71,21 +96,26 @@ export class WebhookQueues {
     });
     needs.metrics.gauge({
       name: 'webhook_queue_lag_seconds',
-      help: 'How long the oldest webhook that is due has been waiting.',
-      collect: (gauge) => gauge.set(this.lag() / 1000),
+      help: 'How long the oldest webhook whose attempt is due has been waiting for it. Told by the process that works on the queues; the others tell 0.',
+      collect: (gauge) => gauge.set(this.isWorking ? this.lag() / 1000 : 0),
     });
   }
 
-  /** The one way into the queue. Records the deliveries, and sends those that are pending when they are due. */
+  /** The one way into the queue. Records the deliveries, and sees to it that those that are pending are sent when they are due. */
   async add(environment: string, deliveries: readonly StoredDelivery[]): Promise<void> {
     if (deliveries.length === 0) return;
     await this.needs.deliveries.save(environment, deliveries);
-    for (const { webhook_endpoint_id, next_attempt_at } of deliveries)
-      if (next_attempt_at !== null) this.hint(webhook_endpoint_id, { environment, due: Date.parse(next_attempt_at) });
+    const notes = notesOf(environment, deliveries);
+    if (notes.length === 0) return;
+    // Asked after they were saved: whoever takes this work over later finds them there.
+    if (!this.isWorking) return this.notes.leave(notes);
+    for (const { endpoint, due } of notes) this.hint(endpoint, { environment, due });
   }
 
   /** Whether the endpoint answers as fast as events come: then its queue is passed by. */
   isPrompt(endpointId: string): boolean {
+    const until = this.slow.get(endpointId);
+    if (until !== undefined && until <= performance.now()) this.slow.delete(endpointId);
     return !this.slow.has(endpointId) && !this.behind.has(endpointId);
   }
 
@@ -93,12 +123,12 @@ export class WebhookQueues {
   learn(endpointId: string, requests: readonly Attempted[]): void {
     const { answer, latency } = requests.at(-1)!;
     if (isSuccess(answer) && latency < PATIENCE) this.slow.delete(endpointId);
-    else this.slow.add(endpointId);
+    else this.isLate(endpointId);
   }
 
   /** The endpoint has not answered within `PATIENCE`. */
   isLate(endpointId: string): void {
-    this.slow.add(endpointId);
+    this.slow.set(endpointId, performance.now() + SLOW_FOR);
   }
 
   /** Records what came of an attempt of a delivery that is on record as waiting. */
@@ -111,23 +141,77 @@ export class WebhookQueues {
 
   /** Works on the queues of all endpoints until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const stop = (): void => this.wake();
+    const ending = new AbortController();
+    const stop = (): void => {
+      ending.abort();
+      this.wake();
+    };
     signal.addEventListener('abort', stop);
-    await this.needs.deliveries.count();
-    for (let lookAgain = 0; !signal.aborted;) {
+    if (signal.aborted) stop();
+    this.isRunning = true;
+    try {
+      await this.work(ending.signal);
+    } finally {
+      signal.removeEventListener('abort', stop);
+      // Also where it failed: what is being sent ends before this work begins again.
+      ending.abort();
+      this.isRunning = false;
+      await Promise.all(this.draining.values());
+      this.hints.clear();
+    }
+  }
+
+  private get isWorking(): boolean {
+    return this.isRunning && this.needs.isHolder();
+  }
+
+  private async work(signal: AbortSignal): Promise<void> {
+    const { clock } = this.needs;
+    let looking: Promise<void> | null = null;
+    for (let lookAgain = 0, askAgain = 0; !signal.aborted;) {
       const woken = new Promise<void>((resolve) => (this.wake = resolve));
-      const now = this.needs.clock.now();
-      if (now >= lookAgain) {
+      const now = clock.now();
+      if (now >= askAgain) askAgain = (await this.takeNotes()) ? now : now + NOTES_EVERY;
+      if (now >= lookAgain && looking === null) {
         lookAgain = now + LOOK_AGAIN;
-        for (const { id, environment } of this.needs.directory.all()) this.hint(id, { environment, due: now });
+        looking = this.lookAround(signal).finally(() => (looking = null));
       }
-      this.startDue(now, signal);
-      const timer = setTimeout(() => this.wake(), Math.max(0, Math.min(lookAgain, this.nextDue()) - now));
+      this.startDue(clock.now(), signal);
+      const timer = setTimeout(() => this.wake(), Math.max(0, Math.min(askAgain, lookAgain, this.nextDue()) - clock.now()));
       await woken;
       clearTimeout(timer);
     }
-    signal.removeEventListener('abort', stop);
-    await Promise.all(this.draining.values());
+    await looking;
+  }
+
+  /** Hears what other processes have queued; answers whether there is more to hear. */
+  private async takeNotes(): Promise<boolean> {
+    const { notes, hasMore } = await this.notes.take();
+    for (const { environment, endpoint, due, entries } of notes) {
+      this.needs.deliveries.heardOf(entries);
+      this.hint(endpoint, { environment, due });
+    }
+    return hasMore;
+  }
+
+  /** Finds what waits in any environment, also for an endpoint that is no more. */
+  private async lookAround(signal: AbortSignal): Promise<void> {
+    const { directory, deliveries, clock, log } = this.needs;
+    try {
+      let lag = 0;
+      for (const environment of directory.environments()) {
+        if (signal.aborted) return;
+        const { entries, hasMore } = await deliveries.first(environment, SLICE);
+        for (const { endpoint, due } of entries) this.hint(endpoint, { environment, due });
+        // Nothing else is due earlier than the last of them.
+        if (hasMore) for (const { id } of directory.all(environment)) this.hint(id, { environment, due: entries.at(-1)!.due });
+        lag = Math.max(lag, clock.now() - (entries[0]?.due ?? Infinity));
+      }
+      this.lagWhenLooked = lag;
+      await deliveries.count();
+    } catch (error) {
+      log.warn('The queues of webhooks could not be looked through and will be again.', { error });
+    }
   }
 
   private hint(endpointId: string, hint: Hint): void {
@@ -143,7 +227,8 @@ export class WebhookQueues {
       this.hints.delete(id);
       const work = this.drain(environment, id, signal)
         .catch((error: unknown) => {
-          this.needs.log.error('The queue of a webhook endpoint stopped and is tried again.', { environment, endpoint: id, error });
+          // Of an engine that is away others tell, once rather than for every endpoint.
+          if (!isUnavailable(error)) this.needs.log.error('The queue of a webhook endpoint stopped and is tried again.', { environment, endpoint: id, error });
           this.hint(id, { environment, due: this.needs.clock.now() + FAILED_PAUSE });
         })
         .finally(() => {
@@ -163,13 +248,13 @@ export class WebhookQueues {
   private async drain(environment: string, id: string, signal: AbortSignal): Promise<void> {
     const { deliveries, directory, clock } = this.needs;
     try {
-      while (!signal.aborted) {
+      while (!signal.aborted && this.needs.isHolder()) {
         const target = await directory.latest(environment, id);
         if (signal.aborted) break;
         const isWanted = target?.isEnabled === true;
         const due = await deliveries.due(environment, id, isWanted ? clock.now() : FOR_EVER, SLICE);
-        const waiting = await this.withoutLeftovers(environment, due);
-        if (waiting.length === 0 && due.length < SLICE) break;
+        const { waiting, leftovers } = await this.withoutLeftovers(environment, due);
+        if (waiting.length === 0 && (leftovers === 0 || due.length < SLICE)) break;
         this.behind.add(id);
         if (isWanted) await this.sendAll(target, waiting, signal);
         else await this.dropAll(environment, waiting);
@@ -184,29 +269,34 @@ export class WebhookQueues {
     this.hint(id, { environment, due: next > now ? next : now + MISSING_PAUSE });
   }
 
-  private async withoutLeftovers(environment: string, entries: readonly DueEntry[]): Promise<readonly StoredDelivery[]> {
+  private async withoutLeftovers(
+    environment: string,
+    entries: readonly DueEntry[],
+  ): Promise<{ readonly waiting: readonly StoredDelivery[]; readonly leftovers: number }> {
     const lost = this.needs.clock.now() - MISSING_PATIENCE;
     const leftovers = entries.filter(({ delivery, due }) => delivery === 'overtaken' || (delivery === 'early' && due < lost));
     await this.needs.deliveries.done(
       environment,
       leftovers.map(({ entryId }) => entryId),
     );
-    return entries.flatMap(({ delivery }) => (typeof delivery === 'string' ? [] : [delivery]));
+    return { waiting: entries.flatMap(({ delivery }) => (typeof delivery === 'string' ? [] : [delivery])), leftovers: leftovers.length };
   }
 
   private async sendAll(target: Target, waiting: readonly StoredDelivery[], signal: AbortSignal): Promise<void> {
     const { environment } = target;
     const bodies = await this.bodiesOf(environment, waiting);
-    await Promise.all(
+    const attempts = await Promise.allSettled(
       waiting.map(async (delivery, index) => {
         const body = bodies[index]!;
         if (body === null) return this.withoutBody(environment, delivery);
+        // A process that was paused meanwhile may have lost its lease before it hears so.
         const requests = await this.pool.run(target.id, async () =>
-          signal.aborted ? null : this.needs.attempts.send(target, { id: delivery.event_id, body }),
+          signal.aborted || !this.needs.isHolder() ? null : this.needs.attempts.send(target, { id: delivery.event_id, body }),
         );
         if (requests !== null) await this.settle(environment, delivery, requests);
       }),
     );
+    for (const attempt of attempts) if (attempt.status === 'rejected') throw attempt.reason;
   }
 
   private async dropAll(environment: string, waiting: readonly StoredDelivery[]): Promise<void> {
@@ -235,6 +325,20 @@ export class WebhookQueues {
 
   private lag(): number {
     const now = this.needs.clock.now();
-    return Math.max(0, ...[...this.hints.values()].map(({ due }) => now - due));
+    let lag = this.lagWhenLooked;
+    for (const { due } of this.hints.values()) lag = Math.max(lag, now - due);
+    return lag;
   }
+}
+
+/** One for each endpoint with something that waits. */
+function notesOf(environment: string, deliveries: readonly StoredDelivery[]): readonly Note[] {
+  const notes = new Map<string, Note>();
+  for (const { webhook_endpoint_id: endpoint, next_attempt_at } of deliveries) {
+    if (next_attempt_at === null) continue;
+    const due = Date.parse(next_attempt_at);
+    const known = notes.get(endpoint);
+    notes.set(endpoint, { environment, endpoint, due: Math.min(due, known?.due ?? due), entries: 1 + (known?.entries ?? 0) });
+  }
+  return [...notes.values()];
 }

@@ -6,11 +6,15 @@ import type { Feed } from '../feed/feed.ts';
 import type { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
 import { deliveryId, queuedAgain, queuedDelivery, type StoredDelivery } from './delivery.ts';
+import { Notes } from './notes.ts';
 import type { WebhookQueues } from './webhook-queues.ts';
 
 /** Events that are queued in one go. */
 const SLICE = 100;
-const LOOK_AGAIN = 5_000;
+/** How often is asked what others want replayed, */
+const NOTES_EVERY = 1_000;
+/** and how often every environment is looked through, since a note can be lost. */
+const LOOK_AGAIN = 60_000;
 
 /** A replay and how far it came; gone once it is through. */
 interface StoredReplay {
@@ -28,33 +32,46 @@ interface Needs {
   readonly deliveries: DeliveryLog;
   readonly queues: WebhookQueues;
   readonly clock: Clock;
+  /** Whether this process is the one that does this work, as far as can be told without asking. */
+  readonly isHolder: () => boolean;
 }
 
 /** Puts events of the past into an endpoint's queue: a job that goes on where it was after a restart. */
 export class WebhookReplays {
   private readonly rows: Table<StoredReplay>;
+  private readonly notes: Notes<{ readonly environment: string }>;
   private wake: () => void = () => {};
 
   constructor(private readonly needs: Needs) {
-    this.rows = needs.readModels.table(REPLAYS);
+    const { readModels, clock } = needs;
+    this.rows = readModels.table(REPLAYS);
+    this.notes = new Notes('webhook_replay_notes', readModels, clock);
   }
 
   async add(environment: string, replay: WebhookReplay): Promise<void> {
     await this.save(environment, { replay, after: null, slices: 0 });
+    await this.notes.leave([{ environment }]);
     this.wake();
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const stop = (): void => this.wake();
     signal.addEventListener('abort', stop);
-    while (!signal.aborted) {
-      const woken = new Promise<void>((resolve) => (this.wake = resolve));
-      for (const environment of new Set(this.needs.directory.all().map((target) => target.environment))) await this.runAll(environment, signal);
-      const timer = setTimeout(() => this.wake(), LOOK_AGAIN);
-      await woken;
-      clearTimeout(timer);
+    try {
+      for (let lookAgain = 0; !signal.aborted;) {
+        const woken = new Promise<void>((resolve) => (this.wake = resolve));
+        const { notes } = await this.notes.take();
+        const now = this.needs.clock.now();
+        const environments = now >= lookAgain ? this.needs.directory.environments() : notes.map(({ environment }) => environment);
+        if (now >= lookAgain) lookAgain = now + LOOK_AGAIN;
+        for (const environment of new Set(environments)) await this.runAll(environment, signal);
+        const timer = setTimeout(() => this.wake(), NOTES_EVERY);
+        await woken;
+        clearTimeout(timer);
+      }
+    } finally {
+      signal.removeEventListener('abort', stop);
     }
-    signal.removeEventListener('abort', stop);
   }
 
   private async runAll(environment: string, signal: AbortSignal): Promise<void> {
@@ -64,6 +81,8 @@ export class WebhookReplays {
       const { id } = next.replay;
       while (next !== null && !signal.aborted) {
         next = await this.step(environment, next);
+        // Another does this work since, and knows better how far it is.
+        if (!this.needs.isHolder()) return;
         if (next === null) await this.rows.purge(environment, [id]);
         else await this.save(environment, next);
       }
@@ -72,7 +91,7 @@ export class WebhookReplays {
 
   /** Queues the next events; null when it is through, or its endpoint wants nothing any more. */
   private async step(environment: string, { replay, after, slices }: StoredReplay): Promise<StoredReplay | null> {
-    const { feed, directory, queues } = this.needs;
+    const { feed, directory } = this.needs;
     if ((await directory.latest(environment, replay.webhook_endpoint_id))?.isEnabled !== true) return null;
     const slice = await feed.since(environment, {
       since: Date.parse(replay.since),
@@ -81,8 +100,17 @@ export class WebhookReplays {
       limit: SLICE,
       ...(after !== null && { after }),
     });
-    await queues.add(environment, await this.deliveriesOf(environment, replay.webhook_endpoint_id, slice.events));
+    await this.queue(environment, await this.deliveriesOf(environment, replay.webhook_endpoint_id, slice.events));
     return slice.hasMore ? { replay, after: slice.events.at(-1)!.id, slices: slices + 1 } : null;
+  }
+
+  /** What got another outcome at the same time is queued once more. */
+  private async queue(environment: string, deliveries: readonly StoredDelivery[]): Promise<void> {
+    const { queues, deliveries: log, clock } = this.needs;
+    for (let missing = deliveries; missing.length > 0;) {
+      await queues.add(environment, missing);
+      missing = (await log.savedInstead(environment, missing)).map((delivery) => queuedAgain(delivery, clock.now()));
+    }
   }
 
   private async deliveriesOf(

@@ -21,6 +21,10 @@ import { WebhookQueues } from './webhook-queues.ts';
 import { WebhookReplays } from './webhook-replays.ts';
 import { WebhookSender } from './webhook-sender.ts';
 
+/** What one process does at a time, by the name of its lease. */
+const QUEUES = 'notifications.webhook-queues';
+const REPLAYS = 'notifications.webhook-replays';
+
 /** Everything that sends webhooks, put together. */
 @Injectable()
 export class WebhookWork {
@@ -48,15 +52,16 @@ export class WebhookWork {
     const sender = new WebhookSender({ rule, timeout });
     const attempts = new WebhookAttempts({ sender, clock, metrics, vendorWord: settings.VENDOR_WORD });
     const directory = new EndpointDirectory({ events, readModels, secrets, clock, log });
-    this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics });
-    this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock });
+    const held = (name: string) => ({ isHolder: () => leases.isHeld(name) });
+    this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics, readModels, ...held(QUEUES) });
+    this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock, ...held(REPLAYS) });
     const leased = (name: string, work: Work): Part => new LeasedWork(name, work, { leases, log });
     this.parts = [
       directory,
       { name: 'webhook connections', stage: 'announcements', start: async () => {}, stop: () => sender.close() },
       new WebhookIntake({ bus, directory, deliveries, queues: this.queues, attempts, schedule, clock, log, metrics, timeout }),
-      leased('notifications.webhook-queues', (signal) => this.queues.run(signal)),
-      leased('notifications.webhook-replays', (signal) => this.replays.run(signal)),
+      leased(QUEUES, (signal) => this.queues.run(signal)),
+      leased(REPLAYS, (signal) => this.replays.run(signal)),
     ];
   }
 }

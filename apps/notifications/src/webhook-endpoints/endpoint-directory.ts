@@ -1,7 +1,9 @@
-import { EventEmitter } from 'node:events';
 import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { LogFollower } from '#libs/event-sourcing/src/log-follower';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import type { Clock } from '#libs/platform/src/clock';
+import { within } from '#libs/platform/src/deadline';
+import { unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
@@ -39,6 +41,7 @@ interface Needs {
 
 const HANDLED = new Set(webhookEndpointsView.handles);
 const SLICE = 500;
+const PATIENCE = 5_000;
 
 /** Every endpoint of every environment, in memory, kept fresh by the log: each event asks it who wants it. */
 export class EndpointDirectory implements Part {
@@ -46,63 +49,86 @@ export class EndpointDirectory implements Part {
   readonly stage = 'views';
   private readonly known = new Map<string, Known>();
   private readonly byEnvironment = new Map<string, Map<string, Target>>();
-  private readonly changes = new EventEmitter<{ changed: [target: Target]; moved: [] }>();
-  private readonly stopping = new AbortController();
-  private following: Promise<void> = Promise.resolve();
-  private position: Position = START;
+  private readonly listeners: ((target: Target) => void)[] = [];
   private readonly rows: Table<StoredWebhookEndpoint>;
+  private readonly follower: LogFollower;
 
   constructor(private readonly needs: Needs) {
     this.rows = needs.readModels.table(tableOf(webhookEndpointsView));
-    this.changes.setMaxListeners(0);
+    this.follower = new LogFollower({ name: this.name, begin: (isAgain) => this.begin(isAgain), handle: (batch) => this.handle(batch) }, needs);
   }
 
-  async start(): Promise<void> {
-    // Rows may be ahead of the checkpoint, never behind it: what the log then repeats is told by its version.
-    const checkpoint = await this.rows.checkpoint();
-    for await (const ids of this.storedIds()) await this.load(ids);
-    this.position = checkpoint;
-    this.following = this.follow(checkpoint);
+  start(): Promise<void> {
+    return this.follower.start();
   }
 
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    this.changes.emit('moved');
-    await this.following;
+  stop(): Promise<void> {
+    return this.follower.stop();
   }
 
   /** The enabled endpoints of an environment. */
   enabled(environment: string): readonly Target[] {
-    return [...(this.byEnvironment.get(environment)?.values() ?? [])].filter(({ isEnabled }) => isEnabled);
+    return this.all(environment).filter(({ isEnabled }) => isEnabled);
   }
 
-  get(environment: string, id: string): Target | null {
+  /**
+   * As the log has it now: before an endpoint is taken for one that wants nothing, everything is heard that was recorded of it.
+   * @throws DomainError `service_unavailable` where the log cannot be read
+   */
+  async latest(environment: string, id: string): Promise<Target | null> {
+    const known = this.byEnvironment.get(environment)?.get(id);
+    if (known?.isEnabled) return known;
+    const { events, clock } = this.needs;
+    const head = await within(events.head(), PATIENCE, () => unavailable('The log does not say where it ends.'));
+    await this.reached(head, clock.now() + PATIENCE);
     return this.byEnvironment.get(environment)?.get(id) ?? null;
   }
 
-  /** As the log has it now: an endpoint that was created a moment ago is known, rather than taken for a deleted one. */
-  async latest(environment: string, id: string): Promise<Target | null> {
-    await this.reached(await this.needs.events.head());
-    return this.get(environment, id);
+  /** Also those that are disabled. */
+  all(environment: string): readonly Target[] {
+    return [...(this.byEnvironment.get(environment)?.values() ?? [])];
   }
 
-  all(): readonly Target[] {
-    return [...this.byEnvironment.values()].flatMap((targets) => [...targets.values()]);
+  /** The environments that have, or had, an endpoint. */
+  environments(): readonly string[] {
+    return [...this.byEnvironment.keys()];
   }
 
-  /** Resolves once everything up to `position` is known here. */
-  async reached(position: Position): Promise<void> {
-    while (this.position < position && !this.stopping.signal.aborted) await new Promise<void>((resolve) => this.changes.once('moved', resolve));
+  /**
+   * Resolves once everything up to `position` is known here, or where it is a position of another log.
+   * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
+   */
+  reached(position: Position, deadline: number): Promise<void> {
+    return this.follower.reached(position, deadline);
   }
 
   /** Calls back for each endpoint that was created, changed or deleted; a deleted one is not enabled. */
   onChange(listener: (target: Target) => void): void {
-    this.changes.on('changed', listener);
+    this.listeners.push(listener);
+  }
+
+  private async begin(isAgain: boolean): Promise<Position> {
+    if (isAgain) {
+      // The rows may tell of what the log does not hold any more.
+      this.known.clear();
+      this.byEnvironment.clear();
+      return START;
+    }
+    // Rows may be ahead of the checkpoint, never behind it: what the log then repeats is told by its version.
+    const checkpoint = await this.rows.checkpoint();
+    for await (const ids of this.storedIds()) await this.load(ids);
+    return checkpoint;
+  }
+
+  private async handle(batch: readonly RecordedEvent[]): Promise<void> {
+    for (const event of batch) if (HANDLED.has(event.type)) await this.apply(event);
   }
 
   private async *storedIds(): AsyncIterable<readonly { readonly environment: string; readonly id: string }[]> {
     let slice: { environment: string; id: string }[] = [];
     for await (const { environment, id, text } of this.rows.dump()) {
+      // Something may still wait for one that was deleted.
+      this.targetsIn(environment);
       if (text !== null) slice.push({ environment, id });
       if (slice.length < SLICE) continue;
       yield slice;
@@ -116,14 +142,6 @@ export class EndpointDirectory implements Part {
       const row = await this.rows.get(environment, id);
       if (row === null) continue;
       await this.set(environment, id, { state: JSON.parse(row.text) as StoredWebhookEndpoint, version: row.revision, since: START });
-    }
-  }
-
-  private async follow(after: Position): Promise<void> {
-    for await (const batch of this.needs.events.subscribe(after, this.stopping.signal)) {
-      for (const event of batch) if (HANDLED.has(event.type)) await this.apply(event);
-      this.position = batch.at(-1)?.position ?? this.position;
-      this.changes.emit('moved');
     }
   }
 
@@ -145,12 +163,17 @@ export class EndpointDirectory implements Part {
     const before = this.known.get(id)?.target ?? null;
     const target = state?.object === 'webhook_endpoint' ? await this.targetOf(environment, state, since) : null;
     this.known.set(id, { state, version, target });
-    const targets = this.byEnvironment.get(environment) ?? new Map<string, Target>();
-    this.byEnvironment.set(environment, targets);
+    const targets = this.targetsIn(environment);
     if (target === null) targets.delete(id);
     else targets.set(id, target);
     const changed = target ?? (before && { ...before, isEnabled: false });
-    if (changed !== null) this.changes.emit('changed', changed);
+    if (changed !== null) for (const listener of this.listeners) listener(changed);
+  }
+
+  private targetsIn(environment: string): Map<string, Target> {
+    let targets = this.byEnvironment.get(environment);
+    if (targets === undefined) this.byEnvironment.set(environment, (targets = new Map()));
+    return targets;
   }
 
   /** An endpoint whose secret cannot be opened is sent nothing, since nobody could verify it; the others go on. */

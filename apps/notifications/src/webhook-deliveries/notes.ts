@@ -1,0 +1,42 @@
+import type { Clock } from '#libs/platform/src/clock';
+import { newUlid } from '#libs/platform/src/ids';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+
+/** Notes that are taken in one go. */
+const SLICE = 500;
+
+/**
+ * Tells the one process that does a work what others have put there for it: one question for all environments, where looking for itself would take one
+ * for each. A note can be lost with the process that has taken it, so whoever takes notes also looks for itself, now and then.
+ */
+export class Notes<Note> {
+  private readonly rows: Table<Note>;
+
+  constructor(
+    name: string,
+    readModels: ReadModels,
+    private readonly clock: Clock,
+  ) {
+    this.rows = readModels.table({ name, indexes: [], rebuildable: false });
+  }
+
+  /** After what they tell of is stored. */
+  async leave(notes: readonly Note[]): Promise<void> {
+    const now = this.clock.now();
+    await this.rows.write(
+      notes.map((note) => ({ environment: SYSTEM_ENVIRONMENT, id: newUlid(now), position: '1', revision: 0, text: JSON.stringify(note), row: note })),
+    );
+  }
+
+  /** Some of the notes that were left, the oldest first; `hasMore`: there are others. */
+  async take(): Promise<{ readonly notes: readonly Note[]; readonly hasMore: boolean }> {
+    const { rows, hasAfter } = await this.rows.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: SLICE });
+    if (rows.length > 0)
+      await this.rows.purge(
+        SYSTEM_ENVIRONMENT,
+        rows.map(({ id }) => id),
+      );
+    return { notes: rows.map(({ text }) => JSON.parse(text) as Note), hasMore: hasAfter };
+  }
+}
