@@ -1,9 +1,20 @@
-import de.bwaldvogel.mongo.MongoBackend;
+import de.bwaldvogel.mongo.MongoDatabase;
 import de.bwaldvogel.mongo.MongoServer;
 import de.bwaldvogel.mongo.MongoVersion;
+import de.bwaldvogel.mongo.backend.Index;
+import de.bwaldvogel.mongo.backend.IndexKey;
+import de.bwaldvogel.mongo.backend.KeyValue;
 import de.bwaldvogel.mongo.backend.h2.H2Backend;
+import de.bwaldvogel.mongo.backend.h2.H2Database;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
+import org.h2.mvstore.DataUtils;
+import org.h2.mvstore.MVMap;
 import org.h2.mvstore.MVStore;
+import org.h2.mvstore.WriteBuffer;
+import org.h2.mvstore.type.BasicDataType;
+import org.h2.mvstore.type.ObjectDataType;
 
 /** Speaks the protocol of MongoDB on loopback and stores in a file: {@code MongodbServer FILE PORT}. */
 public final class MongodbServer {
@@ -24,9 +35,65 @@ public final class MongodbServer {
   public static void main(String[] args) {
     // The defaults are for small files: rows beyond its cache would make every write read pages first.
     MVStore file = new MVStore.Builder().fileName(args[0]).cacheSize(64).autoCommitBufferSize(8192).open();
-    MongoBackend backend = new H2Backend(file).version(VERSION);
-    MongoServer server = new MongoServer(backend);
+    MongoServer server = new MongoServer(new Backend(file).version(VERSION));
     server.bind("127.0.0.1", Integer.parseInt(args[1]));
     Runtime.getRuntime().addShutdownHook(new Thread(server::shutdownNow));
+  }
+
+  private static final class Backend extends H2Backend {
+    Backend(MVStore file) {
+      super(file);
+    }
+
+    @Override
+    protected MongoDatabase openOrCreateDatabase(String name) {
+      MVStore file = getMvStore();
+      return new H2Database(name, file, getCursorRegistry()) {
+        @Override
+        protected Index<Object> openOrCreateUniqueIndex(String collection, String index, List<IndexKey> keys, boolean sparse) {
+          // Whoever opens the map after this is given this one.
+          file.openMap(getFullCollectionNamespace(collection) + "._index_" + index, new MVMap.Builder<KeyValue, Object>().keyType(new Keys()));
+          return super.openOrCreateUniqueIndex(collection, index, keys, sparse);
+        }
+      };
+    }
+  }
+
+  /** Keys as they are compared and stored value by value. Otherwise both would be serialized whole at every comparison, which is most of what a write costs. */
+  private static final class Keys extends BasicDataType<KeyValue> {
+    private static final int OBJECT_BYTES = 64;
+    private static final ObjectDataType VALUES = new ObjectDataType();
+
+    @Override
+    public int compare(KeyValue one, KeyValue other) {
+      int order = Integer.compare(one.size(), other.size());
+      for (int index = 0; order == 0 && index < one.size(); index++) order = VALUES.compare(one.get(index), other.get(index));
+      return order;
+    }
+
+    @Override
+    public int getMemory(KeyValue key) {
+      int bytes = OBJECT_BYTES;
+      for (Object value : key) bytes += VALUES.getMemory(value);
+      return bytes;
+    }
+
+    @Override
+    public void write(WriteBuffer buffer, KeyValue key) {
+      buffer.putVarInt(key.size());
+      for (Object value : key) VALUES.write(buffer, value);
+    }
+
+    @Override
+    public KeyValue read(ByteBuffer buffer) {
+      List<Object> values = new ArrayList<>();
+      for (int left = DataUtils.readVarInt(buffer); left > 0; left--) values.add(VALUES.read(buffer));
+      return new KeyValue(values);
+    }
+
+    @Override
+    public KeyValue[] createStorage(int size) {
+      return new KeyValue[size];
+    }
   }
 }
