@@ -4,7 +4,7 @@ import { Command, empty, listOf, Operation, operationOf, ok, type Class, type Op
 import { Organization } from './organizations/organization.ts';
 import { CreateOrganization, GetOrganization } from './organizations/operations.ts';
 import { PageQuery } from './pages.ts';
-import { validatorOf } from './validation.ts';
+import { messageValidatorOf, validatorOf } from './validation.ts';
 
 class Wheel {
   @Text({ doc: 'Its maker.', min: 1, max: 5 }) maker!: string;
@@ -202,5 +202,49 @@ describe('a query', () => {
 
   it('ignores what it does not know', () => {
     expect(list({ other: 'x', garage: 'h' })).toEqual({ garage: 'g', limit: 10 });
+  });
+});
+
+describe('a message between services', () => {
+  const received = (type: Class<AnyOperation>, fields: unknown): unknown => messageValidatorOf(operationOf(type))(JSON.parse(JSON.stringify(fields)));
+  const errors = (type: Class<AnyOperation>, fields: unknown): readonly string[] => {
+    try {
+      received(type, fields);
+      return [];
+    } catch (error) {
+      return (error as DomainError).details.errors!.map(({ field, code }) => `${field}: ${code}`);
+    }
+  };
+
+  it('lets in what the gateway let in, as it was', () => {
+    const car = { name: 'a', colour: null, organization_id: 'org_1', wheels: [{ maker: 'x' }], metadata: { a: null }, anything: [1, { b: null }], fast: false };
+    const cars = { parameters: { garage: 'g' }, query: { limit: '7', names: 'a,b', fast: 'true' } };
+    for (const [type, given] of [
+      [BuildCar, { body: car }],
+      [ListCars, cars],
+      [ScrapCar, { parameters: { id: 'car_1' }, body: {} }],
+    ] as const) {
+      const accepted = validate(type, given);
+      expect({ ...(received(type, accepted) as object) }).toEqual(accepted);
+      expect(received(type, accepted)).toBeInstanceOf(type);
+    }
+  });
+
+  it('is read strictly, whatever is text elsewhere', () => {
+    expect(errors(ListCars, { garage: 'g', limit: '7', names: 'a,b', fast: 'true' })).toEqual([
+      'limit: invalid_type',
+      'names: invalid_type',
+      'fast: invalid_type',
+    ]);
+    expect(errors(ScrapCar, { rest: 1 })).toEqual(['id: required']);
+    for (const fields of [null, [], 'text', 7]) expect(errors(ScrapCar, fields)).toEqual([': invalid_type']);
+  });
+
+  it('loses what the operation does not declare, and inherits nothing', () => {
+    const message = JSON.parse('{"id":"car_1","rest":1,"reason":"old","context":{},"more":1,"__proto__":{"polluted":true},"constructor":1}') as unknown;
+    const scrap = messageValidatorOf(operationOf(ScrapCar))(message);
+    expect({ ...scrap }).toEqual({ id: 'car_1', rest: 1, reason: 'old' });
+    expect(Object.getPrototypeOf(scrap)).toBe(ScrapCar.prototype);
+    expect({}).not.toHaveProperty('polluted');
   });
 });

@@ -17,6 +17,8 @@ import { GREETING, readRequest, receiptText, refusalText } from './tcp/wire.ts';
 
 /** What is executed at once; one more is declined, so that it can be asked of another replica while there is time. */
 const MAX_RUNNING = 1_024;
+/** Characters of all requests that are under way. */
+const MAX_HELD = 256 * 1024 * 1024;
 /** Connections of services that have shown who they are: one per process that asks. */
 const MAX_PEERS = 512;
 /** Connections that have not. One more closes the oldest, since whoever may enter does so within milliseconds. */
@@ -70,6 +72,7 @@ export class TcpOperationServer {
   private readonly declined;
   private queued: Request[] = [];
   private running = 0;
+  private held = 0;
   private isDraining = false;
   private whenIdle: (() => void) | null = null;
   private sweeper: NodeJS.Timeout | undefined;
@@ -228,13 +231,14 @@ export class TcpOperationServer {
       peer.socket.cut('an id is used twice');
       return;
     }
-    if (this.running >= MAX_RUNNING) {
+    if (this.running >= MAX_RUNNING || this.held > MAX_HELD) {
       this.decline(peer, message.id, 'busy');
       return;
     }
     const request: Request = { peer, message, context: null, isCancelled: false };
     peer.running.set(message.id, request);
     this.running++;
+    this.held += message.text.length;
     if (this.queued.push(request) === 1) setImmediate(() => this.beginQueued());
   }
 
@@ -244,6 +248,7 @@ export class TcpOperationServer {
     for (const request of requests)
       void this.carryOut(request).finally(() => {
         this.running--;
+        this.held -= request.message.text.length;
         if (!request.isCancelled) request.peer.running.delete(request.message.id);
         this.restWhenIdle();
       });

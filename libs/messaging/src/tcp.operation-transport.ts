@@ -23,8 +23,8 @@ const LOOK_UP = 2_000;
 const LONGEST = 600_000;
 /** Calls that wait for a connection, of one service. */
 const MAX_WAITING = 1_000;
-/** Where there are others, a replica begins nothing that has waited so long: after half a second more, a replica that says nothing is left. */
-const STALE = 1_000;
+/** Where there are others, a replica begins nothing that has waited so long: one that is silent for three rounds is left. */
+const STALE = 1_400;
 /** A request under which every replica breaks is not handed on to the last one. */
 const MAX_ATTEMPTS = 3;
 /** Where everything is slow, asking everything twice makes it slower: each call allows a tenth of a second attempt, and so many can be saved up. */
@@ -162,7 +162,7 @@ export class TcpOperationTransport extends RemoteOperations {
   /** Sends it to a replica, or lets it wait for one, or refuses it at once. */
   private dispatch(target: Target, call: Call, now: number): void {
     const { replicas, waiting, owner } = target;
-    const replica = call.attempts < MAX_ATTEMPTS ? replicas.choose(call.key, call.tried) : null;
+    const replica = call.attempts < MAX_ATTEMPTS ? (replicas.choose(call.key, call.tried) ?? replicas.lastResort(call.tried)) : null;
     if (replica !== null) {
       this.send(target, call, replica, now);
       return;
@@ -231,6 +231,7 @@ export class TcpOperationTransport extends RemoteOperations {
   private moveBroken(calls: readonly Call[]): void {
     const now = performance.now();
     for (const call of calls) {
+      if (!this.calls.has(call)) continue;
       this.moved.inc({ owner: call.registered.options.owner, reason: 'broken' });
       this.dispatch(this.targetOf(call), call, now);
     }

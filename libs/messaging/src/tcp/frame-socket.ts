@@ -35,7 +35,7 @@ export interface Message {
   readonly text: string;
 }
 
-export const MAX_FRAME = 1024 * 1024;
+const MAX_FRAME = 1024 * 1024;
 /** A page of a hundred objects of 64 KB each, which travels as several frames, one right after the other. */
 export const MAX_MESSAGE = 16 * MAX_FRAME;
 /** Enough for a greeting: who has not been let in may not make us keep more. */
@@ -54,7 +54,8 @@ const SMALL = 16 * 1024;
 const PATIENCE = 10_000;
 /** With so much waiting to leave, a server reads nothing more from this peer. */
 const SLOW_READER = MAX_FRAME;
-const MAX_BACKLOG = 2 * MAX_MESSAGE;
+/** Pages of the greatest length that may wait at once for a peer that does read. */
+const MAX_BACKLOG = 8 * MAX_MESSAGE;
 
 /**
  * Messages on a connection, in frames of bounded length. Nest's own socket takes text of any length up to 128 MB and lets a sender that drips go on for ever; this one
@@ -75,6 +76,7 @@ export class FrameSocket extends TcpSocket {
   private sealed = 0;
   private filled = 0;
   private outgoing: Buffer[] = [];
+  private waitingLength = 0;
   private willFlush = false;
   private written = 0;
   private taken = 0;
@@ -94,8 +96,9 @@ export class FrameSocket extends TcpSocket {
     this.maxMessage = MAX_MESSAGE;
   }
 
+  /** Bytes that have not left yet. */
   get backlog(): number {
-    return this.socket.writableLength;
+    return this.socket.writableLength + this.waitingLength;
   }
 
   /** Why the connection has to be cut, or null. Asked about once a second, instead of a timer for each message. */
@@ -206,6 +209,7 @@ export class FrameSocket extends TcpSocket {
       const length = Buffer.allocUnsafe(LENGTH);
       length.writeUInt32BE(at + MAX_FRAME < message.length ? piece.length + GOES_ON : piece.length, 0);
       this.outgoing.push(length, piece);
+      this.waitingLength += length.length + piece.length;
     }
     this.flushLater();
   }
@@ -218,7 +222,9 @@ export class FrameSocket extends TcpSocket {
   }
 
   private closeSegment(): void {
-    if (this.filled > this.sealed) this.outgoing.push(this.page.subarray(this.sealed, this.filled));
+    if (this.filled === this.sealed) return;
+    this.outgoing.push(this.page.subarray(this.sealed, this.filled));
+    this.waitingLength += this.filled - this.sealed;
     this.sealed = this.filled;
   }
 
@@ -233,6 +239,7 @@ export class FrameSocket extends TcpSocket {
     this.closeSegment();
     const { socket, outgoing } = this;
     this.outgoing = [];
+    this.waitingLength = 0;
     if (socket.destroyed || !socket.writable) return;
     if (outgoing.length > 1) socket.cork();
     for (const bytes of outgoing) {

@@ -36,15 +36,16 @@ interface Needs<A extends Attempt> {
 type State = 'connecting' | 'ready' | 'leaving' | 'silent' | 'away' | 'closed';
 
 /** For a connection, and again for the greeting. */
-const OPENING = 1_000;
+const OPENING = 2_000;
 const FIRST_PAUSE = 50;
 const LAST_PAUSE = 1_000;
 /** What one process asks of one replica at once. */
 const MAX_PENDING = 512;
 /** Unsent bytes with which a replica counts as busy. */
 const MAX_BACKLOG = 4 * 1024 * 1024;
-/** Rounds of half a second without a word after which it is not asked any more, and after which it is connected to anew. */
+/** Rounds of half a second without a word: after these another one is asked if there is any, it is not asked at all, it is connected to anew. */
 const SILENT_AFTER = 3;
+const MUTE_AFTER = 10;
 const GONE_AFTER = 20;
 /** Milliseconds by which the clocks of two hosts drift apart in a round, at most. */
 const DRIFT = 0.05;
@@ -93,6 +94,11 @@ export class Replica<A extends Attempt = Attempt> {
 
   get hasRoom(): boolean {
     return this.socket !== null && this.pending.size < MAX_PENDING && this.socket.backlog < MAX_BACKLOG;
+  }
+
+  /** It may only be very busy: better to ask it than nobody. */
+  get mayAnswer(): boolean {
+    return this.state === 'silent' && this.quietRounds < MUTE_AFTER && this.hasRoom;
   }
 
   /** `patience`: milliseconds after which it is not begun. Returns the id by which it can be taken back. */

@@ -54,6 +54,11 @@ export class Replicas<A extends Attempt = Attempt> {
     return (key === null ? null : byKey(able, key)) ?? this.leastLoaded(able);
   }
 
+  /** One that has said nothing for a while, where there is no better one. */
+  lastResort(tried: readonly Replica<A>[]): Replica<A> | null {
+    return this.all.find((replica) => replica.mayAnswer && !tried.includes(replica)) ?? null;
+  }
+
   close(): void {
     for (const replica of this.all) replica.close();
     this.all = [];
