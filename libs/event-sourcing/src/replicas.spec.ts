@@ -1,6 +1,6 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -11,10 +11,15 @@ import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { MongodbReadModels } from '#libs/read-models/src/mongodb.read-models';
+import { MongodbShortLived } from '#libs/read-models/src/mongodb.short-lived';
 import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+import type { ShortLived } from '#libs/read-models/src/short-lived';
+import { givenMongodb } from '#libs/testing/src/engines/given';
 import type { EventStore, NewEvent, Position, RecordedEvent } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { Forwarders } from './forwarder.ts';
@@ -179,48 +184,77 @@ function boundTo(target: object, name: string | symbol): unknown {
   return typeof found === 'function' ? (found.bind(target) as unknown) : found;
 }
 
+/** What is made of the log. */
+interface Rows {
+  readonly readModels: ReadModels;
+  readonly shortLived: ShortLived;
+  close(): Promise<void>;
+}
+
+/** Opens the rows of one place, in which they are found again. */
+type OpenRows = (directory: string) => Promise<Rows>;
+
 /** The engines of a cluster: the log, and beside it what is made of it. */
 class Cluster {
-  static async open(directory: string): Promise<Cluster> {
-    const [log, rows] = await Promise.all(['log', 'rows'].map((name) => LmdbStorage.open({ directory: join(directory, name) })));
-    return new Cluster(directory, log!, rows!);
+  static async open(directory: string, openRows: OpenRows): Promise<Cluster> {
+    const [log, bus] = await Promise.all(['log', 'bus'].map((name) => LmdbStorage.open({ directory: join(directory, name) })));
+    return new Cluster(log!, bus!, await openRows(directory));
   }
 
   readonly events: LmdbEventStore;
-  readonly readModels: LmdbReadModels;
-  readonly shortLived: LmdbShortLived;
   readonly bus: InProcessMessageBus;
 
   private constructor(
-    readonly directory: string,
     private readonly log: LmdbStorage,
-    private readonly rows: LmdbStorage,
+    private readonly messages: LmdbStorage,
+    private readonly rows: Rows,
   ) {
     this.events = new LmdbEventStore(log);
-    this.readModels = new LmdbReadModels(rows);
-    this.shortLived = new LmdbShortLived(rows, clock);
-    this.bus = new InProcessMessageBus(rows);
+    this.bus = new InProcessMessageBus(messages);
+  }
+
+  get readModels(): ReadModels {
+    return this.rows.readModels;
+  }
+
+  get shortLived(): ShortLived {
+    return this.rows.shortLived;
   }
 
   async close(): Promise<void> {
     await this.bus.close();
-    await Promise.all([this.log.close(), this.rows.close()]);
+    await Promise.all([this.log, this.messages, this.rows].map((each) => each.close()));
   }
 }
 
-describe('replicas', () => {
+const inLmdb: OpenRows = async (directory) => {
+  const storage = await LmdbStorage.open({ directory: join(directory, 'rows') });
+  return { readModels: new LmdbReadModels(storage), shortLived: new LmdbShortLived(storage, clock), close: () => storage.close() };
+};
+const mongodbUrl = await givenMongodb();
+const inMongodb: OpenRows = async (directory) => {
+  const url = new URL(mongodbUrl!);
+  url.pathname = `/${basename(directory)}`;
+  const storage = await MongodbStorage.connect({ url: url.href, log: new PinoLog({ level: 'silent', readable: false }) });
+  return { readModels: new MongodbReadModels(storage), shortLived: new MongodbShortLived(storage, clock), close: () => storage.close() };
+};
+const PLACES: readonly (readonly [string, OpenRows])[] = [['LMDB', inLmdb], ...(mongodbUrl === null ? [] : [['MongoDB', inMongodb] as const])];
+
+describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
+  let directory: string;
   let cluster: Cluster;
   let replicas: Replica[];
 
   beforeEach(async () => {
-    cluster = await Cluster.open(await mkdtemp(join(tmpdir(), 'replicas-')));
+    directory = await mkdtemp(join(tmpdir(), 'replicas-'));
+    cluster = await Cluster.open(directory, openRows);
     replicas = [];
     versions.clear();
   });
   afterEach(async () => {
     await stopAll();
     await cluster.close();
-    await rm(cluster.directory, { recursive: true });
+    await rm(directory, { recursive: true });
   });
 
   async function start(options: { readonly announces?: true; readonly views?: readonly View<never>[] } = {}): Promise<Replica> {
@@ -438,11 +472,11 @@ describe('replicas', () => {
 
   describe('find the log restored to an earlier state', () => {
     it('and stand still, and say so, until one command mends all of it', async () => {
-      const copy = join(cluster.directory, 'copy');
+      const copy = join(directory, 'copy');
       for (let amount = 0; amount < 10; amount++) await count(1);
       await cluster.close();
-      await cp(join(cluster.directory, 'log'), copy, { recursive: true });
-      cluster = await Cluster.open(cluster.directory);
+      await cp(join(directory, 'log'), copy, { recursive: true });
+      cluster = await Cluster.open(directory, openRows);
       const early = await start({ announces: true });
       for (let amount = 0; amount < 10; amount++) await count(2);
       const head = await cluster.events.head();
@@ -451,9 +485,9 @@ describe('replicas', () => {
       await early.projector.caughtUpWith(head);
       await stopAll();
       await cluster.close();
-      await rm(join(cluster.directory, 'log'), { recursive: true });
-      await cp(copy, join(cluster.directory, 'log'), { recursive: true });
-      cluster = await Cluster.open(cluster.directory);
+      await rm(join(directory, 'log'), { recursive: true });
+      await cp(copy, join(directory, 'log'), { recursive: true });
+      cluster = await Cluster.open(directory, openRows);
       versions.set('a', 10);
 
       const [first, second] = [await start({ announces: true }), await start({ announces: true })];
