@@ -1,7 +1,11 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { within } from './deadline.ts';
 
 /** From a tenth of a millisecond to ten seconds. */
 const SECONDS = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** A metric that takes longer is left out this time: whoever asks for all of them waits a second or ten. */
+const COLLECTED_WITHIN = 500;
 
 interface MetricOptions<Label extends string> {
   /** Without the prefix `gatehouse_`. */
@@ -19,7 +23,10 @@ export class Metrics {
     return new Counter({ name: `gatehouse_${name}`, help, labelNames: [...labels], registers: [this.registry] });
   }
 
-  /** `collect` sets the gauge when it is asked for; absent: whoever holds it does. */
+  /**
+   * `collect` sets the gauge when it is asked for; absent: whoever holds it does. A gauge that cannot be collected shows nothing, and hides no other: an
+   * engine that is away is when somebody looks.
+   */
   gauge<Label extends string = never>({
     name,
     help,
@@ -32,8 +39,15 @@ export class Metrics {
       labelNames: [...labels],
       registers: [this.registry],
       ...(collect && {
-        collect(this: Gauge<Label>) {
-          return collect(this);
+        async collect(this: Gauge<Label>) {
+          try {
+            const collected = collect(this);
+            if (collected !== undefined) await within(collected, COLLECTED_WITHIN, () => new Error(`${name} takes too long.`));
+          } catch {
+            this.reset();
+            // One without labels is reset to 0, which would be a claim.
+            if (labels.length === 0) this.remove();
+          }
         },
       }),
     });
