@@ -166,6 +166,12 @@ async function check() {
   return failed.length === 0 ? 0 : 1;
 }
 
+/** Everything again where it runs as a cluster: takes engines, Java or Docker for them, and minutes. */
+async function endToEnd(args) {
+  process.env.SUITE = 'processes';
+  return test(args);
+}
+
 async function test(args) {
   await install({ tools: true });
   await build();
@@ -177,10 +183,11 @@ refuseOldNode();
 if (task in programs) await startProgram(task, args);
 else if (task in tools) process.exitCode = await runTool(task, args);
 else if (task === 'test') process.exitCode = await test(args);
+else if (task === 'e2e') process.exitCode = await endToEnd(args);
 else if (task === 'check') process.exitCode = await check();
 else if (task === 'install') await install({ tools: true });
 else if (task === 'build') await install({ tools: false }).then(build);
 else
   stop(
-    `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', 'check', 'install', 'build'].join(', ')}.`,
+    `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', 'e2e', 'check', 'install', 'build'].join(', ')}.`,
   );

@@ -33,6 +33,7 @@ export interface Remembered {
 export interface EventData {
   readonly id: string;
   readonly name?: string;
+  readonly external_id?: string | null;
 }
 
 export interface Tally {

@@ -1,0 +1,277 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { CreateEnvironment, CreateEnvironmentKey, RevokeEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import type { Class, Operation } from '#libs/contracts/src/operation';
+import type { RemoteOperations } from '#libs/messaging/src/routed.operation-transport';
+import { SystemClock } from '#libs/platform/src/clock';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { TransportSettings } from '#libs/platform/src/config/settings';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { openRemoteOperations } from '#libs/platform/src/runtime/transport';
+import { systemContext } from '#libs/platform/src/system-context';
+import { Cluster } from '#libs/testing/src/cluster/cluster';
+import type { App, ClusterProcess } from '#libs/testing/src/cluster/cluster-process';
+import { gatehouse } from '#libs/testing/src/process';
+import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { announced, FeedTail } from './cluster/observers.ts';
+import { Customer, type Tally } from './torture/customer.ts';
+import { expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './torture/expectations.ts';
+
+const CUSTOMERS = 4;
+const PAIRS = 10_000;
+/** A replica that is gone has its work taken over in this time. */
+const TAKEN_OVER = 10_000;
+/** What an engine needs to come back, on a machine that is busy with everything at once. */
+const RECOVERED = 60_000;
+
+/** Two processes of each app on engines of their own, customers who write through both gateways all the time, and whoever is told of it. */
+describe('a cluster under load', () => {
+  let cluster: Cluster;
+  let receiver: WebhookReceiver;
+  let feed: FeedTail;
+  const tally: Tally = { acknowledged: 0, unanswered: 0, retried: 0, abandoned: 0 };
+  const customers = Array.from({ length: CUSTOMERS }, (_, number) => new Customer(number, tally));
+  const working = new AbortController();
+  const watching = new AbortController();
+  let operations: RemoteOperations;
+  let work: Promise<unknown>;
+  let watch: Promise<unknown>;
+
+  let turn = 0;
+  const url = (): string => cluster.gateways[turn++ % cluster.gateways.length]!.url;
+
+  beforeAll(async () => {
+    cluster = await Cluster.start({ variables: { DNS_SERVERS: '127.0.0.1:1', LOG_LEVEL: 'info' } });
+    const settings = readSettings(TransportSettings, cluster.settings);
+    const log = new PinoLog({ level: 'silent', readable: false });
+    operations = (await openRemoteOperations([], { settings, clock: new SystemClock(), log, metrics: new Metrics() }))!;
+    receiver = await WebhookReceiver.listen();
+    await subscribe(url(), cluster.key, receiver.url);
+    feed = new FeedTail(url, cluster.key);
+    watch = feed.follow(watching.signal);
+    work = Promise.all(customers.map((customer) => customer.carryOn(url, cluster.key, working.signal)));
+    // Told at the end, and not as a rejection that nobody waits for.
+    work.catch(() => {});
+  }, 180_000);
+
+  afterAll(async () => {
+    working.abort();
+    watching.abort();
+    await Promise.allSettled([work, watch]);
+    await receiver.close();
+    await operations.close();
+    await cluster.stop();
+  }, 120_000);
+
+  /** What no HTTP request reaches, as the command line asks it. */
+  const call = <Answer>(type: Class<Operation<Answer>>, fields: object): Promise<Answer> =>
+    operations.call(Object.assign(new type(), fields, { context: systemContext(SYSTEM_ENVIRONMENT, Date.now()) }));
+
+  /** Writes are answered, and told of, again: both take part in the same path from the gateway to the feed. */
+  const expectProgress = async (within: number): Promise<void> => {
+    const [acknowledged, told, delivered] = [tally.acknowledged, feed.ids.length, receiver.received.length];
+    const goesOn = (): boolean => tally.acknowledged > acknowledged + CUSTOMERS && feed.ids.length > told + CUSTOMERS && receiver.received.length > delivered;
+    for (const deadline = Date.now() + within; !goesOn(); await pause(50)) {
+      if (Date.now() < deadline) continue;
+      const now = [tally.acknowledged, feed.ids.length, receiver.received.length];
+      throw new Error(`After ${within} ms: acknowledged, in the feed and delivered were ${acknowledged}, ${told}, ${delivered} and are ${now.join(', ')}.`);
+    }
+  };
+  const create = async (headers: Readonly<Record<string, string>> = {}): Promise<Response> =>
+    fetch(`${url()}/organizations`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${cluster.key}`, 'Content-Type': 'application/json', ...headers },
+      body: JSON.stringify({ name: 'Between' }),
+    });
+  const first = (app: App): ClusterProcess => cluster.of(app)[0]!;
+
+  it('writes, tells and delivers', () => expectProgress(RECOVERED), RECOVERED + 5_000);
+
+  it('shows through one gateway what was written through the other', async () => {
+    const [one, other] = cluster.gateways.map((gateway) => gateway.url);
+    await call(CreateEnvironment, { name: 'pairs' });
+    const { value } = await call(CreateEnvironmentKey, { environment_name: 'pairs', name: 'pairs' });
+    const headers = { Authorization: `Bearer ${value}`, 'Content-Type': 'application/json' };
+    let missed = 0;
+    let pairs = 0;
+    const pairUp = async (): Promise<void> => {
+      while (pairs < PAIRS) {
+        const [to, from] = pairs++ % 2 === 0 ? [one, other] : [other, one];
+        const written = await fetch(`${to}/organizations`, { method: 'POST', headers, body: JSON.stringify({ name: 'Pair' }) });
+        expect(written.status).toBe(201);
+        const { id } = (await written.json()) as { readonly id: string };
+        const read = await fetch(`${from}/organizations/${id}`, { headers });
+        await read.arrayBuffer();
+        if (read.status !== 200) missed++;
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, pairUp));
+    expect(missed).toBe(0);
+  }, 300_000);
+
+  it.each(['gateway', 'identity', 'notifications'] as const)(
+    'goes on when a process of %s is killed, and what it did is taken over',
+    async (app) => {
+      const killed = first(app);
+      await killed.kill();
+      // A gateway that is gone answers nobody, and customers ask the next.
+      await expectProgress(TAKEN_OVER);
+      await killed.restart();
+      await expectProgress(RECOVERED);
+    },
+    RECOVERED * 2,
+  );
+
+  it(
+    'takes over from a replica that stands still, which then finds its work taken',
+    async () => {
+      for (const app of ['identity', 'notifications'] as const) {
+        const paused = first(app);
+        await paused.pause();
+        await expectProgress(TAKEN_OVER);
+        await paused.resume();
+        await expectProgress(RECOVERED);
+      }
+    },
+    RECOVERED * 4,
+  );
+
+  it(
+    'answers 503 with Retry-After within 5 s while the event store is away, and goes on when it is back',
+    async () => {
+      await cluster.engines.eventstore.kill();
+      const began = Date.now();
+      const refused = await create();
+      expect([refused.status, refused.headers.has('Retry-After')]).toEqual([503, true]);
+      expect(Date.now() - began).toBeLessThan(7_000);
+      await cluster.engines.eventstore.restart();
+      await expectProgress(RECOVERED);
+    },
+    RECOVERED * 2,
+  );
+
+  it(
+    'writes while Kafka is away, and announces it afterwards',
+    async () => {
+      await cluster.engines.kafka.stop();
+      const { status } = await create();
+      expect(status).toBe(201);
+      const delivered = receiver.received.length;
+      await cluster.engines.kafka.restart();
+      await expectProgress(RECOVERED);
+      expect(receiver.received.length).toBeGreaterThan(delivered);
+    },
+    RECOVERED * 2,
+  );
+
+  it(
+    'does nothing by halves while MongoDB is away',
+    async () => {
+      await cluster.engines.mongodb.stop();
+      const key = randomUUID();
+      const began = Date.now();
+      const { status, headers } = await create({ 'Idempotency-Key': key });
+      expect([status, headers.has('Retry-After')]).toEqual([503, true]);
+      expect(Date.now() - began).toBeLessThan(12_000);
+      await cluster.engines.mongodb.restart();
+      await expectProgress(RECOVERED);
+      expect((await create({ 'Idempotency-Key': key })).status).toBe(201);
+    },
+    RECOVERED * 2,
+  );
+
+  it.each(['eventstore', 'kafka', 'mongodb'] as const)(
+    'hangs on nothing while %s stands still for 30 s, and goes on afterwards',
+    async (engine) => {
+      await cluster.engines[engine].pause();
+      await pause(30_000);
+      await cluster.engines[engine].resume();
+      await expectProgress(RECOVERED);
+    },
+    RECOVERED * 2,
+  );
+
+  it(
+    'fails no request while every process is restarted in turn',
+    async () => {
+      const outcomes = new Map<number, number>();
+      const asking = new AbortController();
+      const ask = async (): Promise<void> => {
+        while (!asking.signal.aborted) {
+          const { status } = await create();
+          outcomes.set(status, (outcomes.get(status) ?? 0) + 1);
+        }
+      };
+      const asked = Promise.all([ask(), ask()]);
+      for (const process of [...cluster.of('identity'), ...cluster.of('notifications')]) await process.restart();
+      asking.abort();
+      await asked;
+      expect([...outcomes.keys()]).toEqual([201]);
+    },
+    RECOVERED * 3,
+  );
+
+  it(
+    'refuses a revoked key at every gateway within a second',
+    async () => {
+      const key = await call(CreateEnvironmentKey, { environment_name: 'development', name: 'soon revoked' });
+      const ask = async (gateway: ClusterProcess): Promise<number> =>
+        (await fetch(`${gateway.url}/organizations?limit=1`, { headers: { Authorization: `Bearer ${key.value}` } })).status;
+      for (const gateway of cluster.gateways) expect(await ask(gateway)).toBe(200);
+      await call(RevokeEnvironmentKey, { id: key.id });
+      await pause(1_000);
+      for (const gateway of cluster.gateways) expect(await ask(gateway)).toBe(401);
+    },
+    RECOVERED,
+  );
+
+  it(
+    'holds the cursors of the feed across a rebuild of all views',
+    async () => {
+      const { code, stderr } = await gatehouse(cluster.settings, 'rebuild');
+      expect([code, stderr]).toEqual([0, '']);
+      await expectProgress(RECOVERED);
+    },
+    RECOVERED * 3,
+  );
+
+  it('has lost nothing, done nothing twice and left nothing half done', async () => {
+    working.abort();
+    await work;
+    const organizations = customers.flatMap((customer) => customer.organizations);
+    expect(tally.acknowledged).toBeGreaterThan(500);
+    await expectRemembered(url(), cluster.key, organizations);
+    const events = await feedOf(url(), cluster.key);
+    expectEvents(events, organizations);
+    await expectWhole(url(), cluster.key, events, customers);
+    await expectDelivered(events, receiver);
+
+    // Whoever read along, through all of it, has read the same.
+    for (const deadline = Date.now() + RECOVERED; feed.ids.length < events.length && Date.now() < deadline;) await pause(100);
+    watching.abort();
+    await watch;
+    expect(feed.ids).toEqual(events.map(({ id }) => id));
+
+    const messages = await announced(cluster.settings['KAFKA_BROKERS']!.split(','));
+    const ids = new Set(messages.map(({ id }) => id));
+    expect(events.filter(({ id }) => !ids.has(id))).toEqual([]);
+    expect(unordered(messages)).toEqual([]);
+    expect(await gatehouse(cluster.settings, 'rebuild', '--check')).toMatchObject({ code: 0 });
+  }, 300_000);
+});
+
+/** Keys whose messages are not in the order of the log, where repeats are dropped. */
+function unordered(messages: Awaited<ReturnType<typeof announced>>): readonly string[] {
+  const seen = new Set<string>();
+  const last = new Map<string, string>();
+  const wrong = new Set<string>();
+  for (const { key, id, position } of messages) {
+    if (seen.has(id)) continue;
+    seen.add(id);
+    if ((last.get(key) ?? '') > position) wrong.add(key);
+    last.set(key, position);
+  }
+  return [...wrong];
+}
