@@ -55,7 +55,7 @@ export class ListLamps extends Query<List<Lamp>> {
 }
 
 @Operation({ internal: true, owner: 'audit-logs', summary: 'Name the colours', answers: arrayOf(Bulb) })
-export class NameBulbs extends Query<readonly Bulb[]> {}
+class NameBulbs extends Query<readonly Bulb[]> {}
 
 const REFUSALS: Readonly<Record<ErrorKind, DomainError>> = {
   invalid: new DomainError('invalid', 'invalid_request_parameters', 'Validation failed.', {

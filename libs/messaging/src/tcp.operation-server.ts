@@ -1,4 +1,5 @@
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { ServerTCP } from '@nestjs/microservices';
 import { operations, Serialised, type Owner, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
@@ -29,6 +30,8 @@ const GREETING_TIME = 5_000;
 /** A client says something twice a second. */
 const SILENCE = 30_000;
 const SWEEP = 1_000;
+/** Without a request for so long, a server that is about to stop may. */
+const QUIET = 1_000;
 /** What one message holds beside its receipt. */
 const MAX_ANSWER = MAX_MESSAGE - 1_024;
 
@@ -74,7 +77,7 @@ export class TcpOperationServer {
   private running = 0;
   private held = 0;
   private isDraining = false;
-  private whenIdle: (() => void) | null = null;
+  private askedAt = 0;
   private sweeper: NodeJS.Timeout | undefined;
   private sweptAt = 0;
 
@@ -110,20 +113,17 @@ export class TcpOperationServer {
     return address;
   }
 
-  /** Lets nobody in any more and tells every client to go elsewhere; what is in flight, or still arrives, is answered. Resolves when all have left, at the latest after `patience`. */
+  /**
+   * Lets nobody in any more and tells every client to go elsewhere; what is in flight, or still arrives, is answered. Resolves when all have left or have nothing
+   * more to ask, at the latest after `patience`.
+   */
   async drain(patience: number): Promise<void> {
     this.isDraining = true;
+    this.askedAt = performance.now();
     this.listener.stopListening();
     for (const { socket } of this.strangers.values()) socket.destroy();
     for (const peer of this.peers) send(peer, MESSAGE.leave, 0);
-    if (this.isIdle) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, patience);
-      this.whenIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    for (const began = performance.now(); !this.isLeft && performance.now() - began < patience;) await pause(20);
   }
 
   async close(): Promise<void> {
@@ -133,8 +133,9 @@ export class TcpOperationServer {
     for (const { socket } of this.strangers.values()) socket.destroy();
   }
 
-  private get isIdle(): boolean {
-    return this.peers.size === 0 && this.running === 0;
+  /** Clients that know no other replica stay: two processes that stop together would wait for each other. */
+  private get isLeft(): boolean {
+    return this.running === 0 && (this.peers.size === 0 || performance.now() - this.askedAt > QUIET);
   }
 
   private meet(socket: Socket): void {
@@ -177,11 +178,6 @@ export class TcpOperationServer {
     // Whoever asked goes elsewhere, or is gone.
     for (const request of peer.running.values()) cancel(request);
     peer.running.clear();
-    this.restWhenIdle();
-  }
-
-  private restWhenIdle(): void {
-    if (this.isIdle) this.whenIdle?.();
   }
 
   private take(peer: Peer, message: Message): void {
@@ -238,6 +234,7 @@ export class TcpOperationServer {
     const request: Request = { peer, message, context: null, isCancelled: false };
     peer.running.set(message.id, request);
     this.running++;
+    this.askedAt = performance.now();
     this.held += message.text.length;
     if (this.queued.push(request) === 1) setImmediate(() => this.beginQueued());
   }
@@ -250,7 +247,6 @@ export class TcpOperationServer {
         this.running--;
         this.held -= request.message.text.length;
         if (!request.isCancelled) request.peer.running.delete(request.message.id);
-        this.restWhenIdle();
       });
   }
 
