@@ -78,10 +78,10 @@ export class ProjectedView {
     return this.standing !== null || this.position >= position;
   }
 
-  /** For a start: a view that stands still may be about to go on. */
+  /** For a start: a view that stands still may be about to go on, and one that is being filled is waited for. */
   isFilledTo(position: Position): boolean {
-    if (this.phase === 'standing' || (this.phase === 'elsewhere' && this.standing !== null)) return true;
-    return (this.phase === 'elsewhere' || this.phase === 'following') && this.standing === null && this.position >= position;
+    if (this.standing !== null) return this.standing.reason !== 'rebuilding' && (this.phase === 'standing' || this.phase === 'elsewhere');
+    return (this.phase === 'elsewhere' || this.phase === 'following') && this.position >= position;
   }
 
   /** The lease is ours; answers whether that is news. */
@@ -143,6 +143,8 @@ export class ProjectedView {
     this.stored(this.needs.clock.now());
     this.openings++;
     this.phase = 'following';
+    // Rows that are there may not be all: nobody is to take them for that.
+    if (position === START && this.standing === null) this.setStanding({ reason: 'rebuilding', position });
     this.settle();
   }
 

@@ -311,6 +311,7 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
     });
 
     it('at once when the one that does is told to stop', async () => {
+      await count(0);
       const [first, second] = [await start(), await start()];
       await first.stop();
       await second.projector.caughtUpWith(await count(1));
