@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/log.repository';
-import { Naming } from '#libs/event-sourcing/src/naming';
+import { Naming, streamName } from '#libs/event-sourcing/src/naming';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { derivedId } from '#libs/platform/src/ids';
@@ -35,6 +35,7 @@ describe('the look-ups of a pending domain', () => {
   let directory: string;
   let storage: LmdbStorage;
   let clock: SettableClock;
+  let events: LmdbEventStore;
   let repository: LogRepository;
   let environment: string;
   let verification: DomainVerification;
@@ -47,7 +48,7 @@ describe('the look-ups of a pending domain', () => {
     directory = await mkdtemp(join(tmpdir(), 'look-ups-'));
     storage = await LmdbStorage.open({ directory });
     clock = new SettableClock();
-    const events = new LmdbEventStore(storage);
+    events = new LmdbEventStore(storage);
     const readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
@@ -153,6 +154,23 @@ describe('the look-ups of a pending domain', () => {
     dns.answers('old.test', `verification_token=${token}`);
     clock.forward(HOUR);
     await stateIs(address, 'verified');
+  });
+
+  it('go on in the minute that another process left unfinished', async () => {
+    await pendingDomain('unfinished.test');
+    clock.forward(HOUR + MINUTE);
+    void watch('watchOld');
+    await until(() => timesAsked('unfinished.test') === 1);
+  });
+
+  it('verify a domain once, also where two processes look for a moment', async () => {
+    const address = await pendingDomain('twice.test');
+    dns.answers('twice.test', `verification_token=${token}`);
+    working = Promise.all([newLookUps().watchYoung(stopping.signal), newLookUps().watchYoung(stopping.signal)]).then(() => {});
+    await stateIs(address, 'verified');
+    await settle();
+    const records = await events.read(streamName('organization', environment, address.organization));
+    expect(records.filter(({ type }) => type === 'organization_domain.verified')).toHaveLength(1);
   });
 
   it('end after 30 days', async () => {

@@ -75,7 +75,8 @@ export class DomainLookUps {
 
   /** Looks for older domains, each in its minute of every hour. */
   async watchOld(signal: AbortSignal): Promise<void> {
-    for (let minute = this.minuteNow(); !signal.aborted;) {
+    // Whoever did this before may have left its last minute unfinished.
+    for (let minute = this.minuteNow() - 1; !signal.aborted;) {
       if (minute > this.minuteNow()) await rest(SECOND, signal);
       else await this.lookUpMinute(minute++, signal);
     }

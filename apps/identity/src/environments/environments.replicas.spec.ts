@@ -1,0 +1,103 @@
+import { createSecretKey, hash } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  CreateEnvironment,
+  EnsureEnvironmentKey,
+  FindEnvironmentKey,
+  ListEnvironmentKeys,
+  RevokeEnvironmentKey,
+} from '#libs/contracts/src/environments/operations';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LogRepository } from '#libs/event-sourcing/src/log.repository';
+import { Naming } from '#libs/event-sourcing/src/naming';
+import { SystemClock } from '#libs/platform/src/clock';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { systemContext } from '#libs/platform/src/system-context';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
+import { Environments } from './environments.ts';
+import { environmentsView } from './environments.view.ts';
+
+/** Rows that nobody can write at the moment. */
+class RowsThatStay extends ReadModels {
+  isWritable = true;
+
+  constructor(private readonly rows: ReadModels) {
+    super();
+  }
+
+  table<Row>(definition: TableDefinition<Row>): Table<Row> {
+    const table = this.rows.table(definition);
+    const write: Table<Row>['write'] = async (...given) => {
+      if (this.isWritable) await table.write(...given);
+    };
+    return new Proxy(table, { get: (target, name) => (name === 'write' ? write : Reflect.get(target, name)) });
+  }
+
+  async dropOthers(): Promise<void> {}
+}
+
+describe('environments in several processes', () => {
+  let directory: string;
+  let storage: LmdbStorage;
+  let rows: RowsThatStay;
+  let replicas: readonly Environments[];
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'environments-'));
+    storage = await LmdbStorage.open({ directory });
+    const events = new LmdbEventStore(storage);
+    rows = new RowsThatStay(new LmdbReadModels(storage));
+    const clock = new SystemClock();
+    const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+    replicas = [0, 1, 2].map(() => {
+      const repository = new LogRepository(events, rows, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
+      repository.keep(environmentsView);
+      return new Environments(repository, clock, rows);
+    });
+  });
+  afterEach(async () => {
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  function operation<O extends object>(type: new () => O, fields: Partial<Omit<O, 'context'>>): O {
+    return Object.assign(new type(), { context: systemContext(SYSTEM_ENVIRONMENT, Date.now()) }, fields);
+  }
+  const value = `sk_${'replica'.repeat(5)}`;
+
+  it('are created once, with one key, by all that start at once', async () => {
+    const starts = replicas.flatMap((replica) =>
+      Array.from({ length: 4 }, () => replica.ensureKey(operation(EnsureEnvironmentKey, { name: 'development', value }))),
+    );
+    expect(new Set((await Promise.all(starts)).map(({ id }) => id)).size).toBe(1);
+    expect(await replicas[0]!.list()).toHaveLength(1);
+    expect(await replicas[0]!.listKeys(operation(ListEnvironmentKeys, {}))).toHaveLength(1);
+  });
+
+  it('have each of the keys that replicas with different settings bring', async () => {
+    const starts = replicas.map((replica, index) => replica.ensureKey(operation(EnsureEnvironmentKey, { name: 'development', value: `${value}${index}` })));
+    expect(new Set((await Promise.all(starts)).map(({ id }) => id)).size).toBe(1);
+    for (const [index] of replicas.entries()) {
+      const key = await replicas[0]!.findKey(operation(FindEnvironmentKey, { hash: hashOf(`${value}${index}`) }));
+      expect(key.name).toBe('given at start');
+    }
+  });
+
+  it('let in no key that was revoked, however old the row is', async () => {
+    await replicas[0]!.create(operation(CreateEnvironment, { name: 'development' }));
+    await replicas[0]!.ensureKey(operation(EnsureEnvironmentKey, { name: 'development', value }));
+    const find = () => replicas[1]!.findKey(operation(FindEnvironmentKey, { hash: hashOf(value) }));
+    const { id } = await find();
+    rows.isWritable = false;
+    await replicas[0]!.revokeKey(operation(RevokeEnvironmentKey, { id }));
+    await expect(find()).rejects.toMatchObject({ code: 'unauthorized' });
+  });
+});
+
+function hashOf(text: string): string {
+  return hash('sha256', text, 'hex');
+}
