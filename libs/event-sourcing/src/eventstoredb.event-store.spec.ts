@@ -1,27 +1,290 @@
+import { jest } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
-import { eventstore } from '#libs/testing/src/engines/eventstore';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import { givenAuthority } from '#libs/testing/src/certificates';
 import type { Engine } from '#libs/testing/src/engines/engine';
+import { startEventstoreServer } from '#libs/testing/src/engines/eventstore';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
-import { eventStoreContract } from './event-store.contract.ts';
+import { eventStoreContract, newEvent, take } from './event-store.contract.ts';
+import { type Appended, type NewEvent, type RecordedEvent, START } from './event-store.ts';
 import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
 
-const log = new PinoLog({ level: 'silent', readable: false });
-const engines: Engine[] = [];
+const printed: string[] = [];
+const log = new PinoLog({ level: 'debug', readable: false, destination: { write: (line) => void printed.push(line) } });
+const opened: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
-  for (const engine of engines.splice(0)) await engine.close();
+  for (const close of opened.splice(0).reverse()) await close();
 });
 
 /** A log of its own, empty. */
-async function started(): Promise<Engine> {
-  const engine = await eventstore.startProcess(WatchedDirectory.create('eventstore'));
-  engines.push(engine);
+async function givenServer(...flags: string[]): Promise<Engine> {
+  return givenServerAt(undefined, flags);
+}
+
+async function givenServerAt(addressAt: ((port: number) => string) | undefined, flags: readonly string[]): Promise<Engine> {
+  const directory = WatchedDirectory.create('eventstore');
+  opened.push(() => directory.remove());
+  const engine = await startEventstoreServer(directory, { flags, ...(addressAt && { addressAt }) });
+  opened.push(() => engine.close());
   return engine;
 }
 
+async function givenStore(url: string): Promise<EventstoredbEventStore> {
+  const store = await EventstoredbEventStore.connect({ url, log, patience: 10_000 });
+  opened.push(() => store.close());
+  return store;
+}
+
+const hostOf = ({ address }: Engine): string => new URL(address).host;
+
 eventStoreContract('EventStoreDB', async () => {
-  const { address: url } = await started();
+  const { address: url } = await givenServer();
   return async () => {
     const store = await EventstoredbEventStore.connect({ url, log });
     return { store, close: () => store.close() };
   };
+});
+
+describe('an event store in EventStoreDB', () => {
+  async function refusedWithin(milliseconds: number, ask: () => Promise<unknown>): Promise<void> {
+    const askedAt = Date.now();
+    const error = await ask().then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    expect(isUnavailable(error)).toBe(true);
+    expect(Date.now() - askedAt).toBeLessThan(milliseconds);
+  }
+
+  /** As a client that repeats its command until it is told what became of it. */
+  async function insistent(store: EventstoredbEventStore, stream: string, place: { version: number; events: readonly NewEvent[] }): Promise<Appended> {
+    for (;;) {
+      try {
+        return await store.append(stream, place.version, place.events);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        await pause(50);
+      }
+    }
+  }
+
+  it('loses nothing, and appends nothing twice, when the server is killed in the middle of appends', async () => {
+    const server = await givenServer();
+    const store = await givenStore(server.address);
+    const acknowledged = new Map<string, Appended>();
+    const signal = { isOver: false };
+    const writers = Array.from({ length: 32 }, async (_, writer) => {
+      let version = 0;
+      for (; !signal.isOver; version += 2) {
+        const events = [newEvent(writer), newEvent(writer)];
+        acknowledged.set(events[1]!.id, await insistent(store, `thing-${writer}`, { version, events }));
+      }
+      return version;
+    });
+    for (let round = 0; round < 3; round++) {
+      await pause(500);
+      await server.kill();
+      await pause(round * 700);
+      await server.restart();
+    }
+    await pause(1_000);
+    signal.isOver = true;
+    const versions = await Promise.all(writers);
+    const total = versions.reduce((sum, version) => sum + version, 0);
+    const all = await take(store, total);
+    expect(new Set(all.map(({ id }) => id)).size).toBe(total);
+    expect(await store.head()).toBe(all.at(-1)!.position);
+    for (const [writer, version] of versions.entries()) {
+      const records = await store.read(`thing-${writer}`);
+      expect(records.map((record) => record.version)).toEqual(Array.from({ length: version }, (_, index) => index + 1));
+      for (const { id, version: at, position } of records.filter((_, index) => index % 2 === 1))
+        expect(acknowledged.get(id)).toEqual({ version: at, position });
+    }
+  }, 60_000);
+
+  it('answers within 5 s while nobody does, and goes on afterwards', async () => {
+    const server = await givenServer();
+    const store = await givenStore(server.address);
+    await store.append('thing-1', 0, [newEvent()]);
+    const [event, stop] = [newEvent(), new AbortController()];
+    const following = (async () => {
+      for await (const batch of store.subscribe(START, AbortSignal.timeout(60_000))) expect(batch).toHaveLength(1);
+    })();
+    const aborted = (async () => {
+      for await (const batch of store.subscribe(START, stop.signal)) expect(batch).toHaveLength(1);
+    })();
+    await pause(500);
+    await server.pause();
+    const noticed = refusedWithin(12_000, () => following);
+    await pause(100);
+    stop.abort();
+    await aborted;
+    await Promise.all([
+      refusedWithin(5_000, () => store.append('thing-1', 1, [event])),
+      refusedWithin(5_000, () => store.read('thing-1')),
+      refusedWithin(5_000, () => store.last('thing-1')),
+      refusedWithin(5_000, () => store.head()),
+      // Many at once: what waits to be written is given up as well.
+      ...Array.from({ length: 300 }, (_, number) => refusedWithin(5_000, () => store.append(`other-${number}`, 0, [newEvent({ text: 'x'.repeat(10_000) })]))),
+    ]);
+    await noticed;
+    await refusedWithin(5_000, () => store.append('thing-1', 1, [event]));
+    await server.resume();
+    const answered = Date.now();
+    const { version } = await insistent(store, 'thing-1', { version: 1, events: [event] });
+    expect(version).toBe(2);
+    expect(Date.now() - answered).toBeLessThan(5_000);
+    expect((await store.read('thing-1')).map(({ id }) => id)).toHaveLength(2);
+  }, 60_000);
+
+  it('is there again soon after the server is, however long it was away', async () => {
+    const server = await givenServer();
+    const store = await givenStore(server.address);
+    await store.append('thing-1', 0, [newEvent()]);
+    await server.kill();
+    const stop = new AbortController();
+    const following = (async () => {
+      for (let records: readonly RecordedEvent[] = []; !stop.signal.aborted; await pause(100))
+        try {
+          for await (const batch of store.subscribe(START, stop.signal)) {
+            records = batch;
+            stop.abort();
+          }
+          return records;
+        } catch (error) {
+          expect(isUnavailable(error)).toBe(true);
+        }
+      return [];
+    })();
+    for (let attempt = 0; attempt < 3; attempt++) await refusedWithin(5_000, () => store.head());
+    await server.restart();
+    const restarted = Date.now();
+    expect(await following).toHaveLength(1);
+    expect(await store.read('thing-1')).toHaveLength(1);
+    expect(Date.now() - restarted).toBeLessThan(4_000);
+  }, 60_000);
+
+  it('sees nothing of what the server writes for itself', async () => {
+    const { address } = await givenServer('--system-events');
+    const store = await givenStore(address);
+    await pause(1_000);
+    expect(await store.head()).toBe(START);
+    const appended: Appended[] = [];
+    for (let number = 0; number < 5; number++) {
+      appended.push(await store.append(`thing-${number}`, 0, [newEvent(number)]));
+      await pause(500);
+      expect(await store.head()).toBe(appended.at(-1)!.position);
+    }
+    const fresh = await givenStore(address);
+    expect(await fresh.head()).toBe(appended.at(-1)!.position);
+    const records = await take(store, 5);
+    expect(records.map(({ position }) => position)).toEqual(appended.map(({ position }) => position));
+    await expect(store.append('$stats', 0, [newEvent()])).rejects.toThrow(RangeError);
+    // The server's own come from time to time, so these are in between.
+    expect(Number(appended.at(-1)!.position.slice(0, 16))).toBeGreaterThan(5);
+  }, 30_000);
+
+  it('takes up to 1 MiB at once, and refuses more without harm to others', async () => {
+    const store = await givenStore((await givenServer()).address);
+    const neighbours = Array.from({ length: 20 }, (_, number) => store.append(`neighbour-${number}`, 0, [newEvent()]));
+    await expect(store.append('thing-1', 0, [newEvent('x'.repeat(1024 * 1024))])).rejects.toThrow(
+      /^An append to thing-1 has 10\d{5} bytes, and EventStoreDB takes 1048576 at once\.$/,
+    );
+    expect(await store.append('thing-1', 0, [newEvent('x'.repeat(1024 * 1024 - 1_000))])).toMatchObject({ version: 1 });
+    await Promise.all(neighbours);
+    expect((await store.last('thing-1'))!.data).toHaveLength(1024 * 1024 - 1_000);
+  });
+
+  it('finds the leader, by any member of the cluster', async () => {
+    const leader = await givenServer();
+    const follower = await givenServer('--leader', hostOf(leader));
+    const [event, other] = [newEvent(), newEvent()];
+    await (await givenStore(follower.address)).append('thing-1', 0, [event]);
+    await (await givenStore(`esdb://${hostOf(follower)},${hostOf(leader)}?tls=false`)).append('thing-1', 1, [other]);
+    expect((await take(await givenStore(leader.address), 2)).map(({ id }) => id)).toEqual([event.id, other.id]);
+  });
+
+  it('answers in time while no member of the cluster can be found', async () => {
+    const [one, two] = [await givenServer(), await givenServer()];
+    const store = await givenStore(`esdb://${hostOf(one)},${hostOf(two)}?tls=false`);
+    await Promise.all([one.kill(), two.kill()]);
+    await refusedWithin(5_000, () => store.read('thing-1'));
+    await refusedWithin(5_000, () => store.append('thing-1', 0, [newEvent()]));
+    await Promise.all([one.restart(), two.restart()]);
+    await insistent(store, 'thing-1', { version: 0, events: [newEvent()] });
+  }, 30_000);
+
+  describe('with TLS and a password', () => {
+    const password = 'pa%3Ass-canary';
+    let server: Engine;
+    let ca: string;
+    const warned: unknown[][] = [];
+
+    beforeEach(async () => {
+      const folder = WatchedDirectory.create('eventstore-tls');
+      opened.push(() => folder.remove());
+      const authority = givenAuthority('Authority');
+      const { cert, key } = authority.certify('localhost');
+      const files = { ca: authority.ca, cert, key };
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(folder.path, name), text);
+      ca = encodeURIComponent(join(folder.path, 'ca'));
+      const flags = ['--tls', `${join(folder.path, 'cert')},${join(folder.path, 'key')}`, '--user', 'gatehouse:pa:ss-canary'];
+      server = await givenServerAt((port) => `esdb://gatehouse:${password}@localhost:${port}?tlsCAFile=${ca}`, flags);
+      printed.length = 0;
+      warned.length = 0;
+      for (const method of ['warn', 'error', 'log'] as const) jest.spyOn(console, method).mockImplementation((...words) => void warned.push(words));
+    });
+    afterEach(() => jest.restoreAllMocks());
+
+    const expectNothingTold = (error: unknown): void => {
+      expect(error).toBeInstanceOf(StartRefused);
+      const told = JSON.stringify([printed, warned, (error as Error).message, (error as Error).stack, (error as Error).cause]);
+      for (const part of ['ss-canary', 'wrong-canary', Buffer.from('gatehouse:pa:ss-canary').toString('base64')]) expect(told).not.toContain(part);
+    };
+
+    it('is used', async () => {
+      const store = await givenStore(server.address);
+      await store.append('thing-1', 0, [newEvent()]);
+      expect(await store.read('thing-1')).toHaveLength(1);
+      expect(await take(store, 1)).toHaveLength(1);
+    });
+
+    it('says that a password is wrong, and never which', async () => {
+      const refused = await givenStore(server.address.replace(password, 'wrong-canary')).catch((error: unknown) => error);
+      expect((refused as Error).message).toContain('refuses the name and password');
+      expectNothingTold(refused);
+    });
+
+    it('does not tell a connection string that it cannot use', async () => {
+      const { address } = server;
+      const cannot = [
+        `${address}&keepAliveInterval=5`,
+        `${address}&unknown=1`,
+        `${address}&tlsVerifyCert=false`,
+        `${address}&tls=maybe`,
+        `${address}&defaultDeadline=soon`,
+        address.replace('ca', 'nowhere'),
+        address.replace('esdb:', 'http:'),
+        address.replace('pa%3Ass', 'pa@ss'),
+        address.replace('pa%3Ass', 'pa?ss'),
+        address.replace('pa%3Ass', 'pa:ss'),
+        'wrong-canary',
+        '',
+      ];
+      for (const url of cannot) expectNothingTold(await givenStore(url).catch((error: unknown) => error));
+      expect(warned).toEqual([]);
+    });
+
+    it('does not tell it either when nobody answers, or who answers is not trusted', async () => {
+      const { address } = server;
+      expectNothingTold(await EventstoredbEventStore.connect({ url: address.replace(/\?.*/, ''), log, patience: 100 }).catch((error: unknown) => error));
+      await server.kill();
+      expectNothingTold(await EventstoredbEventStore.connect({ url: address, log, patience: 100 }).catch((error: unknown) => error));
+      expect(printed.join('')).toContain('EventStoreDB does not answer yet');
+    }, 30_000);
+  });
 });

@@ -21,7 +21,7 @@ import {
 } from './eventstoredb/wire.ts';
 
 /** Whoever asks learns within this time that nobody answers. */
-const ANSWER_MS = 4_500;
+const ANSWER_MS = 4_000;
 const RETRY_MS = 100;
 /** How long the start waits: a cluster starts in any order. */
 const PATIENCE_MS = 60_000;
@@ -58,8 +58,8 @@ export class EventstoredbEventStore extends EventStore {
         return store;
       } catch (error) {
         const isRefused = error instanceof DomainError && error.cause instanceof AccessDeniedError;
+        if (!isRefused && attempt === 1) log.warn('EventStoreDB does not answer yet.', { error });
         if (!isRefused && Date.now() < deadline) {
-          if (attempt === 1) log.warn('EventStoreDB does not answer yet, and is asked again.', { error });
           await pause(START_RETRY_MS);
           continue;
         }

@@ -14,7 +14,7 @@ const OPTIONS = new Set([
   'gossipTimeout',
   'nodePreference',
 ]);
-const FORM = /^esdb(?:\+discover)?:\/\/(?:[^:@/?]+:[^@/?]+@)?[^@/?]+\/?(?:\?(?<options>.*))?$/;
+const FORM = /^esdb(?:\+discover)?:\/\/(?:[^:@/?]+:[^@/?]+@)?[^@/?]+\/?(?:\?(?<options>[^@/?]*))?$/;
 
 /**
  * A connection string that the driver takes without a word. It would print what it does not understand, and the password with it.
@@ -24,7 +24,7 @@ export function checkedUrl(url: string): string {
   const form = FORM.exec(url.trim());
   if (form === null)
     throw new StartRefused(
-      'EVENTSTORE_URL is no connection string: esdb://HOST:PORT or esdb+discover://HOST:PORT, NAME:PASSWORD@ before the host, with :, @, / and ? in them escaped.',
+      'EVENTSTORE_URL is no connection string: esdb://HOST:PORT or esdb+discover://HOST:PORT, NAME:PASSWORD@ before the host, with and :, @, / and ? escaped wherever they are part of a value.',
     );
   for (const option of (form.groups!['options'] ?? '').split('&').filter(Boolean)) {
     const [name] = option.split('=');

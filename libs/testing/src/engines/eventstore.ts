@@ -16,18 +16,29 @@ export const eventstore: EngineDefinition = {
   setting: 'EVENTSTORE_URL',
   addressAt: (port) => `esdb://127.0.0.1:${port}?tls=false`,
   answers,
-  startProcess,
+  startProcess: startEventstoreServer,
   image: 'eventstore/eventstore:24.10',
   imageVariables: (port) => ({ EVENTSTORE_INSECURE: 'true', EVENTSTORE_CLUSTER_SIZE: '1', EVENTSTORE_NODE_PORT: String(port) }),
 };
 
-async function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
+interface ServerOptions {
+  /** Options of the program. */
+  readonly flags?: readonly string[];
+  /** What clients say beside host and port: the connection string of the one on this port. */
+  readonly addressAt?: (port: number) => string;
+}
+
+/** The small server alone, wherever Docker is. */
+export async function startEventstoreServer(
+  directory: WatchedDirectory,
+  { flags = [], addressAt = eventstore.addressAt }: ServerOptions = {},
+): Promise<EngineProcess> {
   const port = await freePort();
-  const address = eventstore.addressAt(port);
+  const address = addressAt(port);
   return EngineProcess.open(directory, {
     name: eventstore.name,
     address,
-    command: [process.execPath, PROGRAM, 'data', String(port)],
+    command: [process.execPath, PROGRAM, 'data', String(port), ...flags],
     isReady: () => answers(address),
   });
 }

@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { Server, ServerCredentials, type handleUnaryCall } from '@grpc/grpc-js';
+import gossipService from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 import features from '@eventstore/db-client/generated/serverfeatures_pb.js';
 import featuresService from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
 import type shared from '@eventstore/db-client/generated/shared_pb.js';
@@ -6,13 +9,23 @@ import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Members } from './members.ts';
 import { Streams } from './streams.ts';
 
 /**
- * A server for tests that speaks as much of EventStoreDB's protocol as our adapter does: `main.js DIRECTORY PORT [--system-events]`. It can be killed and started
- * again on its directory, as the log below it can. Calls that the adapter does not make are refused as not implemented.
+ * A server for tests that speaks as much of EventStoreDB's protocol as our adapter does: `main.js DIRECTORY PORT [options]`. It can be killed and started again
+ * on its directory, as the log below it can. Calls that the adapter does not make are refused as not implemented.
+ *
+ *     --system-events          it writes events of its own, as the real one does
+ *     --leader HOST:PORT       it is a follower, and sends whoever needs the leader there
+ *     --tls CERT,KEY           files in PEM; without them in clear
+ *     --user NAME:PASSWORD     the only ones that are let in
  */
-const [directory, port, ...flags] = process.argv.slice(2);
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { 'system-events': { type: 'boolean' }, leader: { type: 'string' }, tls: { type: 'string' }, user: { type: 'string' } },
+});
+const [directory, port] = positionals;
 /** How often the real server writes about itself in a stream of its own. */
 const SYSTEM_EVENTS_MS = 200;
 const MAX_MESSAGE = 16 * 1024 * 1024;
@@ -26,21 +39,27 @@ const storage = await LmdbStorage.open({
   },
 });
 const log = new LmdbEventStore(storage);
-if (flags.includes('--system-events')) setInterval(() => void writeSystemEvent(), SYSTEM_EVENTS_MS).unref();
+if (values['system-events']) setInterval(() => void writeSystemEvent(), SYSTEM_EVENTS_MS).unref();
 
 const server = new Server({ 'grpc.max_receive_message_length': MAX_MESSAGE });
-server.addService(featuresService.ServerFeaturesService as never, { getSupportedMethods: supported });
-const { read, batchAppend } = new Streams(log);
-server.addService(streamsService.StreamsService as never, { read, batchAppend });
-await new Promise<void>((resolve, reject) =>
-  server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error))),
-);
+server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: supported });
+const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, user: values.user });
+server.addService(gossipService.GossipService, { read: members.read });
+const { read, batchAppend } = new Streams(log, members);
+server.addService(streamsService.StreamsService, { read, batchAppend });
+await new Promise<void>((resolve, reject) => server.bindAsync(`127.0.0.1:${port}`, credentials(), (error) => (error === null ? resolve() : reject(error))));
 console.log(`Listens on 127.0.0.1:${port}.`);
 
 process.on('SIGTERM', () => {
   server.forceShutdown();
   void storage.close().then(() => process.exit(0));
 });
+
+function credentials(): ServerCredentials {
+  if (values.tls === undefined) return ServerCredentials.createInsecure();
+  const [cert, key] = values.tls.split(',').map((file) => readFileSync(file));
+  return ServerCredentials.createSsl(null, [{ cert_chain: cert!, private_key: key! }]);
+}
 
 function supported(
   _call: Parameters<handleUnaryCall<InstanceType<typeof shared.Empty>, InstanceType<typeof features.SupportedMethods>>>[0],

@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { status, type handleBidiStreamingCall, type handleServerStreamingCall, type ServerDuplexStream, type ServerWritableStream } from '@grpc/grpc-js';
+import {
+  Metadata,
+  status,
+  type handleBidiStreamingCall,
+  type handleServerStreamingCall,
+  type ServerDuplexStream,
+  type ServerWritableStream,
+} from '@grpc/grpc-js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import statuses from '@eventstore/db-client/generated/status_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
@@ -7,6 +14,7 @@ import any from 'google-protobuf/google/protobuf/any_pb.js';
 import empty from 'google-protobuf/google/protobuf/empty_pb.js';
 import { START, WrongVersion, type EventStore, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { ulidOf, uuidOf } from '#libs/event-sourcing/src/uuid';
+import type { CallRefusal, Members } from './members.ts';
 
 type ReadRequest = InstanceType<typeof streams.ReadReq>;
 type ReadResponse = InstanceType<typeof streams.ReadResp>;
@@ -30,13 +38,20 @@ interface Stored {
 
 /** The calls of EventStoreDB that the adapter makes, over a log of ours; every other is refused. */
 export class Streams {
-  constructor(private readonly log: EventStore) {}
+  constructor(
+    private readonly log: EventStore,
+    private readonly members: Members,
+  ) {}
 
   readonly read: handleServerStreamingCall<ReadRequest, ReadResponse> = (call) => {
-    void this.answerRead(call).catch((error: Error) => call.destroy(Object.assign(error, { code: status.INTERNAL })));
+    const refusal = this.members.refusal(call.metadata);
+    if (refusal !== null) return refuse(call, refusal);
+    void this.answerRead(call).catch((error: Error) => refuse(call, { code: status.INTERNAL, details: error.message, metadata: new Metadata() }));
   };
 
   readonly batchAppend: handleBidiStreamingCall<BatchRequest, BatchResponse> = (call) => {
+    const refusal = this.members.refusal(call.metadata);
+    if (refusal !== null) return refuse(call, refusal);
     const unfinished = new Map<string, BatchRequest[]>();
     call.on('data', (request: BatchRequest) => {
       const id = request.getCorrelationId()!.getString();
@@ -56,7 +71,7 @@ export class Streams {
     const options = call.request.getOptions()!;
     const stream = options.getStream();
     if (options.hasSubscription()) {
-      if (stream !== undefined || options.hasFilter()) return refuse(call, 'subscriptions to anything but $all');
+      if (stream !== undefined || options.hasFilter()) return refuse(call, notImplemented('subscriptions to anything but $all'));
       return this.follow(call, options);
     }
     if (stream !== undefined) await this.readStream(call, stream, options);
@@ -157,8 +172,12 @@ export class Streams {
 type ReadOptions = NonNullable<ReturnType<ReadRequest['getOptions']>>;
 type StreamOptions = NonNullable<ReturnType<ReadOptions['getStream']>>;
 
-function refuse(call: ServerWritableStream<ReadRequest, ReadResponse>, what: string): void {
-  call.destroy(Object.assign(new Error(`This server does not do ${what}.`), { code: status.UNIMPLEMENTED }));
+function refuse(call: ServerWritableStream<ReadRequest, ReadResponse> | ServerDuplexStream<BatchRequest, BatchResponse>, refusal: CallRefusal): void {
+  call.emit('error', Object.assign(new Error(refusal.details), refusal));
+}
+
+function notImplemented(what: string): CallRefusal {
+  return { code: status.UNIMPLEMENTED, details: `This server does not do ${what}.`, metadata: new Metadata() };
 }
 
 /** Resolves when the client has room for more, or is gone. */
@@ -213,9 +232,14 @@ function newEventOf(message: Proposed): NewEvent {
 function refusalOf(parts: readonly BatchRequest[]) {
   const messages = parts.flatMap((part) => part.getProposedMessagesList());
   if (messages.some((message) => !UUID.test(message.getId()?.getString() ?? ''))) return badRequest('an event whose id is no UUID');
-  const size = messages.reduce((bytes, message) => bytes + message.getData_asU8().length + message.getCustomMetadata_asU8().length, 0);
+  const size = messages.reduce((bytes, message) => bytes + sizeOf(message), 0);
   if (size <= MAX_APPEND) return null;
   return statusOf(status.INVALID_ARGUMENT, 'MaximumAppendSizeExceeded', new shared.MaximumAppendSizeExceeded().setMaxappendsize(MAX_APPEND));
+}
+
+/** As the real server counts: two bytes for each character of the type. */
+function sizeOf(message: Proposed): number {
+  return message.getData_asU8().length + message.getCustomMetadata_asU8().length + 2 * (message.getMetadataMap().get('type') ?? '').length;
 }
 
 function badRequest(what: string) {
