@@ -1,5 +1,6 @@
+import { within } from '#libs/platform/src/deadline';
 import { FIRST_RETRY_MS } from './delivering.ts';
-import { busUnavailable, sentenceOf, within, type KafkaOptions } from './kafka/kafka-client.ts';
+import { busUnavailable, groupIdOf, sentenceOf, type KafkaOptions } from './kafka/kafka-client.ts';
 import { KafkaOutbox } from './kafka/kafka-outbox.ts';
 import { KafkaSubscription } from './kafka/kafka-subscription.ts';
 import { KafkaTopics } from './kafka/kafka-topics.ts';
@@ -31,7 +32,7 @@ export class KafkaMessageBus extends MessageBus {
   /** Also where no broker answers: they are looked for again whenever there is something to do. */
   static async connect(options: Options): Promise<KafkaMessageBus> {
     const bus = new KafkaMessageBus(options);
-    await within(REACH_MS, bus.topics.refresh()).catch((error: unknown) => {
+    await within(bus.topics.refresh(), REACH_MS, busUnavailable).catch((error: unknown) => {
       options.log.warn('Kafka does not answer yet.', { brokers: options.brokers, problem: sentenceOf(error) });
     });
     return bus;
@@ -44,7 +45,7 @@ export class KafkaMessageBus extends MessageBus {
     const { publishMs = PUBLISH_MS } = this.options;
     const deadline = Date.now() + publishMs;
     try {
-      await within(publishMs, this.topics.ensure(topic));
+      await within(this.topics.ensure(topic), publishMs, busUnavailable);
     } catch (error) {
       this.options.log.warn('A topic cannot be created or looked up.', { topic, problem: sentenceOf(error) });
       throw busUnavailable();
@@ -88,9 +89,9 @@ export class KafkaMessageBus extends MessageBus {
     await this.topics.close();
   }
 
-  private async backlogOf(groupId: string, topics: readonly string[]): Promise<number> {
+  private async backlogOf(group: string, topics: readonly string[]): Promise<number> {
     if (topics.length === 0) return 0;
-    const committed = await this.topics.ask((admin) => admin.fetchOffsets({ groupId, topics: [...topics] }));
+    const committed = await this.topics.ask((admin) => admin.fetchOffsets({ groupId: groupIdOf(group), topics: [...topics] }));
     const counts = await Promise.all(
       committed.map(async ({ topic, partitions }) => {
         const ends = await this.topics.ask((admin) => admin.fetchTopicOffsets(topic));

@@ -1,5 +1,4 @@
 import { Kafka, logLevel } from 'kafkajs';
-import { setTimeout as pause } from 'node:timers/promises';
 import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 
@@ -19,6 +18,11 @@ export interface KafkaOptions {
   readonly retentionMs: number;
   readonly clientId: string;
   readonly log: Log;
+}
+
+/** Groups of other systems may use the same brokers, and rights are granted on a prefix. */
+export function groupIdOf(group: string): string {
+  return `gatehouse.${group}`;
 }
 
 /** A client of its own for each producer and consumer: those of one client share what a group has committed, and confuse each other. */
@@ -46,20 +50,4 @@ export function sentenceOf(error: unknown): string {
 
 export function busUnavailable(): DomainError {
   return unavailable('The message bus does not answer.');
-}
-
-/** The outcome, or `busUnavailable` after `ms`; what comes later is ignored. */
-export async function within<Outcome>(ms: number, work: Promise<Outcome>): Promise<Outcome> {
-  const timer = new AbortController();
-  work.catch(() => undefined);
-  try {
-    return await Promise.race([
-      work,
-      pause(Math.max(0, ms), undefined, { signal: timer.signal }).then(() => {
-        throw busUnavailable();
-      }),
-    ]);
-  } finally {
-    timer.abort();
-  }
 }

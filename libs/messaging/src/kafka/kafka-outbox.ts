@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Message as KafkaMessage, type Producer, Partitioners } from 'kafkajs';
+import { within } from '#libs/platform/src/deadline';
 import type { Message } from '../message-bus.ts';
-import { busUnavailable, newClient, sentenceOf, within, type KafkaOptions } from './kafka-client.ts';
+import { busUnavailable, newClient, sentenceOf, type KafkaOptions } from './kafka-client.ts';
 import type { KafkaTopics } from './kafka-topics.ts';
 
 /** Characters in one request. A broker takes batches of 1 MiB unless its topics say otherwise, and a character has up to three bytes. */
@@ -102,7 +103,7 @@ export class KafkaOutbox {
     try {
       const topics = byTopic(parts);
       const work = Promise.all([...topics.keys()].map((topic) => this.topics.ensure(topic))).then(() => producer.send(topics));
-      await within(deadline - Date.now(), work);
+      await within(work, deadline - Date.now(), busUnavailable);
     } catch (error) {
       // Nobody knows how far the broker has counted. Under the same producer, the next message could be taken for the repetition of this one.
       if (this.producer === producer) this.producer = null;
@@ -152,10 +153,8 @@ class NumberingProducer {
   /** After what is on its way: a client that was disconnected would connect again for it. */
   async end(): Promise<void> {
     this.isEnded = true;
-    await within(
-      1_000,
-      this.last.then(() => this.producer.disconnect()),
-    ).catch(() => undefined);
+    const ended = this.last.then(() => this.producer.disconnect());
+    await within(ended, 1_000, busUnavailable).catch(() => undefined);
   }
 
   private async deliver(topics: ReadonlyMap<string, readonly Part[]>): Promise<void> {

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Consumer, EachBatchPayload, KafkaMessage } from 'kafkajs';
+import { within } from '#libs/platform/src/deadline';
 import { deadLetterTopic, deliver, DELIVERY } from '../delivering.ts';
 import type { Message, Subscription } from '../message-bus.ts';
-import { newClient, within, type KafkaOptions } from './kafka-client.ts';
+import { busUnavailable, groupIdOf, newClient, type KafkaOptions } from './kafka-client.ts';
 
 /** The others of the group take over when nothing was heard of a member for so long; a broker allows no less than six seconds unless it is told to. */
 const SESSION_MS = 6_000;
@@ -58,7 +59,7 @@ export class KafkaSession {
 
   constructor(private readonly needs: Needs) {
     this.consumer = newClient(needs.options).consumer({
-      groupId: needs.subscription.group,
+      groupId: groupIdOf(needs.subscription.group),
       sessionTimeout: SESSION_MS,
       heartbeatInterval: HEARTBEAT_MS,
       rebalanceTimeout: REBALANCE_MS,
@@ -124,9 +125,9 @@ export class KafkaSession {
       // It never ran.
     }
     await Promise.all(this.handling);
-    await within(END_MS, this.lastCommit).catch(() => undefined);
+    await within(this.lastCommit, END_MS, busUnavailable).catch(() => undefined);
     const left = started.catch(() => undefined).then(() => this.consumer.disconnect());
-    await within(END_MS, left).catch(() => undefined);
+    await within(left, END_MS, busUnavailable).catch(() => undefined);
   }
 
   /** Answers when the batch was handled, and before that when it takes long: the partition then pauses, and the others go on. */

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Admin } from 'kafkajs';
-import { newClient, sentenceOf, within, type KafkaOptions } from './kafka-client.ts';
+import { within } from '#libs/platform/src/deadline';
+import { busUnavailable, newClient, sentenceOf, type KafkaOptions } from './kafka-client.ts';
 
 /** How soon a topic is seen that another process has created. */
 const LOOK_EVERY_MS = 1_000;
@@ -57,8 +58,9 @@ export class KafkaTopics {
     const admin = (this.admin ??= newClient(this.options).admin());
     try {
       return await within(
-        ANSWER_MS,
         admin.connect().then(() => question(admin)),
+        ANSWER_MS,
+        busUnavailable,
       );
     } catch (error) {
       if (this.admin === admin) this.admin = null;
@@ -69,7 +71,7 @@ export class KafkaTopics {
 
   async close(): Promise<void> {
     this.listeners.clear();
-    await within(1_000, this.admin?.disconnect() ?? Promise.resolve()).catch(() => undefined);
+    await within(this.admin?.disconnect() ?? Promise.resolve(), 1_000, busUnavailable).catch(() => undefined);
   }
 
   private async create(topic: string): Promise<void> {

@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import '#libs/contracts/src/all';
+import { asyncApiDocument } from '#libs/contracts/src/asyncapi';
+import { CreateEnvironment, CreateEnvironmentKey, RotateEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { eventDataOf, PUBLIC_EVENT_NAMES } from '#libs/contracts/src/events';
+import type { Class, Operation } from '#libs/contracts/src/operation';
+import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { FollowerStates } from '#libs/event-sourcing/src/follower-states';
+import { Forwarders } from '#libs/event-sourcing/src/forwarder';
+import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
+import { isProtocol } from '#libs/event-sourcing/src/log.repository';
+import { categoryOf } from '#libs/event-sourcing/src/naming';
+import { KafkaMessageBus } from '#libs/messaging/src/kafka.message-bus';
+import type { Delivery } from '#libs/messaging/src/message-bus';
+import { SystemClock } from '#libs/platform/src/clock';
+import { newUlid } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
+import { systemContext } from '#libs/platform/src/system-context';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Leases } from '#libs/read-models/src/leases';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { Canaries } from '#libs/testing/src/canaries';
+import { DocumentSchemas } from '#libs/testing/src/document-schemas';
+import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
+import { givenKafka } from '#libs/testing/src/engines/given';
+import { ProductInProcess } from '#libs/testing/src/running-product';
+import { Caller } from '#libs/testing/src/suite';
+
+const given = await givenKafka();
+const log = new PinoLog({ level: 'silent', readable: false });
+const clock = new SystemClock();
+const document = asyncApiDocument('0.1.0');
+
+/** Everything that happens in one run of the product, forwarded to Kafka and read from there. */
+(given === null ? describe.skip : describe)('announcements in Kafka', () => {
+  const canaries = new Canaries();
+  let dns: DnsServer;
+  let product: ProductInProcess;
+  let records: readonly RecordedEvent[];
+  let messages: readonly Delivery[];
+
+  beforeAll(async () => {
+    dns = await startDnsServer();
+    product = await ProductInProcess.open({ variables: { DNS_SERVERS: dns.address }, log });
+    canaries.add('first key', product.key);
+    const other = await call(CreateEnvironment, { name: 'other' });
+    const created = await call(CreateEnvironmentKey, { environment_name: other.name, name: 'other' });
+    canaries.add('created key', created.value);
+    const rotated = await call(RotateEnvironmentKey, { id: created.id, overlap_seconds: 60 });
+    canaries.add('rotated key', rotated.value);
+    await Promise.all([product.key, rotated.value].map((key) => useEverything(key)));
+    records = await recordsOf(product);
+    messages = await readFromKafka(records);
+  }, 60_000);
+  afterAll(async () => {
+    await dns.close();
+    await product.close();
+  });
+
+  function call<Answer>(type: Class<Operation<Answer>>, fields: object): Promise<Answer> {
+    return product.call(Object.assign(new type(), fields, { context: systemContext(SYSTEM_ENVIRONMENT, Date.now()) }));
+  }
+
+  async function useEverything(key: string): Promise<void> {
+    const caller = new Caller(() => product.url, key);
+    const hook = await caller.post('/webhook_endpoints', { endpoint_url: 'http://127.0.0.1:9/', events: ['organization.created'] }).expect(201);
+    canaries.add(`webhook secret ${hook.id}`, hook.secret);
+    const again = await caller.post(`/webhook_endpoints/${hook.id}/rotate_secret`, { overlap_seconds: 60 }).expect(200);
+    canaries.add(`rotated webhook secret ${hook.id}`, again.secret);
+    const name = randomUUID();
+    const domain_data = [{ domain: `verified-${name}.test`, state: 'verified' }];
+    const { id } = await caller.post('/organizations', { name: 'Zoë 😀', metadata: { plan: 'gold' }, domain_data }).expect(201);
+    await caller.put(`/organizations/${id}`, { name: 'Renamed' }).expect(200);
+    const domains = await Promise.all(
+      ['good', 'bad'].map((kind) => caller.post('/organization_domains', { domain: `${kind}-${name}.test`, organization_id: id }).expect(201)),
+    );
+    const [good, bad] = domains;
+    dns.answers(good.domain, `verification_token=${good.verification_token}`);
+    await caller.post(`/organization_domains/${good.id}/verify`).expect(201);
+    await caller.eventually(`/organization_domains/${good.id}`, { state: 'verified' });
+    await caller.post(`/admin/organization_domains/${bad.id}/verification`, { state: 'failed' });
+    await caller.post(`/organization_domains/${bad.id}/verify`);
+    await caller.delete(`/organization_domains/${good.id}`);
+    await caller.delete(`/organizations/${id}`);
+  }
+
+  async function readFromKafka(all: readonly RecordedEvent[]): Promise<readonly Delivery[]> {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-announcements-'));
+    const storage = await LmdbStorage.open({ directory });
+    const bus = await KafkaMessageBus.connect({
+      brokers: given!.split(','),
+      tls: null,
+      sasl: null,
+      partitions: 3,
+      replication: 1,
+      retentionMs: 3_600_000,
+      clientId: 'spec',
+      log,
+    });
+    const [lifecycle, metrics, readModels] = [new Lifecycle(), new Metrics(), new LmdbReadModels(storage)];
+    const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
+    const followers = new LeasedFollowers({
+      events: product.events,
+      leases,
+      states: new FollowerStates(readModels, clock),
+      lifecycle,
+      clock,
+      log,
+      metrics,
+    });
+    const forwarders = new Forwarders(followers, readModels, bus, clock, log, metrics);
+    forwarders.add({ service: 'identity', categories: ['organization'] });
+    // Nothing else is announced today; what holds secrets would not tell them if it were.
+    const rest = [...new Set(all.map(({ stream }) => categoryOf(stream)))].filter((category) => category !== 'organization');
+    forwarders.add({ service: 'notifications', categories: rest });
+    await lifecycle.start();
+    const expected = all.reduce((sum, record) => sum + Math.max(1, record.public.length), 0);
+    const read = new Map<string, Delivery>();
+    const topics = [...new Set(all.map(({ meta }) => `gatehouse.${meta.environment}.*`))];
+    const handle = async (batch: readonly Delivery[]): Promise<void> => batch.forEach((each) => read.set(each.headers['ce_id']!, each));
+    await bus.subscribe({ group: `announcements-${randomUUID()}`, topics, handle });
+    for (const deadline = Date.now() + 30_000; read.size < expected; await pause(20))
+      if (Date.now() > deadline) throw new Error(`Only ${read.size} of ${expected} announcements came.`);
+    await lifecycle.stop();
+    await bus.close();
+    await storage.close();
+    rmSync(directory, { recursive: true });
+    return [...read.values()];
+  }
+
+  it('are of every kind, from both environments and from streams with secrets', () => {
+    const types = new Set(messages.map(({ headers }) => headers['ce_type']));
+    for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
+    expect(new Set(messages.map(({ topic }) => topic.split('.')[1])).size).toBe(2);
+    expect(types).toContain('webhook_endpoint.created');
+    expect(canaries.names).toHaveLength(7);
+  });
+
+  it('hold no secret, in any form, and no field that is called so', () => {
+    for (const { topic, key, value, headers } of messages) {
+      const text = JSON.stringify([topic, key, headers]) + value;
+      expect([headers['ce_type'], canaries.foundIn(text)]).toEqual([headers['ce_type'], []]);
+      if (!topic.endsWith('.domain')) expect([...namesIn(JSON.parse(value))]).not.toContain('secret');
+    }
+    expect(canaries.foundIn(JSON.stringify({ value: product.key }))).not.toEqual([]);
+  });
+
+  it('are as the AsyncAPI document says', () => {
+    const schemas = new DocumentSchemas(document, 'closed');
+    for (const { topic, value, headers } of messages) {
+      const type = headers['ce_type']!;
+      const { payload, headers: header } = document.components.messages[topic.endsWith('.domain') ? 'domain_event' : type]!;
+      expect([type, schemas.problemsOf(payload, JSON.parse(value)), schemas.problemsOf(header, headers)]).toEqual([type, [], []]);
+    }
+    const addresses = Object.values(document.channels).map(
+      ({ address }) => new RegExp(`^${address.replaceAll('.', '\\.').replace('{environment}', '[^.]+')}$`),
+    );
+    for (const { topic } of messages) if (topic.includes('.identity')) expect(addresses.filter((address) => address.test(topic))).toHaveLength(1);
+  });
+});
+
+async function recordsOf(product: ProductInProcess): Promise<readonly RecordedEvent[]> {
+  const [records, head, enough] = [[] as RecordedEvent[], await product.events.head(), new AbortController()];
+  for await (const batch of product.events.subscribe(START, enough.signal)) {
+    records.push(...batch);
+    if (batch.at(-1)!.position >= head) break;
+  }
+  enough.abort();
+  return records.filter(({ type, meta }) => !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
+}
+
+function* namesIn(value: unknown): Generator<string> {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, inner] of Object.entries(value)) {
+    if (!Array.isArray(value)) yield name;
+    yield* namesIn(inner);
+  }
+}
