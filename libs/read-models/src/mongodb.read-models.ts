@@ -21,7 +21,7 @@ interface RowDocument {
   readonly _id: string;
   /** Sort key and id; absent where the id alone orders the pages. Never changes. */
   readonly rank?: string;
-  /** Everything that a write replaces, the position first: see `Rows.updateOf`. */
+  /** Everything that a write replaces, the position first: see `updateOf`. */
   readonly row: {
     readonly position: string;
     readonly turn: number;
@@ -166,7 +166,7 @@ export class MongodbTable<Row> extends Table<Row> {
     // Backwards from a cursor, the rows next to it come first.
     const ascending = (order === 'asc') === (before === undefined);
     const scan = (range: readonly Range[], forwards: boolean, count: number): Promise<readonly ShownRow[]> =>
-      this.shown({ ...list, ...this.within([...bounds, ...range]) }, count, { [this.place]: forwards ? 1 : -1 });
+      this.shown({ ...list, ...this.inRanges([...bounds, ...range]) }, count, { [this.place]: forwards ? 1 : -1 });
     const cursor = after ?? before;
     if (cursor === undefined) {
       const found = await scan([], ascending, limit + 1);
@@ -306,15 +306,12 @@ export class MongodbTable<Row> extends Table<Row> {
   }
 
   private boundsOf(environment: string, from: string | undefined, to: string | undefined): readonly Range[] {
-    const [lowest, highest] =
-      this.place === 'rank' ? [plain, (text: string) => `${plain(text)}\x01`] : [inEnvironment, (text: string) => `${inEnvironment(text)}\0`];
-    function inEnvironment(id: string): string {
-      return key(environment, id);
-    }
-    return [...(from === undefined ? [] : [{ $gte: lowest(from) }]), ...(to === undefined ? [] : [{ $lt: highest(to) }])];
+    const lowest = (text: string): string => (this.place === 'rank' ? plain(text) : key(environment, text));
+    const behind = this.place === 'rank' ? '\x01' : '\0';
+    return [...(from === undefined ? [] : [{ $gte: lowest(from) }]), ...(to === undefined ? [] : [{ $lt: lowest(to) + behind }])];
   }
 
-  private within(ranges: readonly Range[]): Filter<RowDocument> {
+  private inRanges(ranges: readonly Range[]): Filter<RowDocument> {
     return ranges.length === 0 ? {} : { $and: ranges.map((range) => ({ [this.place]: range })) };
   }
 

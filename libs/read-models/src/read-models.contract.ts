@@ -75,6 +75,18 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       expect((await table.getMany('one', ['b', 'x', 'a'])).map((row) => row?.id)).toEqual(['b', undefined, 'a']);
     });
 
+    it('gives rows that are asked for at once, each as it was when it was asked for or later', async () => {
+      await table.write([write('one', person('a', 'Ann')), write('two', person('a', 'Bob')), write('one', person('b'))]);
+      const asked = [table.get('one', 'a'), table.get('two', 'a'), table.get('two', 'b'), table.get('one', 'a')];
+      expect((await Promise.all(asked)).map((row) => row && (JSON.parse(row.text) as Person).name)).toEqual(['Ann', 'Bob', null, 'Ann']);
+      for (let round = 0; round < 20; round++) {
+        const early = table.get('one', 'b');
+        await table.write([write('one', person('b', `name ${round}`))]);
+        expect((await table.get('one', 'b'))!.text).toContain(`name ${round}"`);
+        await early;
+      }
+    });
+
     it('keeps environments apart', async () => {
       await table.write([write('one', person('a', 'Ann', 'x')), write('two', person('b', 'Bob', 'x'))]);
       expect(await table.get('two', 'a')).toBeNull();
