@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import { RENEWAL, type Leases } from './leases.ts';
@@ -81,6 +82,8 @@ export class LeasedWork implements Part {
     const sentence = String(error);
     if (sentence === this.told.sentence && now - this.told.at < REPEATED) return;
     this.told = { sentence, at: now };
-    this.needs.log.error('Work in the background failed and will begin again.', { work: this.name, error });
+    const { log } = this.needs;
+    if (isUnavailable(error)) log.warn('Work in the background waits for what is away.', { work: this.name, reason: sentence });
+    else log.error('Work in the background failed and will begin again.', { work: this.name, error });
   }
 }
