@@ -62,6 +62,7 @@ describe('the counters of several gateways', () => {
     ['just above the limit', [1_100, 1_100, 1_100]],
     ['mostly on one', [5_400, 300, 300]],
     ['all on one', [6_000, 0, 0]],
+    ['at five times the limit', [5_000, 5_000, 5_000]],
   ])('let through what the limit says, within 10 %%, of traffic %s', async (_how, requests) => {
     const admitted = await letThrough(windowOf(3_000), requests);
     expect(admitted).toBeGreaterThanOrEqual(2_700);

@@ -10,6 +10,8 @@ const COLLECTION = 'requests';
 const EXCHANGE_EVERY = 50;
 /** and how much of the limit that may be: under a flood, time alone would let too many through. */
 const PORTION = 0.01;
+/** How much of the limit others are taken to have counted since they were heard of: as much as they counted before, beside as many requests here. */
+const EXPECTED = 0.05;
 /** At limits up to this, each request is counted in the store before it goes on: so few can wait, and one too many would be noticed. */
 const EXACT_UP_TO = 100;
 const PATIENCE = 250;
@@ -35,6 +37,9 @@ interface Counter {
   /** Of these, how many the store was told of. */
   told: number;
   elsewhere: number;
+  /** How many there were here when the others were heard of last, and how many of theirs came with each of ours before that. */
+  hereWhenHeard: number;
+  elsewherePerHere: number;
   isAsking: boolean;
 }
 
@@ -69,7 +74,7 @@ export class RequestCounters {
     this.changed.add(counter);
     if (counter.here - counter.told >= window.limit * PORTION && this.asking < AT_ONCE) void this.exchange(counter);
     else this.timer ??= setTimeout(() => void this.exchangeAll(), EXCHANGE_EVERY).unref();
-    return total;
+    return total + expectedElsewhere(counter);
   }
 
   private counterOf(key: string, window: CountedWindow): Counter {
@@ -78,7 +83,7 @@ export class RequestCounters {
     if (present?.start !== start) this.windows.set(length, (present = { start, counters: new Map() }));
     let counter = present.counters.get(key);
     if (counter === undefined) {
-      counter = { id: `${key} ${length} ${start}`, window, here: 0, told: 0, elsewhere: 0, isAsking: false };
+      counter = { id: `${key} ${length} ${start}`, window, here: 0, told: 0, elsewhere: 0, hereWhenHeard: 0, elsewherePerHere: 0, isAsking: false };
       present.counters.set(key, counter);
     }
     return counter;
@@ -117,7 +122,7 @@ export class RequestCounters {
     try {
       const counted = this.store.add(COLLECTION, id, requests, window.start + window.length + KEPT);
       const total = await within(counted, PATIENCE, () => unavailable('The store of counters does not answer.'));
-      counter.elsewhere = Math.max(counter.elsewhere, total - told);
+      hear(counter, total - told);
       if (this.isAway) this.log.info('Requests are counted for all processes again.');
       this.isAway = false;
       return total;
@@ -134,4 +139,16 @@ export class RequestCounters {
   private isOver({ start, length }: CountedWindow): boolean {
     return this.clock.now() >= start + length;
   }
+}
+
+function hear(counter: Counter, elsewhere: number): void {
+  const { here, hereWhenHeard } = counter;
+  if (here > hereWhenHeard) counter.elsewherePerHere = Math.max(0, elsewhere - counter.elsewhere) / (here - hereWhenHeard);
+  counter.elsewhere = Math.max(counter.elsewhere, elsewhere);
+  counter.hereWhenHeard = here;
+}
+
+/** What others have counted since, as far as it can be guessed: at many times the limit they count much of it in the time that an answer takes. */
+function expectedElsewhere({ here, hereWhenHeard, elsewherePerHere, window }: Counter): number {
+  return Math.min((here - hereWhenHeard) * elsewherePerHere, window.limit * EXPECTED);
 }
