@@ -21,7 +21,7 @@ interface Limits {
 }
 
 /** A program of the build (`npm run build`), as a process of its own. */
-class Program {
+export class Program {
   readonly ended: Promise<Ended>;
   private stdout = '';
   private stderr = '';
@@ -53,6 +53,7 @@ class Program {
         resolve(match);
       };
       this.child.stdout!.on('data', look);
+      look();
       void this.ended.then(() => resolve(pattern.exec(this.stdout)));
     });
   }

@@ -10,6 +10,8 @@ try {
   const engines = await StartedEngines.start({ variables: environmentVariables(), directory, say });
   for (const [setting, address] of Object.entries(engines.settings)) console.log(`export ${setting}='${address}'`);
   say(`the engines are ready; Ctrl-C ends them and removes their data, which is in ${directory.path}.`);
+  // The engines run by themselves; this process is here to end them.
+  setInterval(() => {}, 2 ** 30);
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       engines.close().then(() => {
