@@ -250,17 +250,14 @@ export class TcpOperationTransport extends RemoteOperations {
 
   /** What follows from a change of a replica: others take over from it, or it takes what waits. */
   private follow(target: Target, replica: Replica<Call>): void {
-    const { replicas, waiting } = target;
+    const { replicas } = target;
     if (replica.state === 'silent') for (const call of this.calls) if (call.replica === replica && this.canMove(target, call)) this.moveOn(call, 'silent');
     if (replica.state === 'leaving') {
       if (replica.load === 0 && replicas.choose(null, [replica]) !== null) replica.release();
       for (const other of replicas) other.hurry();
     }
     if (replica.state === 'ready') for (const other of replicas) other.release();
-    const now = performance.now();
-    const calls = [...waiting];
-    waiting.clear();
-    for (const call of calls) this.dispatch(target, call, now);
+    this.dispatchWaiting(target);
   }
 
   private canMove({ replicas }: Target, { key, tried, replica, attempts }: Call): boolean {
@@ -310,13 +307,13 @@ export class TcpOperationTransport extends RemoteOperations {
     await Promise.all(
       [...this.targets.values()].map(async (target) => {
         await target.replicas.refresh();
-        // Where nothing was found, nothing changes that would let them go.
-        if (!target.replicas.isHopeful) this.releaseWaiting(target);
+        // Where nothing was found, no replica changes that would let them go.
+        if (!target.replicas.isHopeful) this.dispatchWaiting(target);
       }),
     );
   }
 
-  private releaseWaiting(target: Target): void {
+  private dispatchWaiting(target: Target): void {
     const calls = [...target.waiting];
     target.waiting.clear();
     const now = performance.now();
