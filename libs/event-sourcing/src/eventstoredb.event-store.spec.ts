@@ -1,16 +1,17 @@
-import { jest } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable } from '#libs/platform/src/domain-error';
+import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { givenAuthority } from '#libs/testing/src/certificates';
 import type { Engine } from '#libs/testing/src/engines/engine';
 import { startEventstoreServer } from '#libs/testing/src/engines/eventstore';
+import { givenEventstore } from '#libs/testing/src/engines/given';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { eventStoreContract, newEvent, take } from './event-store.contract.ts';
-import { type Appended, type NewEvent, type RecordedEvent, START } from './event-store.ts';
+import { type Appended, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
 
 const printed: string[] = [];
@@ -47,6 +48,42 @@ eventStoreContract('EventStoreDB', async () => {
     const store = await EventstoredbEventStore.connect({ url, log });
     return { store, close: () => store.close() };
   };
+});
+
+/** The server of `EVENTSTORE_URL`, or a container of the real one, where there is either. */
+const shared = await givenEventstore();
+
+describe('an EventStoreDB that others write to as well', () => {
+  it('keeps the promises of the log', async () => {
+    const [store, other] = [await givenStore(shared!), await givenStore(shared!)];
+    const stream = `thing-${newUlid(Date.now())}`;
+    const before = await store.head();
+    expect(await store.read(stream)).toEqual([]);
+    expect(await store.last(stream)).toBeNull();
+    const events = [newEvent({ text: 'Zoë 日本 😀 \u0000' }), newEvent()];
+    const first = await store.append(stream, 0, events);
+    expect(first.version).toBe(2);
+    expect(first.position > before).toBe(true);
+    expect((await other.head()) >= first.position).toBe(true);
+    expect(await other.append(stream, 0, events)).toEqual(first);
+    await expect(other.append(stream, 0, [newEvent()])).rejects.toThrow(WrongVersion);
+    await expect(other.append(stream, 1, [events[0]!])).rejects.toThrow(WrongVersion);
+    const third = await other.append(stream, 2, [newEvent()]);
+    expect(third.position > first.position).toBe(true);
+    expect(await store.append(stream, 0, events)).toEqual(first);
+    const records = await store.read(stream);
+    expect(records.map(({ version }) => version)).toEqual([1, 2, 3]);
+    expect(records[0]).toMatchObject(events[0]!);
+    expect(records.map(({ position }) => position).slice(1)).toEqual([first.position, third.position]);
+    expect(await store.last(stream)).toEqual(records[2]);
+    expect(await store.read(stream, 3)).toEqual([records[2]]);
+    const followed: RecordedEvent[] = [];
+    for await (const batch of store.subscribe(before, AbortSignal.timeout(10_000))) {
+      followed.push(...batch.filter((record) => record.stream === stream));
+      if (followed.length === 3) break;
+    }
+    expect(followed).toEqual(records);
+  }, 30_000);
 });
 
 describe('an event store in EventStoreDB', () => {
@@ -223,6 +260,7 @@ describe('an event store in EventStoreDB', () => {
     let server: Engine;
     let ca: string;
     const warned: unknown[][] = [];
+    const { warn } = console;
 
     beforeEach(async () => {
       const folder = WatchedDirectory.create('eventstore-tls');
@@ -236,9 +274,11 @@ describe('an event store in EventStoreDB', () => {
       server = await givenServerAt((port) => `esdb://gatehouse:${password}@localhost:${port}?tlsCAFile=${ca}`, flags);
       printed.length = 0;
       warned.length = 0;
-      for (const method of ['warn', 'error', 'log'] as const) jest.spyOn(console, method).mockImplementation((...words) => void warned.push(words));
+      console.warn = (...words) => void warned.push(words);
     });
-    afterEach(() => jest.restoreAllMocks());
+    afterEach(() => {
+      console.warn = warn;
+    });
 
     const expectNothingTold = (error: unknown): void => {
       expect(error).toBeInstanceOf(StartRefused);

@@ -105,6 +105,7 @@ export function refusalOf(response: BatchResponse): string {
 }
 
 export function positionOf({ commit, prepare }: LogPosition): Position {
+  if (commit.length > POSITION_DIGITS) throw new RangeError('EventStoreDB does not tell the positions of events: it is older than 22.10.');
   return `${commit.padStart(POSITION_DIGITS, '0')}-${prepare.padStart(POSITION_DIGITS, '0')}`;
 }
 
