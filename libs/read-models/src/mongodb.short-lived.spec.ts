@@ -118,6 +118,24 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
       }
     });
 
+    it('a lease has a greater token than ever before, also where leases were set back to an earlier state', async () => {
+      const entries = await replica();
+      await entries.lease('projector', 'one', 3_000);
+      const leases = storages[0]!.collection<{ _id: string }>('leases');
+      const backup = (await leases.findOne())!;
+      const tokens: number[] = [];
+      for (const restore of [() => leases.replaceOne({ _id: 'projector' }, backup), () => leases.deleteMany({})]) {
+        for (const holder of ['two', 'three']) {
+          clock.forward(5_000);
+          tokens.push((await entries.lease('projector', holder, 3_000))!.token);
+        }
+        await restore();
+      }
+      clock.forward(5_000);
+      tokens.push((await entries.lease('projector', 'four', 3_000))!.token);
+      expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other));
+    });
+
     it('versions of all of them differ', async () => {
       const all = await replicas(4);
       const versions = new Set<number>();

@@ -32,7 +32,7 @@ interface LeaseDocument {
   readonly _id: string;
   /** Null: released. */
   readonly holder: string | null;
-  /** Grows with every change of holder. A lease is never removed, since its next holder's token has to be greater. */
+  /** Grows with every change of holder, and begins at the time. A lease is never removed, since its next holder's token has to be greater. */
   readonly token: number;
   /** Grows with every renewal. */
   readonly beat: number;
@@ -138,12 +138,12 @@ export class MongodbShortLived extends ShortLived {
     const now = this.clock.now();
     const present = await this.storage.answer(() => this.leases.findOne({ _id: leaseName }));
     const held = { holder, until: now + ttlMs, ttlMs };
-    // Greater than every token from before the leases were lost, should they ever be.
     if (present === null) return this.begin({ _id: leaseName, ...held, token: now, beat: 0 });
     const { token, beat } = present;
     const isOwn = present.holder === holder;
     if (!isOwn && !this.isOver(present, now)) return null;
-    const next = isOwn ? token : token + 1;
+    // Also greater than every token that a store had before it was lost, or set back to an earlier state.
+    const next = isOwn ? token : Math.max(token + 1, now);
     const same = { _id: leaseName, token, ...(isOwn ? { holder } : { beat }) };
     const taken = await this.storage.answer(() => this.leases.updateOne(same, { $set: { ...held, token: next }, $inc: { beat: 1 } }));
     return taken.matchedCount === 1 ? { token: next } : null;
