@@ -153,6 +153,22 @@ describe('webhooks of several replicas', () => {
     });
   });
 
+  it('tell how long the oldest has been waiting', async () => {
+    const { id } = await first.endpoint(receiver.url);
+    await first.lifecycle.stop();
+    const waiting = queuedDelivery({
+      endpointId: id,
+      eventId: 'event_01J00000000000000000000000',
+      event: 'user.created',
+      now: Date.now() - 7_200_000,
+      sample: '{}',
+    });
+    await first.deliveries.save(ENVIRONMENT, [waiting]);
+    const replica = await another();
+    await eventually(() => receiver.received.length === 1);
+    expect(await metric(replica, 'webhook_queue_lag_seconds')).toBeGreaterThan(3_600);
+  });
+
   it('miss nothing while an engine is away for longer than tries would last', async () => {
     await first.lifecycle.stop();
     const rows = new RowsAwayAtTimes(first.readModels);

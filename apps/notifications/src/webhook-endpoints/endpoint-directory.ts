@@ -172,7 +172,7 @@ export class EndpointDirectory implements Part {
 
   private targetsIn(environment: string): Map<string, Target> {
     let targets = this.byEnvironment.get(environment);
-    if (targets === undefined) this.byEnvironment.set(environment, (targets = new Map()));
+    if (targets === undefined) this.byEnvironment.set(environment, (targets = new Map<string, Target>()));
     return targets;
   }
 
