@@ -87,6 +87,19 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
         expect(named('Service', backend.service.name)?.spec.ports).toContainEqual(expect.objectContaining({ name: backend.service.port.name }));
   });
 
+  it('bring all that the filling of views needs, before anything else is applied', () => {
+    const isFirst = (manifest: Manifest | undefined): void => expect(manifest?.metadata.labels).toMatchObject({ 'gatehouse/apply': 'first' });
+    const { of, pod, labels } = workloads.find(({ of }) => of.kind === 'Job')!;
+    for (const needed of [of, named('Namespace', 'gatehouse'), named('ServiceAccount', pod.serviceAccountName!)]) isFirst(needed);
+    for (const { configMapRef, secretRef } of pod.containers[0]!.envFrom!)
+      isFirst(configMapRef === undefined ? named('Secret', secretRef!.name) : named('ConfigMap', configMapRef.name));
+    for (const { configMap } of pod.volumes as readonly { readonly configMap?: { readonly name: string } }[])
+      if (configMap !== undefined) isFirst(named('ConfigMap', configMap.name));
+    const letOut = manifests.filter(({ kind, spec }) => kind === 'NetworkPolicy' && spec.egress !== undefined && selects(spec.podSelector!, labels));
+    expect(letOut.map(({ metadata }) => metadata.name)).toEqual(['dns', 'engines-out']);
+    for (const policy of letOut) isFirst(policy);
+  });
+
   it('select pods that are there, at ports where they listen', () => {
     for (const { kind, metadata, spec } of manifests) {
       if (kind !== 'Service' && kind !== 'PodDisruptionBudget') continue;
