@@ -128,7 +128,7 @@ export class GivenNotifications {
     const schedule = new RetrySchedule(PAUSES);
     const leases = new Leases(shortLived, newUlid(clock.now()), log, metrics);
     const work = new WebhookWork(bus, events, readModels, leases, feed, deliveries, secrets, rule, schedule, settings, clock, log, metrics);
-    const endpoints = new WebhookEndpoints(repository, secrets, rule, settings, readModels);
+    const endpoints = new WebhookEndpoints(repository, secrets, rule, settings, shortLived, clock, readModels);
     const lifecycle = new Lifecycle();
     for (const part of work.parts) lifecycle.add(part);
     await lifecycle.start();

@@ -258,13 +258,11 @@ describe('webhooks of several replicas', () => {
     expect(receiver.received.length).toBeGreaterThanOrEqual(Math.min(length, 2));
   });
 
-  it('have endpoints whose number is over the limit by at most one for each other replica', async () => {
+  it('have no more endpoints than the limit, also when many are created at once', async () => {
     const limit = { WEBHOOK_ENDPOINTS_PER_ENVIRONMENT: 5 };
     const replicas = [await another({}, limit), await another({}, limit)];
     const created = await Promise.allSettled(Array.from({ length: 16 }, (_, index) => replicas[index % 2]!.endpoint(`${receiver.url}/${index}`)));
-    const { length } = created.filter(({ status }) => status === 'fulfilled');
-    expect(length).toBeGreaterThanOrEqual(5);
-    expect(length).toBeLessThanOrEqual(6);
+    expect(created.filter(({ status }) => status === 'fulfilled')).toHaveLength(5);
     await expect(replicas[0]!.endpoint(`${receiver.url}/more`)).rejects.toMatchObject({ code: 'webhook_endpoint_limit_reached' });
   });
 });

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { isPublicEventName, PUBLIC_EVENTS, type PublicEventName } from '#libs/contracts/src/events';
 import { Handles } from '#libs/contracts/src/handles';
@@ -15,12 +16,14 @@ import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-e
 import type { Decision } from '#libs/event-sourcing/src/decider';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
+import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId, isIdOf } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { ShortLived } from '#libs/read-models/src/short-lived';
 import { TargetRule } from '../webhook-deliveries/target-address.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import {
@@ -37,18 +40,20 @@ import {
 import { webhookEndpointsView } from './webhook-endpoints.view.ts';
 
 const serialise = serialiserOf(WebhookEndpoint);
+/** Of a process that died in its turn, nobody waits for longer. */
+const LONGEST_TURN = 5_000;
 
 @Injectable()
 export class WebhookEndpoints {
   private readonly rows: Table<StoredWebhookEndpoint>;
-  /** Creations wait for each other, so that the limit holds among them. */
-  private creating: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly repository: Repository,
     private readonly secrets: EndpointSecrets,
     private readonly rule: TargetRule,
     private readonly settings: NotificationsSettings,
+    private readonly leases: ShortLived,
+    private readonly clock: Clock,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(webhookEndpointsView));
@@ -61,18 +66,16 @@ export class WebhookEndpoints {
   }
 
   @Handles(CreateWebhookEndpoint)
-  create(operation: CreateWebhookEndpoint): Promise<WebhookEndpoint> {
+  async create(operation: CreateWebhookEndpoint): Promise<WebhookEndpoint> {
     const { context, endpoint_url } = operation;
     const normalised_url = this.rule.normalisedUrl(endpoint_url);
     const events = subscribable(operation.events);
-    const created = this.creating.then(async () => {
+    return this.oneAtATime(context, async () => {
       const id = `we_${derivedId(context.commandId, 0)}`;
       await this.refuseTooMany(context, id);
       const secret = await this.secrets.make(context.environment, id);
       return this.transact(context, id, createEndpoint({ endpoint_url, normalised_url, events, secret }));
     });
-    this.creating = created.catch(() => {});
-    return created;
   }
 
   @Handles(GetWebhookEndpoint)
@@ -118,6 +121,21 @@ export class WebhookEndpoints {
 
   private async opened({ environment }: RequestContext, endpoint: StoredWebhookEndpoint): Promise<WebhookEndpoint> {
     return { ...endpoint, secret: await this.secrets.current(environment, endpoint) };
+  }
+
+  /** Creations in an environment wait for each other, wherever they were asked for, so that the limit holds among them. */
+  private async oneAtATime<Created>({ environment, commandId, deadline }: RequestContext, create: () => Promise<Created>): Promise<Created> {
+    const turn = `webhook-endpoints.${environment}`;
+    while ((await this.leases.lease(turn, commandId, LONGEST_TURN)) === null) {
+      if (this.clock.now() > deadline) throw unavailable('Too many webhook endpoints are being created at once.');
+      await pause(5 + 20 * Math.random());
+    }
+    try {
+      return await create();
+    } finally {
+      // What cannot be given back ends by itself.
+      await this.leases.release(turn, commandId).catch(() => {});
+    }
   }
 
   private async refuseTooMany({ environment }: RequestContext, id: string): Promise<void> {
