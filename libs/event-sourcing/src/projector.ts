@@ -327,24 +327,21 @@ export class Projector implements Part {
 
   /** Of views that nobody fills any more: old releases go on with theirs until their last process has gone. */
   private async dropOldVersions(): Promise<void> {
-    const { states, leases, readModels } = this.needs;
+    const { states, leases } = this.needs;
     if (performance.now() < this.oldVersionsAt || !this.views.every(({ phase }) => phase === 'following' || phase === 'elsewhere')) return;
     this.oldVersionsAt = performance.now() + OLD_VERSIONS;
-    const known = await states.names('view.');
-    for (const { table } of this.views) {
-      const { name } = table.definition;
-      for (const old of known.filter((lease) => isOlder(lease.slice(leaseOf('').length), name))) {
-        if ((await leases.ask(old)) === null) continue;
-        const tables = known.map((lease) => lease.slice(leaseOf('').length));
-        const gone = old.slice(leaseOf('').length);
-        await readModels.dropOthers(
-          gone,
-          tables.filter((each) => each !== gone),
-        );
-        await states.forget(old);
-        await leases.release(old);
-      }
+    const tables = (await states.names(leaseOf(''))).map((lease) => lease.slice(leaseOf('').length));
+    const old = tables.filter((table) => this.views.some((view) => isOlder(table, view.table.definition.name)));
+    for (const table of old) {
+      if ((await leases.ask(leaseOf(table))) !== null) await this.drop(table, tables);
+      await leases.leave(leaseOf(table));
     }
+  }
+
+  private async drop(table: string, tables: readonly string[]): Promise<void> {
+    const others = tables.filter((other) => other !== table);
+    await this.needs.readModels.dropOthers(table, others);
+    await this.needs.states.forget(leaseOf(table));
   }
 
   private failed(error: unknown): void {

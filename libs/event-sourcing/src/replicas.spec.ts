@@ -366,6 +366,7 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       const position = await count(1);
       await Promise.all([old.projector.caughtUpWith(position), young.projector.caughtUpWith(position)]);
       expect([await times(old, 1), await young.row(next[0]!, 'amount_1')]).toEqual([{ times: 2 }, { times: -1 }]);
+      expect(await young.metrics.text()).not.toContain('work="view.amounts-v1"');
       await old.stop();
       await start({ views: next });
       const states = new FollowerStates(cluster.readModels, clock);

@@ -57,4 +57,10 @@ export class Leases {
     // Where it cannot be given back, it ends by itself.
     await this.store.release(name, this.holder).catch(() => {});
   }
+
+  /** Takes part in this work no longer: that this process does not hold its lease says nothing. */
+  async leave(name: string): Promise<void> {
+    await this.release(name);
+    this.heldUntil.delete(name);
+  }
 }
