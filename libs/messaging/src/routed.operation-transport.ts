@@ -6,6 +6,9 @@ import { OperationTransport } from './operation-transport.ts';
 
 /** Reaches the owners that live in other processes. Its adapter is loaded where there are any: the suite does without. */
 export abstract class RemoteOperations extends OperationTransport {
+  /** Resolves once a replica of every service could be asked, or when it is closed. */
+  abstract reached(): Promise<void>;
+
   abstract close(): Promise<void>;
 }
 

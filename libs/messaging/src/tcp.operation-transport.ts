@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fieldsOf, type Field } from '#libs/contracts/src/field';
 import { placesOf, prefixOf } from '#libs/contracts/src/json-schema';
 import { operationOf, Serialised, type Class, type Operation, type Owner, type RegisteredOperation } from '#libs/contracts/src/operation';
@@ -19,6 +20,8 @@ import { contextText, readReceipt, readRefusal } from './tcp/wire.ts';
 const SWEEP = 20;
 const ROUND = 500;
 const LOOK_UP = 2_000;
+/** How often it is looked whether all services can be asked. */
+const REACHED = 50;
 /** Nobody waits longer, whatever the deadline says. */
 const LONGEST = 600_000;
 /** Calls that wait for a connection, of one service. */
@@ -117,6 +120,11 @@ export class TcpOperationTransport extends RemoteOperations {
     this.lookUps = setInterval(() => void this.lookUp(), LOOK_UP);
     for (const timer of [this.rounds, this.lookUps]) timer.unref();
     await this.lookUp();
+  }
+
+  async reached(): Promise<void> {
+    const isAway = ({ replicas }: Target): boolean => replicas.choose(null) === null;
+    while (!this.isClosed && [...this.targets.values()].some(isAway)) await pause(REACHED, undefined, { ref: false });
   }
 
   async close(): Promise<void> {

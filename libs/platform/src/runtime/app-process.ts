@@ -7,6 +7,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Operation, Owner } from '#libs/contracts/src/operation';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import type { RemoteOperations } from '#libs/messaging/src/routed.operation-transport';
 import { SystemClock, type Clock } from '../clock.ts';
 import { readSettings, unknownSettings, type Variables } from '../config/setting.ts';
 import { EngineSettings, GatewaySettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '../config/settings.ts';
@@ -102,7 +103,10 @@ export class AppProcess {
   private async assemble(): Promise<void> {
     const { api, modules } = this.app;
     const remote = await openRemoteOperations(this.owners, this.transportNeeds);
-    if (remote !== null) this.stopLater(() => remote.close());
+    if (remote !== null) {
+      this.stopLater(() => remote.close());
+      if (api !== undefined) this.awaitServices(remote);
+    }
     const root = { module: AppModule, imports: [this.runtime.module(remote), ...modules] };
     const options = { logger: new NestLog(this.log), abortOnError: false };
     this.nest =
@@ -141,6 +145,13 @@ export class AppProcess {
       await server.drain(this.settings.of(PlatformSettings).SHUTDOWN_TIMEOUT);
       await server.close();
     });
+  }
+
+  /** Requests that came before the first connection to a service would fail. */
+  private awaitServices(remote: RemoteOperations): void {
+    const { readiness } = this.runtime;
+    readiness.awaits('the services');
+    void remote.reached().then(() => readiness.found('the services'));
   }
 
   private get owners(): readonly Owner[] {
