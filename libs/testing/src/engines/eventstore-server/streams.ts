@@ -197,12 +197,12 @@ function eventOf({ id, stream, version, position, type, data, meta }: RecordedEv
   const at = String(Number(position));
   const event = new streams.ReadResp.ReadEvent.RecordedEvent()
     .setId(new shared.UUID().setString(uuidOf(id)))
-    .setStreamIdentifier(new shared.StreamIdentifier().setStreamName(Buffer.from(stream).toString('base64')))
+    .setStreamIdentifier(new shared.StreamIdentifier().setStreamName(Buffer.from(stream)))
     .setStreamRevision(String(version - 1))
     .setCommitPosition(at)
     .setPreparePosition(at)
-    .setData(Buffer.from(stored.data).toString('base64'))
-    .setCustomMetadata(Buffer.from(stored.metadata).toString('base64'));
+    .setData(Buffer.from(stored.data))
+    .setCustomMetadata(Buffer.from(stored.metadata));
   const properties = event.getMetadataMap();
   properties.set('type', type);
   properties.set('content-type', stored.contentType);
