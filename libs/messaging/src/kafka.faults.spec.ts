@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { givenKafka } from '#libs/testing/src/engines/given';
 import type { Engine } from '#libs/testing/src/engines/engine';
@@ -96,6 +97,33 @@ const KEYS = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
     },
     90_000,
   );
+
+  it('takes no message for the repetition of one that was given up', async () => {
+    const bus = await givenKafkaBus(engine.address, { publishMs: 4_000 });
+    const values: string[] = [];
+    await bus.subscribe({ group: 'given-up', topics: ['given-up'], handle: async (messages) => void values.push(...messages.map(({ value }) => value)) });
+    /** Another message at each try; answers the one that was taken. */
+    const insist = async (): Promise<string> => {
+      for (;;) {
+        const value = `"${randomUUID()}"`;
+        const isTaken = await bus.publish('given-up', [{ key: 'key', value, headers: {} }]).then(
+          () => true,
+          () => false,
+        );
+        if (isTaken) return value;
+      }
+    };
+    const taken = [await insist()];
+    await engine.pause();
+    const publishing = insist();
+    // The first was given up by then, and the second is on its way.
+    await pause(7_000);
+    await engine.resume();
+    taken.push(await publishing, await insist());
+    for (const deadline = Date.now() + 15_000; !taken.every((value) => values.includes(value)) && Date.now() < deadline; await pause(20));
+    expect(values).toEqual(expect.arrayContaining(taken));
+    await bus.close();
+  }, 60_000);
 
   it('publishes and consumes as soon as it is there, when it comes later than the bus', async () => {
     await engine.stop();
