@@ -7,14 +7,14 @@ const endToEnd = [
   'apps/identity/src/environments/environments.spec.ts',
   'apps/identity/src/organizations/{organizations,organization-domains}.spec.ts',
   'apps/notifications/src/webhook-endpoints/webhook-endpoints.spec.ts',
-  'test/{sdk,isolation,cluster}.spec.ts',
+  'test/{sdk,isolation,cluster,cluster-alerts}.spec.ts',
 ];
 const inProcesses = process.env.SUITE === 'processes';
 
 /** Specs run from the sources, as the `source` condition of package.json's imports says; nothing in dist is looked at. */
 export default {
   roots: ['apps', 'libs', 'test'].map((folder) => `<rootDir>/${folder}`),
-  testMatch: inProcesses ? endToEnd.map((path) => `<rootDir>/${path}`) : ['**/*.spec.ts', '!**/test/cluster.spec.ts'],
+  testMatch: inProcesses ? endToEnd.map((path) => `<rootDir>/${path}`) : ['**/*.spec.ts', '!**/test/cluster{,-alerts}.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: 'node',
   testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },

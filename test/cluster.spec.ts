@@ -95,20 +95,25 @@ describe('a cluster under load', () => {
     const { value } = await call(CreateEnvironmentKey, { environment_name: 'pairs', name: 'pairs' });
     const headers = { Authorization: `Bearer ${value}`, 'Content-Type': 'application/json' };
     let missed = 0;
+    let made = 0;
     let pairs = 0;
     const pairUp = async (): Promise<void> => {
       while (pairs < PAIRS) {
         const [to, from] = pairs++ % 2 === 0 ? [one, other] : [other, one];
         const written = await fetch(`${to}/organizations`, { method: 'POST', headers, body: JSON.stringify({ name: 'Pair' }) });
-        expect(written.status).toBe(201);
         const { id } = (await written.json()) as { readonly id: string };
+        // A machine that is busy with everything at once may ask to come again; it may not promise and forget.
+        expect([201, 503]).toContain(written.status);
+        if (written.status === 503) continue;
         const read = await fetch(`${from}/organizations/${id}`, { headers });
         await read.arrayBuffer();
+        made++;
         if (read.status !== 200) missed++;
       }
     };
     await Promise.all(Array.from({ length: 16 }, pairUp));
     expect(missed).toBe(0);
+    expect(made).toBeGreaterThan(PAIRS * 0.99);
   }, 300_000);
 
   it.each(['gateway', 'identity', 'notifications'] as const)(

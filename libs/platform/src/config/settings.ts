@@ -59,7 +59,9 @@ export class EngineSettings {
   })
   readonly MONGODB_URL!: string | null;
 
-  @Setting(addresses, { doc: 'Kafka brokers to begin with.' })
+  @Setting(listOf(text('a host and a port such as broker:9092', /^[A-Za-z0-9._-]{1,253}:\d{1,5}$/)), {
+    doc: 'Kafka brokers to begin with; its driver knows no IPv6 literals.',
+  })
   readonly KAFKA_BROKERS!: readonly string[] | null;
 
   @Setting(flag, { doc: 'Whether Kafka is spoken to over TLS.', default: 'off' })
