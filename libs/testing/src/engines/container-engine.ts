@@ -22,7 +22,7 @@ export class ContainerEngine implements Engine {
     readonly address: string,
   ) {}
 
-  /** Resolves when it answers; null where no Docker engine does. */
+  /** Resolves when it answers; null where no Docker engine does, or has no way to the image. */
   static async start(definition: EngineDefinition): Promise<ContainerEngine | null> {
     if (!mayHaveDocker()) return null;
     const { GenericContainer, getContainerRuntimeClient } = await import('testcontainers');
@@ -33,7 +33,9 @@ export class ContainerEngine implements Engine {
       .withExposedPorts({ container: port, host: port })
       .withEnvironment(definition.imageVariables(port))
       .withStartupTimeout(READY_MS);
-    const started = await (definition.imageCommand ? prepared.withCommand(definition.imageCommand(port)) : prepared).start();
+    const container = definition.imageCommand ? prepared.withCommand(definition.imageCommand(port)) : prepared;
+    const started = await container.start().catch(() => null);
+    if (started === null) return null;
     const engine = new ContainerEngine(docker.container.getById(started.getId()), definition, definition.addressAt(port));
     await engine.ready();
     return engine;

@@ -35,22 +35,37 @@ export function givenEventstore(): Promise<string | null> {
 /** One for the specs of this file alone, which may hurt it; null as above. It ends after them. */
 export async function givenEngine(definition: EngineDefinition): Promise<Engine | null> {
   const directory = WatchedDirectory.create(`${definition.name}-spec`);
+  endings.push(async () => directory.remove());
   const engine = await orLeftOut(definition, () => startEngine(definition, directory));
-  afterAll(async () => {
-    await engine?.close();
-    directory.remove();
-  });
+  if (engine !== null) endings.push(() => engine.close());
   return engine;
 }
 
-async function given(definition: EngineDefinition): Promise<string | null> {
+/** What was given to this file, by setting. */
+const addresses = new Map<string, Promise<string | null>>();
+/** What ends what was started for this file, in the order of starting. */
+const endings: (() => Promise<void>)[] = [];
+
+// Where this file is imported, so that it stands outside of any test or hook.
+afterAll(async () => {
+  for (const end of endings.reverse()) await end();
+});
+
+function given(definition: EngineDefinition): Promise<string | null> {
+  const { setting } = definition;
+  const known = addresses.get(setting) ?? found(definition);
+  addresses.set(setting, known);
+  return known;
+}
+
+async function found(definition: EngineDefinition): Promise<string | null> {
   const named = environmentVariables()[definition.setting];
   if (named !== undefined && named !== '') return named;
   return orLeftOut(definition, async () => {
     const container = await ContainerEngine.start(definition);
     if (container === null) return sharedEngine(definition);
     // A container goes with the process that started it, so other processes start their own.
-    afterAll(() => container.close());
+    endings.push(() => container.close());
     return container.address;
   });
 }
