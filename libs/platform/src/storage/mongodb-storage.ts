@@ -5,11 +5,11 @@ import { unavailable } from '../domain-error.ts';
 import type { Log } from '../log.ts';
 import { StartRefused } from '../start-refused.ts';
 
-/** Whoever asks learns within this time that nobody answers. */
-const ANSWER_MS = 4_500;
+/** Whoever asks learns within this time that nobody answers: early enough for a request to be refused within 5 s. */
+const ANSWER_MS = 4_000;
 /** Every step on the way to an answer gives up before the answer is due. */
 const SELECTION_MS = 3_000;
-const SOCKET_MS = 4_000;
+const SOCKET_MS = 3_500;
 const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
 const DEFAULT_DATABASE = 'gatehouse';
