@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { machine } from './machine.ts';
 import { Ground, type Pace, type Row, type Scenario } from './scenario.ts';
@@ -10,23 +11,33 @@ const USAGE = `npm run bench -- [--only NAME]… [--seconds N] [--organizations 
 
   --only NAME          one of: ${SCENARIOS.map(({ name }) => name).join(', ')}; may be repeated
   --seconds N          length of every load, instead of 20 s, 2 minutes (creation) and 10 minutes (mixed)
-  --organizations N    size of the large data, instead of 1,000,000`;
+  --organizations N    size of the large data, instead of 1,000,000
+  --profiles DIR       the processes of a cluster write what their processor did there, for a browser's developer tools`;
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true },
     seconds: { type: 'string' },
     organizations: { type: 'string', default: '1000000' },
+    profiles: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
 const given = values.seconds === undefined ? null : Number(values.seconds);
-const pace: Pace = { seconds: given ?? 20, sustainedSeconds: given ?? 120, mixedSeconds: given ?? 600 };
+const organizations = Number(values.organizations);
+const pace: Pace = {
+  seconds: given ?? 20,
+  sustainedSeconds: given ?? 120,
+  mixedSeconds: given ?? 600,
+  clusterOrganizations: Math.min(10_000, organizations),
+  bulkOrganizations: Math.min(100_000, organizations),
+  profiles: values.profiles === undefined ? null : resolve(values.profiles),
+};
 const chosen = SCENARIOS.filter(({ name }) => values.only?.includes(name) ?? true);
 const sizes: Readonly<Record<Scenario['organizations'], number>> = {
   none: 0,
-  some: Math.min(100_000, Number(values.organizations)),
-  many: Number(values.organizations),
+  some: Math.min(100_000, organizations),
+  many: organizations,
 };
 
 if (values.help) console.log(USAGE);
@@ -63,7 +74,7 @@ async function measured(scenario: Scenario, ground: Ground): Promise<readonly Ro
 }
 
 function failed(what: string, error: Error): Row {
-  return { what, target: '', measured: `failed: ${error.message}`, met: false };
+  return { what, target: '', measured: `failed: ${error.message.split('\n')[0]}`, met: false };
 }
 
 async function markdown(rows: readonly Row[]): Promise<string> {

@@ -18,6 +18,12 @@ export interface Pace {
   /** Of a load that has to be sustained. */
   readonly sustainedSeconds: number;
   readonly mixedSeconds: number;
+  /** In a cluster, behind one address each. */
+  readonly clusterOrganizations: number;
+  /** In a log that is gone through as a whole. */
+  readonly bulkOrganizations: number;
+  /** Where the processes of a cluster leave what their processor did; null: nowhere. */
+  readonly profiles: string | null;
 }
 
 /** One measurement. Those with the same number of organizations share a data directory, in the order in which they are listed. */

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
 import { freePort, Program } from './program.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { KEY, type Suite } from './suite.ts';
+import { count, percent, rate, row, seconds, unique } from './table.ts';
 import { load, type Load, type LoadResult } from './wrk.ts';
 
 const MEGABYTES_AT_REST = 150;
@@ -147,7 +149,7 @@ const mixed: Scenario = {
   },
 };
 
-export const SCENARIOS: readonly Scenario[] = [start, create, webhooks, get, mixed, rebuild, restart, list, createMany];
+export const SCENARIOS: readonly Scenario[] = [start, create, webhooks, get, mixed, rebuild, restart, list, createMany, ...CLUSTER_SCENARIOS];
 
 async function sustainedCreates(ground: Ground, pace: Pace): Promise<readonly Row[]> {
   return ground.withSuite(async (suite) => {
@@ -223,33 +225,8 @@ async function deliveries(receiver: string, expected: number): Promise<{ readonl
   }
 }
 
-function row(what: string, target: string, measured: string, met: boolean): Row {
-  return { what, target, measured, met };
-}
-
-/** Sets this load's idempotency keys apart from those of all others. */
-function unique(): string {
-  return `bench-${process.pid}-${Date.now()}`;
-}
-
 function middle(values: readonly number[]): number {
   return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-function count(value: number): string {
-  return Math.round(value).toLocaleString('en');
-}
-
-function rate(perSecond: number): string {
-  return `${count(perSecond)}/s`;
-}
-
-function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
-}
-
-function seconds(milliseconds: number): string {
-  return `${(milliseconds / 1_000).toFixed(2)} s`;
 }
 
 function timing({ perSecond, p50, p99, microseconds }: SuiteResult): string {

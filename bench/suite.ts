@@ -1,9 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { processorSeconds } from './processor.ts';
 import { freePort, Program } from './program.ts';
-
-/** Of Linux, on every architecture that Node runs on. */
-const TICKS_PER_SECOND = 100;
 
 export const KEY = 'sk_bench_0123456789abcdef';
 
@@ -58,10 +56,8 @@ export class Suite {
   }
 
   /** Seconds of processor time that this process has used, all its threads together. */
-  async processorSeconds(): Promise<number> {
-    const stat = await readFile(`/proc/${this.program.pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  processorSeconds(): Promise<number> {
+    return processorSeconds(this.program.pid);
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,111 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { identity } from '#apps/identity/src/identity.module';
+import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import { FollowerStates } from '#libs/event-sourcing/src/follower-states';
+import { Forwarders } from '#libs/event-sourcing/src/forwarder';
+import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { Projector, ProjectorMetrics } from '#libs/event-sourcing/src/projector';
+import { StoppedViews } from '#libs/event-sourcing/src/stopped-views';
+import type { View } from '#libs/event-sourcing/src/view';
+import { KafkaMessageBus } from '#libs/messaging/src/kafka.message-bus';
+import { SystemClock } from '#libs/platform/src/clock';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
+import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { Leases } from '#libs/read-models/src/leases';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { MongodbReadModels } from '#libs/read-models/src/mongodb.read-models';
+import { MongodbShortLived } from '#libs/read-models/src/mongodb.short-lived';
+
+export interface Bulk {
+  readonly events: number;
+  readonly milliseconds: number;
+  /** Processor time of this process, which is not the engine's. */
+  readonly ownMilliseconds: number;
+}
+
+const clock = new SystemClock();
+const log = new PinoLog({ level: 'warn', readable: false, destination: process.stderr });
+
+/** Fills the views of identity in MongoDB from a log in this directory. */
+export function fillViews(directory: string, url: string): Promise<Bulk> {
+  return withLog(directory, async (events) => {
+    const storage = await MongodbStorage.connect({ url, log });
+    try {
+      const metrics = new Metrics();
+      const readModels = new MongodbReadModels(storage);
+      const projector = new Projector('identity', identity.views as readonly View<never>[], {
+        events,
+        readModels,
+        leases: new Leases(new MongodbShortLived(storage, clock), 'bench', log, metrics),
+        states: new FollowerStates(readModels, clock),
+        stopped: new StoppedViews(),
+        readiness: new Readiness(),
+        metrics: new ProjectorMetrics(metrics),
+        clock,
+        log,
+      });
+      const bulk = await timed(events, () => projector.start());
+      await projector.stop();
+      return bulk;
+    } finally {
+      await storage.close();
+    }
+  });
+}
+
+/** Announces a log in this directory on Kafka, with the checkpoints beside the log. */
+export function forward(directory: string, brokers: readonly string[]): Promise<Bulk> {
+  return withLog(directory, async (events, storage) => {
+    const bus = await KafkaMessageBus.connect({
+      brokers,
+      tls: null,
+      sasl: null,
+      partitions: 12,
+      replication: 1,
+      retentionMs: 3_600_000,
+      clientId: 'bench',
+      log,
+    });
+    try {
+      const metrics = new Metrics();
+      const lifecycle = new Lifecycle();
+      const readModels = new LmdbReadModels(storage);
+      const leases = new Leases(new LmdbShortLived(storage, clock), 'bench', log, metrics);
+      const followers = new LeasedFollowers({ events, leases, states: new FollowerStates(readModels, clock), lifecycle, clock, log, metrics });
+      new Forwarders(followers, readModels, bus, clock, log, metrics).add({ service: 'identity', categories: ['organization'] });
+      const head = await events.head();
+      const bulk = await timed(events, async () => {
+        await lifecycle.start();
+        while ((await followers.status()).some(({ position }) => position < head)) await pause(20);
+      });
+      await lifecycle.stop();
+      return bulk;
+    } finally {
+      await bus.close();
+    }
+  });
+}
+
+async function withLog<Result>(directory: string, measure: (events: EventStore, storage: LmdbStorage) => Promise<Result>): Promise<Result> {
+  const storage = await LmdbStorage.open({ directory });
+  try {
+    return await measure(new LmdbEventStore(storage), storage);
+  } finally {
+    await storage.close();
+  }
+}
+
+async function timed(events: EventStore, work: () => Promise<void>): Promise<Bulk> {
+  const [began, used] = [performance.now(), process.cpuUsage()];
+  await work();
+  const milliseconds = performance.now() - began;
+  const { user, system } = process.cpuUsage(used);
+  // Of the embedded log, positions count the records.
+  return { events: Number(await events.head()), milliseconds, ownMilliseconds: (user + system) / 1_000 };
+}

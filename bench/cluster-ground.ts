@@ -1,0 +1,110 @@
+import { mkdir } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { Cluster } from '#libs/testing/src/cluster/cluster';
+import type { Engine, EngineDefinition } from '#libs/testing/src/engines/engine';
+import { startEngine } from '#libs/testing/src/engines/start-engine';
+import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { ProcessorUse } from './processor.ts';
+import type { Pace } from './scenario.ts';
+import { count } from './table.ts';
+import { load, type Load, type LoadResult } from './wrk.ts';
+
+const POLL = 20;
+const PATIENCE = 60_000;
+
+export interface ClusterResult extends LoadResult {
+  /** Processor time of each process on one request, in words. */
+  readonly perRequest: string;
+}
+
+interface Needs {
+  readonly replicas: number;
+  readonly pace: Pace;
+}
+
+/** Starts everything as processes on this machine for one measurement. */
+export async function withCluster<Result>({ replicas, pace: { profiles } }: Needs, measure: (cluster: Cluster) => Promise<Result>): Promise<Result> {
+  const cluster = await Cluster.start({
+    replicas,
+    // A name server that refuses at once, so that no domain of the bench is asked for outside.
+    variables: {
+      RATE_LIMITS: 'off',
+      LOG_LEVEL: 'warn',
+      DNS_SERVERS: '127.0.0.1:9',
+      ...(profiles !== null && { NODE_OPTIONS: `--import=${await profilerInto(profiles)}` }),
+    },
+    say: (line) => console.error(`  ${line}`),
+  });
+  try {
+    // A gateway that has just become ready may be about to find the services.
+    await patiently(() => asked(cluster, '/organizations?limit=1'));
+    return await measure(cluster);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function profilerInto(directory: string): Promise<string> {
+  await mkdir(directory, { recursive: true });
+  const profiler = new URL('profiler.js', import.meta.url);
+  profiler.searchParams.set('into', pathToFileURL(directory).href);
+  return profiler.href;
+}
+
+/** Starts one engine for one measurement. */
+export async function withEngine<Result>(definition: EngineDefinition, measure: (engine: Engine) => Promise<Result>): Promise<Result> {
+  const directory = WatchedDirectory.create('bench');
+  const engine = await startEngine(definition, directory);
+  try {
+    return await measure(engine);
+  } finally {
+    await engine.close();
+    directory.remove();
+  }
+}
+
+/** The cost by process tells which of them is the limit where they all share the cores. */
+export async function loadedCluster({ processes, engines }: Cluster, given: Load): Promise<ClusterResult> {
+  const { eventstore, mongodb, kafka } = engines;
+  const pids = [...processes, eventstore, mongodb, kafka].flatMap(({ name, pid }) => (pid === null ? [] : [[name, pid] as const]));
+  const use = await ProcessorUse.begin(new Map(pids));
+  const result = await load(given);
+  return { ...result, perRequest: await use.perRequest(result.requests) };
+}
+
+/** One request to the first gateway. @throws Error when it is refused */
+export async function asked<Answer>(cluster: Cluster, path: string, body?: object): Promise<Answer> {
+  const headers = { authorization: `Bearer ${cluster.key}`, 'content-type': 'application/json' };
+  const given = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
+  const answer = await fetch(cluster.gateways[0]!.url + path, given);
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
+  return JSON.parse(text) as Answer;
+}
+
+/** Asks until there is an answer: null, or a refusal, is none. @throws Error, the last refusal, when there is none in time */
+export async function patiently<Answer>(ask: () => Promise<Answer | null>): Promise<Answer> {
+  for (const deadline = performance.now() + PATIENCE; ; await pause(POLL)) {
+    const answer = await ask().catch((error: unknown) => {
+      if (performance.now() > deadline) throw error;
+      return null;
+    });
+    if (answer !== null) return answer;
+    if (performance.now() > deadline) throw new Error(`It did not come in ${PATIENCE / 1_000} s.`);
+  }
+}
+
+/** Creates so many organizations, some at a time, and answers where each is read. */
+export async function createdOrganizations(cluster: Cluster, organizations: number): Promise<readonly string[]> {
+  const paths: string[] = [];
+  let begun = 0;
+  const worker = async (): Promise<void> => {
+    while (begun < organizations) {
+      const { id } = await asked<{ readonly id: string }>(cluster, '/organizations', { name: `Bench Organization ${count((begun += 1))}` });
+      paths.push(`/organizations/${id}`);
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, worker));
+  return paths;
+}
