@@ -33,7 +33,7 @@ type Headers = Readonly<Record<string, string>>;
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 const document = openApiDocument('0.1.0');
-const EVENTUALLY_MS = 10_000;
+const EVENTUALLY_MS = environmentVariables()['SUITE'] === 'processes' ? 30_000 : 10_000;
 
 /** Requests with one API key. Every answer is held to the API document. */
 export class Caller {
