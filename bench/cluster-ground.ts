@@ -101,7 +101,8 @@ export async function createdOrganizations(cluster: Cluster, organizations: numb
   let begun = 0;
   const worker = async (): Promise<void> => {
     while (begun < organizations) {
-      const { id } = await asked<{ readonly id: string }>(cluster, '/organizations', { name: `Bench Organization ${count((begun += 1))}` });
+      const name = `Bench Organization ${count((begun += 1))}`;
+      const { id } = await patiently(() => asked<{ readonly id: string }>(cluster, '/organizations', { name }));
       paths.push(`/organizations/${id}`);
     }
   };
