@@ -4,6 +4,7 @@ import { byteText, byteTextKeys, textOfBytes } from '#libs/platform/src/storage/
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { deadLetterTopic, deliver, DELIVERY, FIRST_RETRY_MS, matches } from './delivering.ts';
 import { type Message, MessageBus, type Subscription } from './message-bus.ts';
+import { shared } from './shares.ts';
 
 /** Segments per topic that stay in memory, for groups that follow closely. */
 const RECENT_SEGMENTS = 64;
@@ -326,21 +327,6 @@ class Group {
     const handled = await deliver(messages, { topic: topic.name, member, firstRetryMs: this.firstRetryMs, setAside, signal });
     return handled === messages.length;
   }
-}
-
-/** All messages of a key go to the same share. */
-function shared(messages: readonly Message[], count: number): readonly (readonly Message[])[] {
-  if (count === 1) return [messages];
-  const shares: Message[][] = Array.from({ length: count }, () => []);
-  for (const message of messages) shares[hash(message.key) % count]!.push(message);
-  return shares;
-}
-
-/** FNV-1a. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++) value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
-  return value >>> 0;
 }
 
 /** What describes the messages as one line of JSON; behind it their values, which are JSON already, as they are. */

@@ -9,6 +9,7 @@ import { type Message, MessageBus, type Subscription } from './message-bus.ts';
 const REACH_MS = 3_000;
 /** Publishing is given up after so long; the caller does not know then whether it happened. */
 const PUBLISH_MS = 10_000;
+const CLOSE_MS = 3_000;
 
 interface Options extends KafkaOptions {
   /** Tests do not want to wait. */
@@ -85,7 +86,8 @@ export class KafkaMessageBus extends MessageBus {
   async close(): Promise<void> {
     await Promise.all([...this.subscriptions].map((running) => running.stop()));
     this.isClosed = true;
-    await this.outbox.close();
+    // Whoever still waits to publish is told when their time is over.
+    await within(this.outbox.close(), CLOSE_MS, busUnavailable).catch(() => undefined);
     await this.topics.close();
   }
 

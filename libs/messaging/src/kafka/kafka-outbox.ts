@@ -1,17 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Message as KafkaMessage, type Producer, Partitioners } from 'kafkajs';
 import { within } from '#libs/platform/src/deadline';
 import type { Message } from '../message-bus.ts';
-import { busUnavailable, newClient, sentenceOf, type KafkaOptions } from './kafka-client.ts';
+import { shared } from '../shares.ts';
+import { busUnavailable, sentenceOf, type KafkaOptions } from './kafka-client.ts';
 import type { KafkaTopics } from './kafka-topics.ts';
+import { NumberingProducer } from './numbering-producer.ts';
 
-/** Characters in one request. A broker takes batches of 1 MiB unless its topics say otherwise, and a character has up to three bytes. */
-const REQUEST_SIZE = 256 * 1024;
+/** Bytes in one request: a broker takes batches of 1 MiB, unless a topic says otherwise. */
+const REQUEST_BYTES = 768 * 1024;
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 1_000;
-/** Of a message beside its value: key and headers. */
-const AROUND = 300;
-
 /** What the broker will not say otherwise another time. */
 const FINAL = [
   'MESSAGE_TOO_LARGE',
@@ -32,11 +30,32 @@ interface Part {
   readonly settle: (refusal: Error | null) => void;
 }
 
-/**
- * Sends what is published, one request at a time: that is what keeps the order, and what lets the broker recognise a repetition by its number. What comes
- * meanwhile goes together in the next request.
- */
+/** Two: while the broker writes what one has sent, the other makes its next request. A key has its lane, and thereby its order. */
+const LANES = 2;
+
+/** Sends what is published. */
 export class KafkaOutbox {
+  private readonly lanes: readonly Lane[];
+
+  constructor(options: KafkaOptions, topics: KafkaTopics) {
+    this.lanes = Array.from({ length: LANES }, () => new Lane(options, topics));
+  }
+
+  /** Resolves when all of them are on disk. @throws DomainError `service_unavailable` when that is not known by the deadline */
+  async add(topic: string, messages: readonly Message[], deadline: number): Promise<void> {
+    await Promise.all(shared(messages, LANES).map((share, lane) => this.lanes[lane]!.add(topic, share, deadline)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.lanes.map((lane) => lane.close()));
+  }
+}
+
+/**
+ * Sends one request at a time: that is what keeps the order, and what lets the broker recognise a repetition by its number. What comes meanwhile goes
+ * together in the next request.
+ */
+class Lane {
   private waiting: Part[] = [];
   private sending: Promise<void> = Promise.resolve();
   private isSending = false;
@@ -47,19 +66,15 @@ export class KafkaOutbox {
     private readonly topics: KafkaTopics,
   ) {}
 
-  /** Resolves when all of them are on disk. @throws DomainError `service_unavailable` when that is not known by the deadline */
   async add(topic: string, messages: readonly Message[], deadline: number): Promise<void> {
-    const parts = partsOf(messages);
-    await Promise.all(
-      parts.map(
-        (part) =>
-          new Promise<void>((resolve, reject) => {
-            const settle = (refusal: Error | null): void => (refusal === null ? resolve() : reject(refusal));
-            this.waiting.push({ topic, ...part, deadline, settle });
-            if (!this.isSending) this.sending = this.sendAll();
-          }),
-      ),
+    const added = partsOf(messages).map(
+      (part) =>
+        new Promise<void>((resolve, reject) => {
+          this.waiting.push({ topic, ...part, deadline, settle: (refusal) => (refusal === null ? resolve() : reject(refusal)) });
+        }),
     );
+    if (!this.isSending) this.sending = this.sendAll();
+    await Promise.all(added);
   }
 
   async close(): Promise<void> {
@@ -77,43 +92,51 @@ export class KafkaOutbox {
 
   private next(): readonly Part[] {
     let size = 0;
-    const end = this.waiting.findIndex((part, index) => (size += part.size) > REQUEST_SIZE && index > 0);
+    const end = this.waiting.findIndex((part, index) => (size += part.size) > REQUEST_BYTES && index > 0);
     return this.waiting.splice(0, end < 0 ? this.waiting.length : end);
   }
 
   /** All topics in one request; where that fails each goes by itself, so that one that is refused does not take the others with it. */
   private async send(parts: readonly Part[]): Promise<void> {
-    let outcome = await this.tried(parts);
-    if (outcome === 'sent') return;
-    const topics = byTopic(parts);
-    for (const [topic, own] of topics) {
-      if (outcome === 'never' && topics.size > 1) outcome = 'later';
-      for (let wait = FIRST_RETRY_MS; outcome === 'later' && Date.now() + wait < deadlineOf(own); wait = Math.min(2 * wait, LAST_RETRY_MS)) {
-        await pause(wait);
-        outcome = await this.tried(own);
+    let left = [...byTopic(parts)].filter(([topic, own]) => !this.isOver(topic, own));
+    if (left.length === 0 || (await this.tried(left)) === 'sent') return;
+    for (let wait = FIRST_RETRY_MS; left.length > 0; wait = Math.min(2 * wait, LAST_RETRY_MS)) {
+      await pause(wait);
+      const again: typeof left = [];
+      for (const [topic, own] of left) {
+        if (this.isOver(topic, own)) continue;
+        const outcome = await this.tried([[topic, own]]);
+        if (outcome === 'later') again.push([topic, own]);
+        if (outcome === 'never') this.refuse(topic, own);
       }
-      if (outcome !== 'sent') this.refuse(topic, own);
-      outcome = 'later';
+      left = again;
     }
   }
 
-  private async tried(parts: readonly Part[]): Promise<'sent' | 'later' | 'never'> {
-    const deadline = deadlineOf(parts);
+  private async tried(topics: readonly (readonly [topic: string, parts: readonly Part[]])[]): Promise<'sent' | 'later' | 'never'> {
+    const names = topics.map(([topic]) => topic);
+    const parts = topics.flatMap(([, own]) => own);
     const producer = (this.producer ??= new NumberingProducer(this.options));
     try {
-      const topics = byTopic(parts);
-      const work = Promise.all([...topics.keys()].map((topic) => this.topics.ensure(topic))).then(() => producer.send(topics));
-      await within(work, deadline - Date.now(), busUnavailable);
+      const messages = new Map(topics.map(([topic, own]) => [topic, own.flatMap((part) => part.messages)]));
+      const work = Promise.all(names.map((topic) => this.topics.ensure(topic))).then(() => producer.send(messages));
+      await within(work, deadlineOf(parts) - Date.now(), busUnavailable);
     } catch (error) {
       // Nobody knows how far the broker has counted. Under the same producer, the next message could be taken for the repetition of this one.
       if (this.producer === producer) this.producer = null;
       void producer.end();
-      if (hasType(error, GONE)) for (const { topic } of parts) this.topics.forget(topic);
-      this.options.log.warn('Kafka did not take messages.', { topics: [...byTopic(parts).keys()], problem: sentenceOf(error) });
+      if (hasType(error, GONE)) for (const topic of names) this.topics.forget(topic);
+      this.options.log.warn('Kafka did not take messages.', { topics: names, problem: sentenceOf(error) });
       return hasType(error, FINAL) ? 'never' : 'later';
     }
     for (const part of parts) part.settle(null);
     return 'sent';
+  }
+
+  private isOver(topic: string, parts: readonly Part[]): boolean {
+    const isOver = Date.now() >= deadlineOf(parts);
+    if (isOver) this.refuse(topic, parts);
+    return isOver;
   }
 
   /** What waits behind them goes with them: it must not overtake what its publisher will repeat. */
@@ -124,67 +147,24 @@ export class KafkaOutbox {
   }
 }
 
-/** A producer under whose id the broker counts what it takes of each partition. */
-class NumberingProducer {
-  private readonly producer: Producer;
-  private readonly partitions = new Set<string>();
-  private last: Promise<void> = Promise.resolve();
-  private isEnded = false;
-
-  constructor(options: KafkaOptions) {
-    const createPartitioner = () => {
-      // By the hash that the Java client uses: others may publish to the same partitions.
-      const partitionOf = Partitioners.DefaultPartitioner();
-      return (place: Parameters<typeof partitionOf>[0]): number => {
-        const partition = partitionOf(place);
-        this.partitions.add(`${place.topic}/${partition}`);
-        return partition;
-      };
-    };
-    this.producer = newClient(options).producer({ idempotent: true, maxInFlightRequests: 1, allowAutoTopicCreation: false, createPartitioner });
-  }
-
-  async send(topics: ReadonlyMap<string, readonly Part[]>): Promise<void> {
-    const sent = this.deliver(topics);
-    this.last = sent.catch(() => undefined);
-    await sent;
-  }
-
-  /** After what is on its way: a client that was disconnected would connect again for it. */
-  async end(): Promise<void> {
-    this.isEnded = true;
-    const ended = this.last.then(() => this.producer.disconnect());
-    await within(ended, 1_000, busUnavailable).catch(() => undefined);
-  }
-
-  private async deliver(topics: ReadonlyMap<string, readonly Part[]>): Promise<void> {
-    await this.producer.connect();
-    if (this.isEnded) throw new Error('The time is over.');
-    this.partitions.clear();
-    const topicMessages = [...topics].map(([topic, parts]) => ({ topic, messages: parts.flatMap(({ messages }) => messages.map(toKafka)) }));
-    const written = await this.producer.sendBatch({ topicMessages, acks: -1, timeout: 4_000 });
-    // The client forgets a partition whose leader moves between two tries.
-    for (const { topicName, partition } of written) this.partitions.delete(`${topicName}/${partition}`);
-    if (this.partitions.size > 0) throw new Error(`No answer came for ${[...this.partitions].join(', ')}.`);
-  }
-}
-
-function toKafka({ key, value, headers }: Message): KafkaMessage {
-  return { key, value, headers: headers };
-}
-
 function partsOf(messages: readonly Message[]): { readonly messages: readonly Message[]; readonly size: number }[] {
   const parts: { messages: Message[]; size: number }[] = [];
   for (const message of messages) {
-    const size = message.value.length + AROUND;
+    const size = sizeOf(message);
     const last = parts.at(-1);
-    if (last === undefined || last.size + size > REQUEST_SIZE) parts.push({ messages: [message], size });
+    if (last === undefined || last.size + size > REQUEST_BYTES) parts.push({ messages: [message], size });
     else {
       last.messages.push(message);
       last.size += size;
     }
   }
   return parts;
+}
+
+function sizeOf({ key, value, headers }: Message): number {
+  let size = Buffer.byteLength(value) + Buffer.byteLength(key);
+  for (const name in headers) size += name.length + Buffer.byteLength(headers[name]!) + 4;
+  return size + 32;
 }
 
 function byTopic(parts: readonly Part[]): ReadonlyMap<string, readonly Part[]> {

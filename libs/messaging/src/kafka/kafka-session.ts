@@ -17,7 +17,8 @@ const PARTITION_BYTES = 512 * 1024;
 const TOGETHER_MS = 1_000;
 const SILENT_MS = 30_000;
 const CONCURRENCY = 64;
-const END_MS = 5_000;
+const COMMIT_MS = 4_000;
+const END_MS = 3_000;
 
 interface Needs {
   readonly options: KafkaOptions;
@@ -125,8 +126,8 @@ export class KafkaSession {
       // It never ran.
     }
     await Promise.all(this.handling);
-    await within(this.lastCommit, END_MS, busUnavailable).catch(() => undefined);
-    const left = started.catch(() => undefined).then(() => this.consumer.disconnect());
+    // What does not answer now is left to itself: it goes on until its requests have run out of time.
+    const left = Promise.allSettled([started, this.lastCommit]).then(() => this.consumer.disconnect());
     await within(left, END_MS, busUnavailable).catch(() => undefined);
   }
 
@@ -179,7 +180,7 @@ export class KafkaSession {
     const committing = this.committing;
     this.lastCommit = committing.catch(() => undefined);
     // Handled once more by whoever gets the partition: that is what "at least once" says.
-    await committing.catch((error: unknown) => this.fail(error));
+    await within(committing, COMMIT_MS, busUnavailable).catch((error: unknown) => this.fail(error));
   }
 }
 
