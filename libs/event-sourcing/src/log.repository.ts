@@ -80,8 +80,8 @@ export class LogRepository extends Repository {
     for (let met: number | null = null; ;) {
       const now = this.clock.now();
       if (now > context.deadline) throw unavailable('Too many writes to the same object at once.');
-      const loaded = await this.loadLatest(decider, environment, key);
-      if (met !== null && (await this.isDone(stream, met, context.commandId))) {
+      const { recorded, ...loaded } = await this.loadLatest(decider, environment, key, met);
+      if (isDone(recorded, met, context.commandId)) {
         receipt.position = loaded.position;
         return { state: loaded.state, facts: [], position: loaded.position, version: loaded.version };
       }
@@ -111,13 +111,13 @@ export class LogRepository extends Repository {
     return (await this.loadLatest(decider, environment, key)).state;
   }
 
-  /** Whether what reached the stream before us was this very command, carried out by another replica that was asked when this one did not answer. */
-  private async isDone(stream: string, after: number, commandId: string): Promise<boolean> {
-    return (await this.events.read(stream, after + 1)).some(({ type, meta }) => !isProtocol(type) && meta.commandId === commandId);
-  }
-
-  /** The row, where there is one, and what its stream has recorded since. */
-  private async loadLatest<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<Loaded<State>> {
+  /** The row, where there is one, and what its stream has recorded since, and since `met`. */
+  private async loadLatest<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    environment: string,
+    key: string,
+    met: number | null = null,
+  ): Promise<Loaded<State> & { readonly recorded: readonly RecordedEvent[] }> {
     const primary = this.primaries.get(decider.category);
     const hasRows = primary !== undefined && this.stopped.isTrue(primary.name);
     const row = hasRows ? await primary.table.get(environment, primary.view.idOf(key)) : null;
@@ -125,7 +125,9 @@ export class LogRepository extends Repository {
       row === null
         ? { state: decider.initial, version: 0, position: START }
         : { state: JSON.parse(row.text) as State, version: row.revision, position: row.position };
-    return fold(decider, base, await this.events.read(streamName(decider.category, environment, key), base.version + 1));
+    const recorded = await this.events.read(streamName(decider.category, environment, key), Math.min(base.version, met ?? base.version) + 1);
+    const news = recorded.filter(({ version }) => version > base.version);
+    return { ...fold(decider, base, news), recorded };
   }
 
   /** After the append nothing may change the answer: a row that could not be written is written by the projector. */
@@ -192,6 +194,11 @@ export class LogRepository extends Repository {
 
 function nameOf({ kind, value }: Claim): string {
   return `${kind} ${value}`;
+}
+
+/** Whether what reached the stream before us was this very command, carried out by another replica that was asked when this one did not answer. */
+function isDone(recorded: readonly RecordedEvent[], met: number | null, commandId: string): boolean {
+  return met !== null && recorded.some(({ type, version, meta }) => version > met && !isProtocol(type) && meta.commandId === commandId);
 }
 
 function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {

@@ -69,6 +69,7 @@ export class FileKeyStore extends KeyStore {
     const path = join(directory, 'master.key');
     if (masterKeys.length === 0) await createFile(path, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
     const own = await readIfThere(path);
+    if (own !== null && Buffer.from(own.trim(), 'base64').length !== KEY_BYTES) throw damaged(path);
     return new FileKeyStore(directory, MasterKeys.of(own === null ? masterKeys : [...masterKeys, own.trim()]));
   }
 
@@ -122,11 +123,15 @@ export class FileKeyStore extends KeyStore {
       return createSecretKey(this.masters.unwrap(JSON.parse(text) as WrappedKey));
     } catch (error) {
       if (error instanceof StartRefused) throw error;
-      throw new StartRefused(`The data key in ${path} is damaged: put it back from the backup of the keys.`);
+      throw damaged(path);
     }
   }
 
   private pathOf(purpose: KeyPurpose): string {
     return join(this.directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
   }
+}
+
+function damaged(path: string): StartRefused {
+  return new StartRefused(`The data key in ${path} is damaged: put it back from the backup of the keys.`);
 }
