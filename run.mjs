@@ -166,9 +166,9 @@ async function check() {
   return failed.length === 0 ? 0 : 1;
 }
 
-/** Everything again where it runs as a cluster: takes engines, Java or Docker for them, and minutes. */
-async function endToEnd(args) {
-  process.env.SUITE = 'processes';
+/** The product as a cluster of processes: takes engines, Java or Docker for them, and minutes. */
+async function testCluster(suite, args) {
+  process.env.SUITE = suite;
   return test(args);
 }
 
@@ -183,11 +183,12 @@ refuseOldNode();
 if (task in programs) await startProgram(task, args);
 else if (task in tools) process.exitCode = await runTool(task, args);
 else if (task === 'test') process.exitCode = await test(args);
-else if (task === 'e2e') process.exitCode = await endToEnd(args);
+else if (task === 'e2e') process.exitCode = await testCluster('processes', args);
+else if (task === 'faults') process.exitCode = await testCluster('faults', args);
 else if (task === 'check') process.exitCode = await check();
 else if (task === 'install') await install({ tools: true });
 else if (task === 'build') await install({ tools: false }).then(build);
 else
   stop(
-    `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', 'e2e', 'check', 'install', 'build'].join(', ')}.`,
+    `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', 'e2e', 'faults', 'check', 'install', 'build'].join(', ')}.`,
   );
