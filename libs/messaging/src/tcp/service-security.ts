@@ -32,7 +32,10 @@ export async function serviceSecurity(settings: SecuritySettings): Promise<Servi
   if (missing.length < 3) {
     if (missing.length > 0) throw new StartRefused(`Services cannot prove who they are by certificates without ${missing.join(' and ')}.`);
     if (SERVICE_KEY !== null) throw new StartRefused('SERVICE_KEY and SERVICE_TLS_CERT are both set: services prove who they are by one of the two.');
-    const [cert, key, ca] = await Promise.all(Object.entries(files).map(([name, path]) => pem(name, path!)));
+    // One after the other: of several that cannot be read, the first is told.
+    const cert = await pem('SERVICE_TLS_CERT', SERVICE_TLS_CERT!);
+    const key = await pem('SERVICE_TLS_KEY', SERVICE_TLS_KEY!);
+    const ca = await pem('SERVICE_TLS_CA', SERVICE_TLS_CA!);
     return byCertificates({ cert, key, ca });
   }
   return SERVICE_KEY === null ? { server: null, client: null } : byKey(SERVICE_KEY);
