@@ -29,8 +29,8 @@ it('stops on a full disk and says so, and has everything that it acknowledged wh
   const { code, signal, stderr } = await suite.ended;
   expect(signal).toBeNull();
   expect(code).toBe(1);
-  // What stands before it is LMDB's own.
-  expect(stderr.trim().split('\n').at(-1)).toMatch(/^gatehouse: .* Everything that was acknowledged is on disk\.$/);
+  // What stands before it is LMDB's own, which does not always end its line.
+  expect(stderr.trim().split('\n').at(-1)).toMatch(/gatehouse: .* Everything that was acknowledged is on disk\.$/);
   expect(acknowledged.length).toBeGreaterThan(10);
 
   const roomy = await SuiteProcess.start(variables);
