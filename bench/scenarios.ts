@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '#libs/testing/src/engines/free-port';
 import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
-import { freePort, Program } from './program.ts';
+import { Program } from './program.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { KEY, type Suite } from './suite.ts';
 import { count, percent, rate, row, seconds, unique } from './table.ts';

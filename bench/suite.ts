@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '#libs/testing/src/engines/free-port';
 import { processorSeconds } from './processor.ts';
-import { freePort, Program } from './program.ts';
+import { Program } from './program.ts';
 
 export const KEY = 'sk_bench_0123456789abcdef';
 

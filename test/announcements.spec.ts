@@ -14,7 +14,7 @@ import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
 import { isProtocol } from '#libs/event-sourcing/src/log.repository';
 import { categoryOf } from '#libs/event-sourcing/src/naming';
-import { KafkaMessageBus } from '#libs/messaging/src/kafka.message-bus';
+import { givenKafkaBus } from '#libs/messaging/src/kafka/given-kafka-bus';
 import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
@@ -95,16 +95,7 @@ const document = asyncApiDocument('0.1.0');
   async function readFromKafka(all: readonly RecordedEvent[]): Promise<readonly Delivery[]> {
     const directory = mkdtempSync(join(tmpdir(), 'gatehouse-announcements-'));
     const storage = await LmdbStorage.open({ directory });
-    const bus = await KafkaMessageBus.connect({
-      brokers: given!.split(','),
-      tls: null,
-      sasl: null,
-      partitions: 3,
-      replication: 1,
-      retentionMs: 3_600_000,
-      clientId: 'spec',
-      log,
-    });
+    const bus = await givenKafkaBus(given!, { partitions: 3, log });
     const [lifecycle, metrics, readModels] = [new Lifecycle(), new Metrics(), new LmdbReadModels(storage)];
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const followers = new LeasedFollowers({

@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KafkaMessageBus } from '#libs/messaging/src/kafka.message-bus';
+import { givenKafkaBus } from '#libs/messaging/src/kafka/given-kafka-bus';
 import type { Message } from '#libs/messaging/src/message-bus';
-import { PinoLog } from '#libs/platform/src/pino.log';
 import { givenKafka } from '#libs/testing/src/engines/given';
 import { ROOT } from '#libs/testing/src/process';
 
@@ -23,16 +22,7 @@ describe('the consumer of the docs', () => {
   (given === null ? it.skip : it)('prints each event once and in order, also when it comes again, and goes on where it was', async () => {
     const environment = `environment_${randomUUID()}`;
     const topic = `gatehouse.${environment}.identity`;
-    const bus = await KafkaMessageBus.connect({
-      brokers: given!.split(','),
-      tls: null,
-      sasl: null,
-      partitions: 3,
-      replication: 1,
-      retentionMs: 3_600_000,
-      clientId: 'spec',
-      log: new PinoLog({ level: 'silent', readable: false }),
-    });
+    const bus = await givenKafkaBus(given!, { partitions: 3 });
     const event = (number: number): Message => ({
       key: 'org_1',
       value: JSON.stringify({ id: `event_${number}`, event: 'organization.updated', data: { id: `org_${number}` }, created_at: 'now' }),

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
+import { aborted } from '#libs/platform/src/deadline';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
@@ -192,11 +193,4 @@ class Follower {
   private async shared(): Promise<SharedState> {
     return (await this.needs.states.read([this.name]))[0]!;
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -1,5 +1,6 @@
-const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-const VALUES: Readonly<Record<string, number>> = Object.fromEntries([...ALPHABET].map((character, value) => [character, value]));
+import { BASE_32 } from '#libs/platform/src/ids';
+
+const VALUES: Readonly<Record<string, number>> = Object.fromEntries([...BASE_32].map((character, value) => [character, value]));
 const ULID_LENGTH = 26;
 /** Characters that are read at once: what they say fits into a number exactly. */
 const HALF = 10;
@@ -26,7 +27,7 @@ export function ulidOf(uuid: string): string {
     let value = Number(bits & ((1n << BigInt(5 * length)) - 1n));
     bits >>= BigInt(5 * length);
     let part = '';
-    for (; part.length < length; value = Math.floor(value / 32)) part = ALPHABET[value % 32]! + part;
+    for (; part.length < length; value = Math.floor(value / 32)) part = BASE_32[value % 32]! + part;
     text = part + text;
   }
   return text;

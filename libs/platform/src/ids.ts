@@ -1,13 +1,14 @@
 import { randomFillSync } from 'node:crypto';
 
-const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+/** Crockford's base 32: what ULIDs are written in. */
+export const BASE_32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 /** The last four characters (20 bits) of a command id are zero: they number what the command creates. */
 const ORDINAL_CHARACTERS = 4;
 
 function encode(value: number, length: number): string {
   let text = '';
-  for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32]! + text;
+  for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = BASE_32[rest % 32]! + text;
   return text;
 }
 
@@ -68,6 +69,6 @@ export function isIdOf(prefix: string, id: string): boolean {
 /** Milliseconds since the epoch, read from the time in a ULID or a prefixed id. */
 export function timeOfId(id: string): number {
   let time = 0;
-  for (const character of id.slice(-26, -16)) time = time * 32 + ALPHABET.indexOf(character);
+  for (const character of id.slice(-26, -16)) time = time * 32 + BASE_32.indexOf(character);
   return time;
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { PublicEventName } from '#libs/contracts/src/events';
 import type { WebhookAttempt, WebhookDelivery } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import { BASE_32 } from '#libs/platform/src/ids';
 import type { RetrySchedule } from './retry-schedule.ts';
 import type { Answer } from './webhook-sender.ts';
 
@@ -35,11 +36,9 @@ export function deliveryId(endpointId: string, eventId: string): string {
   const digest = hash('sha256', `${endpointId}\n${eventId}`, 'hex');
   let rest = BigInt(`0x${digest.slice(0, 20)}`);
   let text = '';
-  for (; text.length < 16; rest >>= 5n) text = ALPHABET[Number(rest & 31n)]! + text;
+  for (; text.length < 16; rest >>= 5n) text = BASE_32[Number(rest & 31n)]! + text;
   return `webhook_delivery_${eventId.slice(-26, -16)}${text}`;
 }
-
-const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 export function queuedDelivery({ endpointId, eventId, event, now, sample }: QueuedEvent): StoredDelivery {
   const at = new Date(now).toISOString();

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Consumer, EachBatchPayload, KafkaMessage } from 'kafkajs';
-import { within } from '#libs/platform/src/deadline';
+import { aborted, within } from '#libs/platform/src/deadline';
 import { deadLetterTopic, deliver, DELIVERY } from '../delivering.ts';
 import type { Message, Subscription } from '../message-bus.ts';
 import { busUnavailable, groupIdOf, newClient, type KafkaOptions } from './kafka-client.ts';
@@ -81,7 +81,7 @@ export class KafkaSession {
     const started = this.start();
     started.catch((error: unknown) => this.fail(error));
     try {
-      await until(AbortSignal.any([signal, ending]));
+      await aborted(AbortSignal.any([signal, ending]));
       await this.finish(started);
     } finally {
       clearInterval(watch);
@@ -191,10 +191,6 @@ function messageOf({ key, value, headers = {} }: KafkaMessage): Message {
 
 function behind(offset: string): string {
   return String(BigInt(offset) + 1n);
-}
-
-async function until(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
 async function isSettledWithin(ms: number, work: Promise<void>): Promise<boolean> {
