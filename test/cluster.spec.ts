@@ -89,7 +89,7 @@ describe('a cluster under load', () => {
 
   it('writes, tells and delivers', () => expectProgress(RECOVERED), RECOVERED + 5_000);
 
-  it.each(['gateway', 'identity', 'notifications'] as const)(
+  it.each(['gateway', 'identity', 'authorization', 'notifications'] as const)(
     'goes on when a process of %s is killed, and what it did is taken over',
     async (app) => {
       const killed = first(app);
@@ -105,7 +105,7 @@ describe('a cluster under load', () => {
   it(
     'takes over from a replica that stands still, which then finds its work taken',
     async () => {
-      for (const app of ['identity', 'notifications'] as const) {
+      for (const app of ['identity', 'authorization', 'notifications'] as const) {
         const paused = first(app);
         await paused.pause();
         await expectProgress(TAKEN_OVER);
@@ -183,7 +183,7 @@ describe('a cluster under load', () => {
         }
       };
       const asked = Promise.all([ask(), ask()]);
-      for (const process of [...cluster.of('identity'), ...cluster.of('notifications')]) await process.restart();
+      for (const process of [...cluster.of('identity'), ...cluster.of('authorization'), ...cluster.of('notifications')]) await process.restart();
       asking.abort();
       await asked;
       expect([...outcomes.keys()]).toEqual([201]);

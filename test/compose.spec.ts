@@ -171,7 +171,7 @@ describe('the image', () => {
     const { status, stderr } = spawnSync(process.execPath, ['docker/start.mjs', 'nothing'], { encoding: 'utf8' });
     expect({ status, stderr }).toEqual({
       status: 64,
-      stderr: 'gatehouse: there is no app "nothing". Apps: gateway, identity, notifications, suite, gatehouse.\n',
+      stderr: 'gatehouse: there is no app "nothing". Apps: authorization, gateway, identity, notifications, suite, gatehouse.\n',
     });
   });
 

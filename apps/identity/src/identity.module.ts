@@ -38,7 +38,7 @@ export class IdentityModule implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.forwarders.add({ service: 'identity', categories: ['organization'] });
+    this.forwarders.add({ service: 'identity', categories: ['organization', 'user', 'organization_membership', 'group'] });
     this.reactions.add(deleteDomainsWhenOrganizationDeleted(this.repository, this.clock));
     this.work('identity.young-domains', (signal) => this.lookUps.watchYoung(signal));
     this.work('identity.old-domains', (signal) => this.lookUps.watchOld(signal));

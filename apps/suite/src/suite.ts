@@ -1,3 +1,4 @@
+import { authorizationApp } from '#apps/authorization/src/authorization.app';
 import { gatewayApp } from '#apps/gateway/src/gateway.app';
 import { ensureKey, identityApp } from '#apps/identity/src/identity.app';
 import { notificationsApp } from '#apps/notifications/src/notifications.app';
@@ -10,7 +11,7 @@ import { listenForAdmin } from './admin/admin-socket.ts';
 import { carryOutOnData } from './admin/commands.ts';
 import { firstKey, type FirstKey } from './first-key.ts';
 
-const apps: readonly App[] = [gatewayApp, identityApp, notificationsApp];
+const apps: readonly App[] = [gatewayApp, identityApp, authorizationApp, notificationsApp];
 
 /** The gateway and the services in one process. */
 export class Suite {

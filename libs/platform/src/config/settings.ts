@@ -123,6 +123,9 @@ export class TransportSettings {
 
   @Setting(addresses, { doc: 'Where notifications listens.', default: '127.0.0.1:7402' })
   readonly NOTIFICATIONS_ADDRESS!: readonly string[];
+
+  @Setting(addresses, { doc: 'Where authorization listens.', default: '127.0.0.1:7403' })
+  readonly AUTHORIZATION_ADDRESS!: readonly string[];
 }
 
 export class GatewaySettings {
@@ -188,5 +191,27 @@ export class NotificationsSettings {
   readonly DELIVERIES_RETENTION!: number;
 }
 
+export class AuthorizationSettings {
+  @Setting(bytes, {
+    doc: 'Memory for what access checks are answered from; what was not asked for longest leaves first, and an organization larger than this answers 503.',
+    default: '1GiB',
+  })
+  readonly ACCESS_INDEX_MEMORY!: number;
+
+  @Setting(integer({ minimum: 1, maximum: 1_000_000_000 }), {
+    doc: 'Resources of one type that an organization should have; more are created all the same, with a warning header and a metric.',
+    default: '5000',
+  })
+  readonly RESOURCES_PER_TYPE!: number;
+}
+
 /** Every class above; the generated table and the check for misspelt names go through it. */
-export const SETTINGS_CLASSES = [PlatformSettings, EngineSettings, TransportSettings, GatewaySettings, IdentitySettings, NotificationsSettings] as const;
+export const SETTINGS_CLASSES = [
+  PlatformSettings,
+  EngineSettings,
+  TransportSettings,
+  GatewaySettings,
+  IdentitySettings,
+  NotificationsSettings,
+  AuthorizationSettings,
+] as const;

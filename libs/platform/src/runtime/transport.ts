@@ -47,6 +47,6 @@ export async function serveOperations(transport: OperationTransport, owners: rea
   return { url: `tcp://${address.includes(':') ? `[${address}]` : address}:${port}`, drain: (ms) => server.drain(ms), close: () => server.close() };
 }
 
-function addressesOf({ IDENTITY_ADDRESS, NOTIFICATIONS_ADDRESS }: TransportSettings): Partial<Record<Owner, readonly string[]>> {
-  return { identity: IDENTITY_ADDRESS, notifications: NOTIFICATIONS_ADDRESS };
+function addressesOf({ IDENTITY_ADDRESS, AUTHORIZATION_ADDRESS, NOTIFICATIONS_ADDRESS }: TransportSettings): Partial<Record<Owner, readonly string[]>> {
+  return { identity: IDENTITY_ADDRESS, authorization: AUTHORIZATION_ADDRESS, notifications: NOTIFICATIONS_ADDRESS };
 }

@@ -4,7 +4,7 @@ import { WatchedProcess } from '../engines/watched-process.ts';
 import { ROOT } from '../process.ts';
 
 /** In the order in which they are stopped: whoever asks, before whoever is asked. */
-export const APPS = ['gateway', 'notifications', 'identity'] as const;
+export const APPS = ['gateway', 'notifications', 'authorization', 'identity'] as const;
 export type App = (typeof APPS)[number];
 
 export interface PlannedProcess {

@@ -100,6 +100,11 @@ async function plan(settings: Settings, replicas: number, ports: readonly number
       .filter((process) => process.app === app)
       .map(({ port }) => `127.0.0.1:${port}`)
       .join();
-  const shared = { ...settings, IDENTITY_ADDRESS: addressesOf('identity'), NOTIFICATIONS_ADDRESS: addressesOf('notifications') };
+  const shared = {
+    ...settings,
+    IDENTITY_ADDRESS: addressesOf('identity'),
+    AUTHORIZATION_ADDRESS: addressesOf('authorization'),
+    NOTIFICATIONS_ADDRESS: addressesOf('notifications'),
+  };
   return planned.map((process) => ({ ...process, settings: shared }));
 }
