@@ -36,6 +36,14 @@ export const ERRORS = declare({
   duplicate_endpoint: { kind: 'conflict', status: 409, doc: 'Another webhook endpoint of this environment has this URL.' },
   invalid_url: { kind: 'invalid', status: 422, doc: 'The URL cannot be one of a webhook endpoint: not https, private, or with credentials.' },
   webhook_endpoint_limit_reached: { kind: 'invalid', status: 422, doc: 'The environment has as many webhook endpoints as it may have.' },
+  user_already_organization_member: { kind: 'conflict', status: 400, doc: 'The user is an active member of the organization.' },
+  cannot_reactivate_pending_organization_membership: { kind: 'conflict', status: 400, doc: 'The membership waits for its user to accept an invitation.' },
+  cannot_deactivate_pending_organization_membership: { kind: 'conflict', status: 400, doc: 'The membership waits for its user to accept an invitation.' },
+  missing_user_id_or_organization_id: { kind: 'invalid', status: 400, doc: 'Give `user_id`, `organization_id`, or both.' },
+  invalid_role: { kind: 'invalid', status: 422, doc: 'The organization has no such role; `role_slug` names it.' },
+  multiple_roles_not_enabled: { kind: 'invalid', status: 422, doc: 'Memberships have one role only.' },
+  sub_resource_scoped_role_not_allowed: { kind: 'invalid', status: 422, doc: 'The role is scoped to another type of resource than organizations; `role_slug` names it.' },
+  group_membership_limit_exceeded: { kind: 'invalid', status: 400, doc: 'The group has as many members as it may have.' },
   webhook_endpoint_disabled: { kind: 'conflict', status: 409, doc: 'The webhook endpoint is disabled: nothing is sent to it.' },
 });
 
