@@ -27,13 +27,14 @@ export function send(reply: FastifyReply, outcome: Outcome): void {
 export function refusal(error: unknown): Outcome | null {
   if (!(error instanceof DomainError) || !Object.hasOwn(ERRORS, error.code)) return null;
   const { status } = ERRORS[error.code as ErrorCode];
-  const { errors, entity_id, retryAfter } = error.details;
+  const { errors, entity_id, role_slug, retryAfter } = error.details;
   const body = {
     message: error.message,
     code: error.code,
     // SDKs read `errors` of every 422.
     errors: status === 422 ? (errors ?? []) : errors,
     entity_id,
+    role_slug,
   };
   return { status, text: JSON.stringify(body), headers: refusalHeaders(error, status, retryAfter) };
 }

@@ -250,6 +250,7 @@ const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
       code: { type: 'string', description: 'For programs; never changes.' },
       errors: { type: 'array', items: reference('schemas', 'FieldError'), description: 'Each field that was refused.' },
       entity_id: { type: 'string', description: 'The id that was not found.' },
+      role_slug: { type: 'string', description: 'The role that was refused.' },
     },
     required: ['message', 'code'],
   },

@@ -11,6 +11,8 @@ export interface FieldError {
 export interface ErrorDetails {
   readonly errors?: readonly FieldError[];
   readonly entity_id?: string;
+  /** The role that was refused. */
+  readonly role_slug?: string;
   /** Seconds after which trying again makes sense; becomes `Retry-After`. */
   readonly retryAfter?: number;
 }
