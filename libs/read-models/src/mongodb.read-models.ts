@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb';
-import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
 import { Fenced, type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
 
 const ROWS = 'rows.';
@@ -119,7 +119,7 @@ class Checkpoints {
   }
 
   async tableNames(): Promise<readonly string[]> {
-    const stored = await this.storage.answer(() => this.stored.find({}, { projection: { _id: 1 } }).toArray());
+    const stored = await this.storage.answer(() => this.stored.find({}, { projection: { _id: 1 }, ...WHILE_WAITED_FOR }).toArray());
     return stored.map(({ _id }) => _id);
   }
 }
@@ -203,7 +203,9 @@ export class MongodbTable<Row> extends Table<Row> {
     // First the checkpoint: whatever happens from here on, the table is filled anew.
     await this.checkpoints.reset(this.definition.name);
     for (let removed = DUMP_SLICE; removed === DUMP_SLICE;) {
-      const slice = await this.storage.answer(() => this.rows.find({}, { projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE }).toArray());
+      const slice = await this.storage.answer(() =>
+        this.rows.find({}, { projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE, ...WHILE_WAITED_FOR }).toArray(),
+      );
       removed = slice.length;
       await this.remove(slice.map(({ _id }) => _id));
     }
@@ -323,7 +325,9 @@ export class MongodbTable<Row> extends Table<Row> {
   }
 
   private async shown(filter: Filter<RowDocument>, limit: number, sort: Readonly<Record<string, 1 | -1>> = {}): Promise<readonly ShownRow[]> {
-    const found = await this.storage.answer(() => this.rows.find<ShownRow>(filter, { sort, limit, batchSize: limit, projection: SHOWN }).toArray());
+    const found = await this.storage.answer(() =>
+      this.rows.find<ShownRow>(filter, { sort, limit, batchSize: limit, projection: SHOWN, ...WHILE_WAITED_FOR }).toArray(),
+    );
     this.rowsRead += found.length;
     return found;
   }

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb';
 import type { Clock } from '#libs/platform/src/clock';
-import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
 import { type Entry, ShortLived } from './short-lived.ts';
 
 const SEPARATOR = '\0';
@@ -156,13 +156,13 @@ export class MongodbShortLived extends ShortLived {
   async sweep(now: number, limit: number): Promise<number> {
     const expired = { $lte: new Date(now) };
     const swept = await this.storage.answer(async () => {
-      const found = await this.entries.find({ 'held.expiresAt': expired }, { projection: { _id: 1 }, limit }).toArray();
+      const found = await this.entries.find({ 'held.expiresAt': expired }, { projection: { _id: 1 }, limit, ...WHILE_WAITED_FOR }).toArray();
       return this.entries.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, 'held.expiresAt': expired });
     });
     const left = limit - swept.deletedCount;
     if (left === 0) return limit;
     const forgotten = await this.storage.answer(async () => {
-      const found = await this.counters.find({ expiresAt: expired }, { projection: { _id: 1 }, limit: left }).toArray();
+      const found = await this.counters.find({ expiresAt: expired }, { projection: { _id: 1 }, limit: left, ...WHILE_WAITED_FOR }).toArray();
       return this.counters.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, expiresAt: expired });
     });
     return swept.deletedCount + forgotten.deletedCount;

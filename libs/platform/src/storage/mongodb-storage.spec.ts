@@ -80,6 +80,16 @@ describe('a connection to MongoDB', () => {
     await store();
   });
 
+  it('keeps its connections when it answers after nobody waits any more', async () => {
+    await Promise.all([ask(), store()]);
+    way.hold(true);
+    await expectRefused();
+    await pause(3_000);
+    way.hold(false);
+    await Promise.all([ask(), store()]);
+    expect(way.ended).toBe(0);
+  }, 15_000);
+
   it('is unavailable to whoever asks after the end', async () => {
     await storage.close();
     await expectRefused();
@@ -88,6 +98,8 @@ describe('a connection to MongoDB', () => {
 
 /** A way to a server on which nothing may come through. */
 class Way {
+  /** How many connections have come to an end. */
+  ended = 0;
   private readonly sockets = new Set<Socket>();
   private isHeld = false;
   private port = 0;
@@ -145,6 +157,7 @@ class Way {
       one.on('error', () => {});
       one.on('close', () => {
         this.sockets.delete(one);
+        if (one === near) this.ended++;
         other.destroy();
       });
       this.pass(one);

@@ -7,9 +7,17 @@ import { StartRefused } from '../start-refused.ts';
 
 /** Whoever asks learns within this time that nobody answers: early enough for a request to be refused within 5 s. */
 const ANSWER_MS = 4_000;
-/** Every step on the way to an answer gives up before the answer is due. */
+/** Finding a server, and waiting for a connection to it, end before the answer is due. */
 const SELECTION_MS = 3_000;
-const SOCKET_MS = 3_500;
+const QUESTION_MS = 3_500;
+/**
+ * A connection outlives a question that nobody waits for any more. Otherwise a server that is slow under load would lose all connections, and would have to
+ * welcome new ones beside the questions that it still works on: it would not recover from that.
+ */
+const SOCKET_MS = 15_000;
+const CONNECT_MS = 10_000;
+/** Bounds what the server still works on after everybody has given up. */
+const CONNECTIONS = 32;
 const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
 const DEFAULT_DATABASE = 'gatehouse';
@@ -21,6 +29,9 @@ const PASSING_CODES: ReadonlySet<unknown> = new Set([
 ]);
 /** What the driver says when no server answers, or a connection was lost. */
 const PASSING_NAMES = /Network|ServerSelection|Timeout|PoolCleared|PoolClosed|NotConnected|TopologyClosed|ClientClosed|ServerClosed|ExpiredSession/;
+
+/** Given with a question that may go through many documents: the server ends it when nobody waits any more. */
+export const WHILE_WAITED_FOR = { maxTimeMS: QUESTION_MS } as const;
 
 interface Options {
   /** A connection string; its path names the database. */
@@ -63,7 +74,7 @@ export class MongodbStorage {
   }
 
   async collectionNames(): Promise<readonly string[]> {
-    const collections = await this.answer(() => this.database.listCollections({}, { nameOnly: true }).toArray());
+    const collections = await this.answer(() => this.database.listCollections({}, { nameOnly: true, ...WHILE_WAITED_FOR }).toArray());
     return collections.map(({ name }) => name);
   }
 
@@ -106,13 +117,14 @@ function clientOf(url: string): MongoClient {
   try {
     return new MongoClient(url, {
       appName: 'gatehouse',
-      writeConcern: { w: 'majority', journal: true, wtimeoutMS: SOCKET_MS },
+      writeConcern: { w: 'majority', journal: true, wtimeoutMS: QUESTION_MS },
       readConcern: { level: 'majority' },
       readPreference: 'primary',
       serverSelectionTimeoutMS: SELECTION_MS,
-      connectTimeoutMS: SELECTION_MS,
+      connectTimeoutMS: CONNECT_MS,
       waitQueueTimeoutMS: SELECTION_MS,
       socketTimeoutMS: SOCKET_MS,
+      maxPoolSize: CONNECTIONS,
     });
   } catch {
     // The driver's own words may quote a part of the password.
