@@ -1,6 +1,10 @@
 import type { Class } from './operation.ts';
-import { DomainVerificationFailure, EventOrganization } from './feed/event-data.ts';
+import { DomainVerificationFailure, EventOrganization, EventOrganizationMembership } from './feed/event-data.ts';
+import { Group, GroupMember } from './groups/group.ts';
 import { OrganizationDomain } from './organizations/organization.ts';
+import { Permission } from './permissions/permission.ts';
+import { OrganizationRole, Role } from './roles/role.ts';
+import { User } from './users/user.ts';
 
 export interface PublicEvent {
   /** Whether a webhook endpoint may subscribe to it; the feed has all. */
@@ -62,9 +66,9 @@ export const PUBLIC_EVENTS = {
   'invitation.accepted': webhook(),
   'invitation.resent': webhook(),
   'invitation.revoked': webhook(),
-  'user.created': webhook(),
-  'user.updated': webhook(),
-  'user.deleted': webhook(),
+  'user.created': webhook(() => User),
+  'user.updated': webhook(() => User),
+  'user.deleted': webhook(() => User),
   'session.created': webhook(),
   'session.revoked': webhook(),
   'organization.created': webhook(() => EventOrganization),
@@ -75,23 +79,23 @@ export const PUBLIC_EVENTS = {
   'organization_domain.deleted': webhook(() => OrganizationDomain),
   'organization_domain.verified': webhook(() => OrganizationDomain),
   'organization_domain.verification_failed': webhook(() => DomainVerificationFailure),
-  'organization_membership.created': webhook(),
-  'organization_membership.updated': webhook(),
-  'organization_membership.deleted': webhook(),
-  'group.created': webhook(),
-  'group.updated': webhook(),
-  'group.deleted': webhook(),
-  'group.member_added': webhook(),
-  'group.member_removed': webhook(),
-  'role.created': webhook(),
-  'role.updated': webhook(),
-  'role.deleted': webhook(),
-  'organization_role.created': webhook(),
-  'organization_role.updated': webhook(),
-  'organization_role.deleted': webhook(),
-  'permission.created': webhook(),
-  'permission.updated': webhook(),
-  'permission.deleted': webhook(),
+  'organization_membership.created': webhook(() => EventOrganizationMembership),
+  'organization_membership.updated': webhook(() => EventOrganizationMembership),
+  'organization_membership.deleted': webhook(() => EventOrganizationMembership),
+  'group.created': webhook(() => Group),
+  'group.updated': webhook(() => Group),
+  'group.deleted': webhook(() => Group),
+  'group.member_added': webhook(() => GroupMember),
+  'group.member_removed': webhook(() => GroupMember),
+  'role.created': webhook(() => Role),
+  'role.updated': webhook(() => Role),
+  'role.deleted': webhook(() => Role),
+  'organization_role.created': webhook(() => OrganizationRole),
+  'organization_role.updated': webhook(() => OrganizationRole),
+  'organization_role.deleted': webhook(() => OrganizationRole),
+  'permission.created': webhook(() => Permission),
+  'permission.updated': webhook(() => Permission),
+  'permission.deleted': webhook(() => Permission),
   'action.authentication.denied': feedOnly(),
   'action.user_registration.denied': feedOnly(),
   'flag.created': webhook(),

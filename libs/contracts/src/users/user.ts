@@ -1,0 +1,32 @@
+import { Const, Flag, Id, Json, MapOfText, Text, Time } from '../fields.ts';
+
+/** A person who signs in to the application. */
+export class User {
+  @Const('user') object!: 'user';
+  @Id('user', { doc: 'Identifies the user.' }) id!: string;
+  @Text({ doc: 'As it was given; unique in the environment, in upper or lower case.', max: 254, format: 'email', personal: true, example: 'ada@acme.test' })
+  email!: string;
+  @Flag({ doc: 'Whether the user has shown to read the mail of this address.' }) email_verified!: boolean;
+  @Text({ doc: 'First name.', min: 1, max: 255, nullable: true, personal: true, example: 'Ada' }) first_name!: string | null;
+  @Text({ doc: 'Last name.', min: 1, max: 255, nullable: true, personal: true, example: 'Lovelace' }) last_name!: string | null;
+  @Text({ doc: 'The whole name, where it was given; not made from the other two.', min: 1, max: 255, nullable: true, personal: true, example: 'Ada Lovelace' })
+  name!: string | null;
+  @Text({ doc: 'Where a picture is.', max: 2048, nullable: true, personal: true, example: 'https://example.com/ada.png' }) profile_picture_url!: string | null;
+  @Text({ doc: 'Your own identifier; unique in the environment.', min: 1, max: 128, ascii: true, nullable: true, personal: true, example: 'employee-7' })
+  external_id!: string | null;
+  @MapOfText({
+    doc: 'Your own data: at most 50 pairs, keys of 40 and values of 600 ASCII characters.',
+    personal: true,
+    example: { language: 'en' },
+  })
+  metadata!: Readonly<Record<string, string>>;
+  @Time({ doc: 'When the user signed in last.', nullable: true }) last_sign_in_at!: string | null;
+  @Text({ doc: 'Preferred language, as a BCP 47 tag.', max: 64, nullable: true, example: 'en-GB' }) locale!: string | null;
+  @Time({ doc: 'When it was created.' }) created_at!: string;
+  @Time({ doc: 'When it changed last.' }) updated_at!: string;
+}
+
+/** What the log holds of a user. The password never leaves identity: no answer and no event shows it, not even as a hash. */
+export class UserWithPassword extends User {
+  @Json({ doc: 'The hash of the password, and how to verify it.', personal: true }) password!: unknown;
+}
