@@ -4,9 +4,9 @@ import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
 import { derivedId, newUlid, timeOfId } from '#libs/platform/src/ids';
 import type { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
 import type { Claim, Decider, Decision, DecisionContext, Fact } from './decider.ts';
-import { WrongVersion, type EventMeta, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
+import { WrongVersion, type Appended, type EventMeta, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
 import { streamName, type Naming } from './naming.ts';
 import { Repository, type Transacted } from './repository.ts';
 import { StoppedViews } from './stopped-views.ts';
@@ -94,12 +94,13 @@ export class LogRepository extends Repository {
       }
       // Ids of a later aggregate of this command would meet ours.
       if (facts.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
-      const { state, events } = recordsOf(decider, loaded.state, facts, context, at, firstId);
+      const { states, events } = recordsOf(decider, loaded.state, facts, context, at, firstId);
+      const state = states.at(-1)!;
       try {
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
         const { position, version } = await this.events.append(stream, loaded.version, events);
         receipt.position = position;
-        await this.writeRow(decider.category, environment, key, state, position, version);
+        await this.writeRows(decider.category, environment, key, { facts, states }, { position, version });
         return { state, facts, position, version };
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;
@@ -119,8 +120,8 @@ export class LogRepository extends Repository {
     met: number | null = null,
   ): Promise<Loaded<State> & { readonly recorded: readonly RecordedEvent[] }> {
     const primary = this.primaries.get(decider.category);
-    const hasRows = primary !== undefined && this.stopped.isTrue(primary.name);
-    const row = hasRows ? await primary.table.get(environment, primary.view.idOf(key)) : null;
+    const hasRows = primary !== undefined && primary.view.idIn === null && this.stopped.isTrue(primary.name);
+    const row = hasRows ? await primary.table.get(environment, key) : null;
     const base: Loaded<State> =
       row === null
         ? { state: decider.initial, version: 0, position: START }
@@ -131,14 +132,28 @@ export class LogRepository extends Repository {
   }
 
   /** After the append nothing may change the answer: a row that could not be written is written by the projector. */
-  private async writeRow(category: string, environment: string, key: string, state: unknown, position: Position, revision: number): Promise<void> {
+  private async writeRows(
+    category: string,
+    environment: string,
+    key: string,
+    { facts, states }: { readonly facts: readonly Fact[]; readonly states: readonly unknown[] },
+    { position, version }: Appended,
+  ): Promise<void> {
     const primary = this.primaries.get(category);
     if (primary === undefined) return;
     const { view, table } = primary;
     try {
-      const row = view.rowOf(state);
-      const text = row === null ? null : (view.serialise?.(row) ?? JSON.stringify(row));
-      await table.write([{ environment, id: view.idOf(key), position, revision, text, row }]);
+      // What is the last that is said of each row.
+      const last = new Map<string, number>();
+      for (const [index, { type, data }] of facts.entries())
+        if (view.idIn === null) last.set(key, index);
+        else if (view.handles.includes(type)) last.set(view.idIn(data), index);
+      const writes = [...last].map(([id, index]): Write => {
+        const row = view.rowOf(states[index]);
+        const text = row === null ? null : (view.serialise?.(row) ?? JSON.stringify(row));
+        return { environment, id, position, revision: version - facts.length + 1 + index, text, row };
+      });
+      await table.write(writes);
     } catch (error) {
       this.log.warn('A row was not written with its event; the projector writes it.', { view: view.name, error });
     }
@@ -225,7 +240,7 @@ function decisionContext({ environment, commandId }: RequestContext, at: number)
   return { environment, now: new Date(at).toISOString(), id: (prefix, ordinal = 0) => `${prefix}_${derivedId(commandId, ordinal)}` };
 }
 
-/** The facts as records, each with what it announces, and the state after them. */
+/** The facts as records, each with what it announces, and the state after each of them. */
 function recordsOf<State, Event extends Fact>(
   decider: Decider<State, Event>,
   initial: State,
@@ -233,13 +248,14 @@ function recordsOf<State, Event extends Fact>(
   context: RequestContext,
   at: number,
   firstId: number,
-): { readonly state: State; readonly events: readonly NewEvent[] } {
+): { readonly states: readonly State[]; readonly events: readonly NewEvent[] } {
   const moment = new Date(at).toISOString();
+  const states: State[] = [];
   let state = initial;
   let nextPublicId = firstId;
   const events = facts.map((fact, index): NewEvent => {
     const before = state;
-    state = decider.evolve(before, { ...fact, at: moment });
+    states.push((state = decider.evolve(before, { ...fact, at: moment })));
     const announcement = decider.announce(fact, before, state);
     const organization = decider.organization?.(state) ?? decider.organization?.(before);
     return {
@@ -252,7 +268,7 @@ function recordsOf<State, Event extends Fact>(
       meta: metaOf(context, at, organization),
     };
   });
-  return { state, events };
+  return { states, events };
 }
 
 function metaOf({ environment, actor, requestId, commandId, traceparent }: RequestContext, at: number, organization?: string): EventMeta {

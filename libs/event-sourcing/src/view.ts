@@ -24,23 +24,30 @@ export interface View<Row> {
 /** The view whose rows are the states of an aggregate: `transact` writes them at once, the projector finds them done. */
 export interface PrimaryView<State, Event extends Fact, Row extends State = NonNullable<State>> extends View<Row> {
   readonly decider: Decider<State, Event>;
-  /** The row's id for a stream key. */
-  readonly idOf: (key: string) => string;
+  /**
+   * Finds the row's id in a fact, where a natural key names the stream: one that was deleted and created again is another row, and the stream says it all.
+   * Null where the stream's key is the id.
+   */
+  readonly idIn: ((data: Event['data']) => string) | null;
   /** The row of a state: null while it is to have none, although its stream goes on. */
   readonly rowOf: (state: State) => Row | null;
 }
 
-/** A primary view whose rows are found under the keys of their streams. */
+/**
+ * A primary view. Its rows are found under the keys of their streams, or with `idIn` under the ids that the facts name; then the fold of a fact that creates
+ * must not depend on what its key named before.
+ */
 export function primaryView<State, Event extends Fact, Row extends State>(
   options: Pick<PrimaryView<State, Event, Row>, 'name' | 'version' | 'decider' | 'indexes' | 'rowOf' | 'sortKey' | 'serialise'> & {
     readonly handles: readonly Event['type'][];
+    readonly idIn?: (data: Event['data']) => string;
   },
 ): PrimaryView<State, Event, Row> {
-  const { decider, rowOf } = options;
+  const { decider, rowOf, idIn = null } = options;
   return {
     ...options,
-    idOf: (key) => key,
-    idsOf: ({ stream, meta }) => [stream.slice(decider.category.length + meta.environment.length + 2)],
+    idIn,
+    idsOf: ({ stream, meta, data }) => [idIn === null ? stream.slice(decider.category.length + meta.environment.length + 2) : idIn(data as Event['data'])],
     evolve: (row, { type, data, meta }) =>
       rowOf(decider.evolve(row ?? decider.initial, { type, data, at: new Date(meta.at).toISOString() } as Event & { readonly at: string })),
   };

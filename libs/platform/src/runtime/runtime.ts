@@ -86,7 +86,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
   const stopped = new StoppedViews();
   // A process without services decides nothing, so it starts while the log is away.
-  const repository = services.length > 0 ? new LogRepository(events, readModels, new Naming(await namingKey(events, keys)), clock, log, stopped) : null;
+  const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
+  const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped);
   for (const view of primaries) repository?.keep(view);
 
   const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
@@ -126,7 +127,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(MessageBus, bus),
         provided(KeyStore, keys),
         provided(Vault, new Vault(keys)),
-        ...(repository === null ? [] : [provided(Repository, repository)]),
+        ...(repository === null ? [] : [provided(Repository, repository), provided(Naming, naming)]),
         provided(Positions, new LogPositions(events, [projector], clock)),
         provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
         ...also,
