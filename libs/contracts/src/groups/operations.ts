@@ -1,0 +1,97 @@
+import { Optional, Picked, Ref } from '../fields.ts';
+import { Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
+import { OrganizationMembership } from '../organization-memberships/organization-membership.ts';
+import { Organization } from '../organizations/organization.ts';
+import { PageQuery } from '../pages.ts';
+import { Group } from './group.ts';
+
+@Operation({
+  post: '/organizations/{organization_id}/groups',
+  owner: 'identity',
+  summary: 'Create a group',
+  answers: created(Group),
+  emits: ['group.created'],
+})
+export class CreateGroup extends Command<Group> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Picked(Group) name!: string;
+  @Optional() @Picked(Group) description?: string | null;
+}
+
+@Operation({ get: '/organizations/{organization_id}/groups', owner: 'identity', summary: 'List the groups of an organization', answers: listOf(Group) })
+export class ListGroups extends PageQuery<Group> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+}
+
+@Operation({ get: '/organizations/{organization_id}/groups/{group_id}', owner: 'identity', summary: 'Get a group', answers: ok(Group) })
+export class GetGroup extends Query<Group> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+}
+
+@Operation({
+  patch: '/organizations/{organization_id}/groups/{group_id}',
+  owner: 'identity',
+  summary: 'Update a group',
+  description: 'What is absent stays; null clears the description.',
+  answers: ok(Group),
+  emits: ['group.updated'],
+})
+export class UpdateGroup extends Command<Group> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+  @Optional() @Picked(Group) name?: string;
+  @Optional() @Picked(Group) description?: string | null;
+}
+
+@Operation({
+  delete: '/organizations/{organization_id}/groups/{group_id}',
+  owner: 'identity',
+  summary: 'Delete a group',
+  description: 'Its role assignments are gone with it; no event tells of each member.',
+  answers: empty(204),
+  emits: ['group.deleted'],
+})
+export class DeleteGroup extends Command<void> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+}
+
+@Operation({
+  post: '/organizations/{organization_id}/groups/{group_id}/organization-memberships',
+  owner: 'identity',
+  summary: 'Add a membership to a group',
+  description: 'One that is in the group already stays in it.',
+  answers: ok(Group),
+  refuses: ['group_membership_limit_exceeded'],
+  emits: ['group.member_added'],
+})
+export class AddGroupMember extends Command<Group> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+  @Ref(() => OrganizationMembership, { doc: 'The membership, of the same organization.', sameOrganization: true }) organization_membership_id!: string;
+}
+
+@Operation({
+  get: '/organizations/{organization_id}/groups/{group_id}/organization-memberships',
+  owner: 'identity',
+  summary: 'List the memberships in a group',
+  answers: listOf(OrganizationMembership),
+})
+export class ListGroupMembers extends PageQuery<OrganizationMembership> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+}
+
+@Operation({
+  delete: '/organizations/{organization_id}/groups/{group_id}/organization-memberships/{organization_membership_id}',
+  owner: 'identity',
+  summary: 'Remove a membership from a group',
+  answers: empty(204),
+  emits: ['group.member_removed'],
+})
+export class RemoveGroupMember extends Command<void> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+  @Ref(() => OrganizationMembership, { doc: 'The membership.', sameOrganization: true }) organization_membership_id!: string;
+}
