@@ -2,8 +2,6 @@
 import './authorization-resources/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
-import './groups/operations.ts';
-import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
 import './role-assignments/operations.ts';
 import './users/operations.ts';

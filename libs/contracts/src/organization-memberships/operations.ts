@@ -34,7 +34,8 @@ export class CreateOrganizationMembership extends Command<FullOrganizationMember
   @Ref(() => User, { doc: 'The user.' }) user_id!: string;
   @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
   @Optional() @Text({ doc: 'Its role: one of the environment or of this organization.', min: 1, max: 48, example: 'admin' }) role_slug?: string;
-  @Optional() @ListOf(ROLE_SLUG, { doc: 'Its roles, where it has several.', minItems: 1, maxItems: 100, example: ['admin'] })
+  @Optional()
+  @ListOf(ROLE_SLUG, { doc: 'Its roles, where it has several.', minItems: 1, maxItems: 100, example: ['admin'] })
   role_slugs?: readonly string[];
 }
 
@@ -74,7 +75,8 @@ export class GetOrganizationMembership extends Query<FullOrganizationMembership>
 export class UpdateOrganizationMembership extends Command<FullOrganizationMembership> {
   @Ref(() => OrganizationMembership, { doc: 'The membership.' }) id!: string;
   @Optional() @Text({ doc: 'Its only role from now on.', min: 1, max: 48, example: 'admin' }) role_slug?: string;
-  @Optional() @ListOf(ROLE_SLUG, { doc: 'Its roles from now on.', minItems: 1, maxItems: 100, example: ['admin'] })
+  @Optional()
+  @ListOf(ROLE_SLUG, { doc: 'Its roles from now on.', minItems: 1, maxItems: 100, example: ['admin'] })
   role_slugs?: readonly string[];
 }
 
