@@ -3,6 +3,5 @@ import './authorization-resources/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
 import './organizations/operations.ts';
-import './role-assignments/operations.ts';
 import './users/operations.ts';
 import './webhook-endpoints/operations.ts';

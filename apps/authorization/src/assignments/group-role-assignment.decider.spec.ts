@@ -1,0 +1,45 @@
+import { specOf } from '#libs/testing/src/decider-spec';
+import {
+  assignGroupRole,
+  groupRoleAssignmentDecider,
+  keepGroupRole,
+  removeGroupRoleAssignment,
+  type GroupRoleAssignmentEvent,
+} from './group-role-assignment.decider.ts';
+
+const given = {
+  organization_id: 'org_01KF0000000000000000000001',
+  group_id: 'group_01KF0000000000000000000002',
+  role: { id: 'role_01KF0000000000000000000003', slug: 'editor' },
+  resource: { id: 'authz_resource_01KF0000000000000000000004', external_id: 'project-7', resource_type_slug: 'project' },
+};
+const EARLIER = 'gra_01KE0000000000000000000000';
+
+describe('a role that a group has on a resource', () => {
+  const { given: after, id } = specOf(groupRoleAssignmentDecider);
+  const assigned = (assignment: string): GroupRoleAssignmentEvent => ({ type: 'group_role_assignment.created', data: { id: assignment, ...given } });
+  const removed = (assignment: string): GroupRoleAssignmentEvent => ({ type: 'group_role_assignment.deleted', data: { id: assignment } });
+  const own = id('gra');
+
+  it('is given', () => after().when(assignGroupRole(given)).then(assigned(own)));
+  it('is refused to a group that has it', () => after(assigned(EARLIER)).when(assignGroupRole(given)).thenRefused('duplicate_group_role_assignment'));
+  it('is given again after it was taken away, as another assignment', () =>
+    after(assigned(EARLIER), removed(EARLIER)).when(assignGroupRole(given)).then(assigned(own)));
+  it('stays away when the command that gave it is repeated', () =>
+    after(assigned(own), removed(own)).when(assignGroupRole(given)).thenRefused('entity_not_found'));
+
+  it('stays when it is among those that the group is to have', () => after(assigned(EARLIER)).when(keepGroupRole(given, 7)).thenNothing());
+  it('is given when it is among those that the group is to have', () =>
+    after()
+      .when(keepGroupRole(given, 7))
+      .then(assigned(id('gra', 7))));
+  it('is not given a second time by the same command', () =>
+    after(assigned(id('gra', 7)), removed(id('gra', 7)))
+      .when(keepGroupRole(given, 7))
+      .thenNothing());
+
+  it('is taken away', () => after(assigned(EARLIER)).when(removeGroupRoleAssignment(EARLIER)).then(removed(EARLIER)));
+  it('cannot be taken away before it was given', () => after().when(removeGroupRoleAssignment(EARLIER)).thenNothing());
+  it('stays when an assignment is taken away that the group had before', () =>
+    after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(removeGroupRoleAssignment(EARLIER)).thenNothing());
+});

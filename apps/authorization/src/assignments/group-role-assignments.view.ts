@@ -1,0 +1,26 @@
+import { primaryView } from '#libs/event-sourcing/src/view';
+import type { Index } from '#libs/read-models/src/read-models';
+import {
+  groupRoleAssignmentDecider,
+  type GroupRoleAssignmentEvent,
+  type GroupRoleAssignmentState,
+  type LivingGroupRoleAssignment,
+} from './group-role-assignment.decider.ts';
+
+const indexes: readonly Index<LivingGroupRoleAssignment>[] = [
+  { name: 'organization', keys: ({ organization_id }) => [organization_id] },
+  { name: 'group', keys: ({ group_id }) => [group_id] },
+  { name: 'resource', keys: ({ resource }) => [resource.id] },
+  { name: 'role', keys: ({ role }) => [role.id] },
+];
+
+/** Every assignment that was not deleted; it means nothing once its group, role or resource is gone. */
+export const groupRoleAssignmentsView = primaryView<GroupRoleAssignmentState, GroupRoleAssignmentEvent, LivingGroupRoleAssignment>({
+  name: 'group_role_assignments',
+  version: 1,
+  decider: groupRoleAssignmentDecider,
+  indexes,
+  idIn: ({ id }) => id,
+  rowOf: (state) => (state?.object === 'group_role_assignment' ? state : null),
+  handles: ['group_role_assignment.created', 'group_role_assignment.deleted'],
+});
