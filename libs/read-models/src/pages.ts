@@ -14,11 +14,71 @@ interface Listed {
   readonly textOf?: (text: string) => string | Promise<string>;
 }
 
+interface Kept {
+  /** What the ids begin with: a cursor of another kind is malformed. */
+  readonly idPrefix: string;
+  /** Of everything on the list, ascending. */
+  readonly ids: readonly string[];
+  /** Whether an id was ever one that a list of this kind could hold: the cursor may have left the list, or be deleted. */
+  readonly isKnown: (id: string) => boolean | Promise<boolean>;
+  /** The answers' texts in the order of the ids; null for what turns out not to be there, which the page makes up for. */
+  readonly textsOf: (ids: readonly string[]) => readonly (string | null)[] | Promise<readonly (string | null)[]>;
+}
+
+type Page = Pick<RowPage, 'hasBefore' | 'hasAfter'> & { readonly rows: readonly { readonly id: string; readonly text: string }[] };
+type Request = Pick<PageRequest, 'order' | 'limit' | 'after' | 'before'>;
+
 /**
  * Answers a list from rows that are stored as the answer's text.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export async function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
+export function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
+  return answered(query, idPrefix, async (request) => {
+    const page = await table.page(query.context.environment, { ...request, where });
+    if (textOf === undefined) return page;
+    return { ...page, rows: await Promise.all(page.rows.map(async ({ id, text }) => ({ id, text: await textOf(text) }))) };
+  });
+}
+
+/**
+ * Answers a list whose ids are in memory, by the same rules.
+ * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
+ */
+export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, textsOf }: Kept): Promise<Serialised<List<T>>> {
+  return answered(query, idPrefix, async ({ order, limit, after, before }) => {
+    const cursor = after ?? before;
+    if (cursor !== undefined && !(await isKnown(cursor))) throw new UnknownCursor(after === undefined ? 'before' : 'after');
+
+    // Backwards from a cursor, what is next to it comes first.
+    const upwards = (order === 'asc') === (before === undefined);
+    const start = cursor === undefined ? (upwards ? 0 : ids.length) : upwards ? placeAfter(ids, cursor) : placeOf(ids, cursor);
+
+    /** Those that are there, up to `most`, upwards or downwards from the start. */
+    const found = async (isUpwards: boolean, most: number): Promise<Page['rows']> => {
+      const rows: Page['rows'][number][] = [];
+      for (let place = start; rows.length < most && (isUpwards ? place < ids.length : place > 0);) {
+        const missing = most - rows.length;
+        const next = isUpwards ? ids.slice(place, place + missing) : ids.slice(Math.max(0, place - missing), place).reverse();
+        place += isUpwards ? next.length : -next.length;
+        const texts = await textsOf(next);
+        for (const [index, id] of next.entries()) {
+          const text = texts[index] ?? null;
+          if (text !== null) rows.push({ id, text });
+        }
+      }
+      return rows;
+    };
+
+    const ahead = await found(upwards, limit + 1);
+    const rows = ahead.slice(0, limit);
+    const further = ahead.length > limit;
+    const behind = cursor !== undefined && (await found(!upwards, 1)).length > 0;
+    return before === undefined ? { rows, hasBefore: behind, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: behind };
+  });
+}
+
+/** One page, from wherever it is read. */
+async function answered<T>(query: PageQuery<T>, idPrefix: string, read: (request: Request) => Promise<Page>): Promise<Serialised<List<T>>> {
   const { after, before, order = 'desc', limit } = query;
   if (after !== undefined && before !== undefined) throw invalidCursor('before', 'Give `after` or `before`, not both.');
   for (const [parameter, cursor] of [
@@ -29,27 +89,35 @@ export async function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { i
 
   // `normal` reads downwards, and calls what follows `before`, since it is older.
   const mirrored = order === 'normal';
-  const request: PageRequest = {
-    where,
+  const { rows, hasBefore, hasAfter } = await read({
     limit,
     order: mirrored ? 'desc' : order,
     ...(mirrored ? { after: before, before: after } : { after, before }),
-  };
-  const page = await found(table, query, request, mirrored);
-  const previous = page.hasBefore ? (page.rows[0]?.id ?? null) : null;
-  const next = page.hasAfter ? (page.rows.at(-1)?.id ?? null) : null;
-  const texts = textOf === undefined ? page.rows.map(({ text }) => text) : await Promise.all(page.rows.map(async ({ text }) => textOf(text)));
-  return new Serialised(mirrored ? listText(texts, next, previous) : listText(texts, previous, next));
-}
-
-async function found<Row, T>(table: Table<Row>, query: PageQuery<T>, request: PageRequest, mirrored: boolean): Promise<RowPage> {
-  try {
-    return await table.page(query.context.environment, request);
-  } catch (error) {
+  }).catch((error: unknown) => {
     if (!(error instanceof UnknownCursor)) throw error;
     const parameter = mirrored ? (error.parameter === 'after' ? 'before' : 'after') : error.parameter;
     throw invalidCursor(parameter, `'${query[parameter]}' is not a cursor of this list.`);
+  });
+  const previous = hasBefore ? (rows[0]?.id ?? null) : null;
+  const next = hasAfter ? (rows.at(-1)?.id ?? null) : null;
+  const texts = rows.map(({ text }) => text);
+  return new Serialised(mirrored ? listText(texts, next, previous) : listText(texts, previous, next));
+}
+
+/** Where an id stands among ascending ones, or would stand. */
+function placeOf(ids: readonly string[], id: string): number {
+  let [low, high] = [0, ids.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ids[middle]! < id) low = middle + 1;
+    else high = middle;
   }
+  return low;
+}
+
+function placeAfter(ids: readonly string[], id: string): number {
+  const place = placeOf(ids, id);
+  return ids[place] === id ? place + 1 : place;
 }
 
 function invalidCursor(field: 'after' | 'before', message: string): DomainError {
