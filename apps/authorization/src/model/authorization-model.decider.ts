@@ -1,0 +1,294 @@
+import type { Permission } from '#libs/contracts/src/permissions/permission';
+import type { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
+import type { Role } from '#libs/contracts/src/roles/role';
+import type { Seeds } from '#libs/contracts/src/roles/seeds';
+import type { Announcement, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/decider';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type AuthorizationModelEvent =
+  /** What the environment began with; always the first fact. */
+  | Fact<'authorization_model.seeded', Seeds>
+  | Fact<'resource_type.created', NewResourceType>
+  | Fact<'resource_type.updated', { readonly id: string } & Partial<Pick<NewResourceType, 'name' | 'description' | 'parents'>>>
+  | Fact<'resource_type.deleted', { readonly id: string }>
+  | Fact<'permission.created', NewPermission>
+  | Fact<'permission.updated', { readonly id: string } & Partial<Pick<NewPermission, 'name' | 'description'>>>
+  /** Every role loses it with this. */
+  | Fact<'permission.deleted', { readonly id: string }>
+  | Fact<'role.created', NewRole>
+  /** What changed. With an id alone it tells of what another fact of the same append did to the role. */
+  | Fact<'role.updated', { readonly id: string } & Partial<Pick<NewRole, 'name' | 'description' | 'permissions'>>>
+  | Fact<'role.deleted', { readonly id: string }>
+  | Fact<'roles.reordered', { readonly role_ids: readonly string[] }>;
+
+/** A type by what holds and what is said: the built-in `organization` has no id. */
+export interface TypeReference {
+  readonly id: string | null;
+  readonly slug: string;
+}
+
+/** References hold the id; the slug, which never changes, is there to be read. */
+export interface PermissionReference {
+  readonly id: string;
+  readonly slug: string;
+}
+
+interface NewResourceType extends Pick<ResourceType, 'id' | 'slug' | 'name' | 'description'> {
+  readonly parents: readonly TypeReference[];
+}
+
+interface NewPermission extends Pick<Permission, 'id' | 'slug' | 'name' | 'description' | 'system' | 'resource_type_slug'> {
+  readonly resource_type_id: string | null;
+}
+
+interface NewRole extends Pick<Role, 'id' | 'slug' | 'name' | 'description' | 'resource_type_slug'> {
+  readonly resource_type_id: string | null;
+  readonly permissions: readonly PermissionReference[];
+}
+
+interface Times {
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+export type StoredResourceType = NewResourceType & Times;
+export type StoredPermission = NewPermission & Times;
+/** Holds the ids of its permissions, each of which is living: their slugs are those of the model's permissions. */
+export type StoredRole = Omit<NewRole, 'permissions'> & Times & { readonly permission_ids: readonly string[] };
+
+/** All that an environment's roles are made of. */
+export interface AuthorizationModel {
+  /** In the order of their creation, as are the permissions. */
+  readonly resource_types: readonly StoredResourceType[];
+  readonly permissions: readonly StoredPermission[];
+  /** In the order of their priority. */
+  readonly roles: readonly StoredRole[];
+  /** Ids of what was deleted: a repeated creation does not revive it, and it stays a valid cursor. */
+  readonly ended_ids: readonly string[];
+}
+
+/** Null until it is seeded. */
+export type AuthorizationModelState = AuthorizationModel | null;
+
+const EMPTY: AuthorizationModel = { resource_types: [], permissions: [], roles: [], ended_ids: [] };
+
+function evolve(state: AuthorizationModelState, event: AuthorizationModelEvent & { readonly at: string }): AuthorizationModel {
+  const model = state ?? EMPTY;
+  const { at } = event;
+  switch (event.type) {
+    case 'authorization_model.seeded':
+      return {
+        ...model,
+        permissions: [...event.data.permissions.map((permission) => born(permission, at)), ...model.permissions],
+        roles: [...event.data.roles.map((role) => bornRole(role, at)), ...model.roles],
+      };
+    case 'resource_type.created':
+      return { ...model, resource_types: [...model.resource_types, born(event.data, at)] };
+    case 'resource_type.updated':
+      return { ...model, resource_types: changed(model.resource_types, event.data, at) };
+    case 'resource_type.deleted':
+      return ended({ ...model, resource_types: without(model.resource_types, event.data.id) }, event.data.id);
+    case 'permission.created':
+      return { ...model, permissions: [...model.permissions, born(event.data, at)] };
+    case 'permission.updated':
+      return { ...model, permissions: changed(model.permissions, event.data, at) };
+    case 'permission.deleted': {
+      const { id } = event.data;
+      const roles = model.roles.map((role) =>
+        role.permission_ids.includes(id) ? { ...role, permission_ids: role.permission_ids.filter((permission) => permission !== id) } : role,
+      );
+      return ended({ ...model, permissions: without(model.permissions, id), roles }, id);
+    }
+    case 'role.created':
+      return { ...model, roles: [...model.roles, bornRole(event.data, at)] };
+    case 'role.updated': {
+      const { permissions, ...change } = event.data;
+      return {
+        ...model,
+        roles: changed(model.roles, { ...change, ...(permissions !== undefined && { permission_ids: permissions.map(({ id }) => id) }) }, at),
+      };
+    }
+    case 'role.deleted':
+      return ended({ ...model, roles: without(model.roles, event.data.id) }, event.data.id);
+    case 'roles.reordered': {
+      const places = new Map(event.data.role_ids.map((id, place) => [id, place]));
+      const placeOf = ({ id }: StoredRole): number => places.get(id) ?? places.size;
+      return { ...model, roles: [...model.roles].sort((one, other) => placeOf(one) - placeOf(other)) };
+    }
+  }
+}
+
+function born<New extends { readonly id: string }>(data: New, at: string): New & Times {
+  return { ...data, created_at: at, updated_at: at };
+}
+
+function bornRole({ permissions, ...role }: NewRole, at: string): StoredRole {
+  return { ...role, permission_ids: permissions.map(({ id }) => id), created_at: at, updated_at: at };
+}
+
+function changed<Stored extends Times & { readonly id: string }>(
+  all: readonly Stored[],
+  change: Partial<Stored> & { readonly id: string },
+  at: string,
+): readonly Stored[] {
+  return all.map((one) => (one.id === change.id ? { ...one, ...change, updated_at: at } : one));
+}
+
+function without<Stored extends { readonly id: string }>(all: readonly Stored[], id: string): readonly Stored[] {
+  return all.filter((one) => one.id !== id);
+}
+
+function ended(model: AuthorizationModel, id: string): AuthorizationModel {
+  return { ...model, ended_ids: [...model.ended_ids, id] };
+}
+
+function announce(event: AuthorizationModelEvent, before: AuthorizationModelState, after: AuthorizationModelState): Announcement | null {
+  const names = [event.type];
+  switch (event.type) {
+    case 'permission.created':
+    case 'permission.updated':
+      return { subject: shownPermission(byId(after!.permissions, event.data.id)!), names };
+    case 'permission.deleted':
+      return { subject: shownPermission(byId(before!.permissions, event.data.id)!), names };
+    case 'role.created':
+    case 'role.updated':
+      return { subject: shownRole(after!, byId(after!.roles, event.data.id)!), names };
+    case 'role.deleted':
+      return { subject: shownRole(before!, byId(before!.roles, event.data.id)!), names };
+    case 'authorization_model.seeded':
+    case 'resource_type.created':
+    case 'resource_type.updated':
+    case 'resource_type.deleted':
+    case 'roles.reordered':
+      return null;
+  }
+}
+
+/** One aggregate per environment: what its rules compare is small, seldom written, and all here. */
+export const authorizationModelDecider: Decider<AuthorizationModelState, AuthorizationModelEvent> = {
+  category: 'authorization_model',
+  foldVersion: 1,
+  initial: null,
+  evolve,
+  announce,
+};
+
+export type ModelDecision = (model: AuthorizationModel, context: DecisionContext) => readonly AuthorizationModelEvent[];
+
+/** A decision on the model as it is, or as it begins: then the seeds are recorded before what follows from it. */
+export function onModel(seeds: Seeds, decide: ModelDecision): Decision<AuthorizationModelState, AuthorizationModelEvent> {
+  return (state, context) => {
+    if (state !== null) return decide(state, context);
+    const seeded: AuthorizationModelEvent = { type: 'authorization_model.seeded', data: seeds };
+    return [seeded, ...decide(evolve(null, { ...seeded, at: context.now }), context)];
+  };
+}
+
+export function shownResourceType({ parents, ...type }: StoredResourceType): ResourceType {
+  return { object: 'resource_type', ...type, parent_type_slugs: parents.map(({ slug }) => slug) };
+}
+
+export function shownPermission({ resource_type_id: _, ...permission }: StoredPermission): Permission {
+  return { object: 'permission', ...permission };
+}
+
+export function shownRole(model: AuthorizationModel, role: StoredRole): Role {
+  return shownAmong(permissionSlugs(model), role);
+}
+
+/** All roles of the environment, in the order of their priority. */
+export function shownRoles(model: AuthorizationModel): readonly Role[] {
+  const slugs = permissionSlugs(model);
+  return model.roles.map((role) => shownAmong(slugs, role));
+}
+
+function shownAmong(slugs: ReadonlyMap<string, string>, { permission_ids, resource_type_id: _, ...role }: StoredRole): Role {
+  return { object: 'role', ...role, type: 'EnvironmentRole', permissions: permission_ids.flatMap((id) => slugs.get(id) ?? []) };
+}
+
+/** The slugs of the living permissions by their ids: what is not in it is dead, whoever refers to it. */
+export function permissionSlugs({ permissions }: AuthorizationModel): ReadonlyMap<string, string> {
+  return new Map(permissions.map(({ id, slug }) => [id, slug]));
+}
+
+export function byId<Stored extends { readonly id: string }>(all: readonly Stored[], id: string): Stored | undefined {
+  return all.find((one) => one.id === id);
+}
+
+export function bySlug<Stored extends { readonly slug: string }>(all: readonly Stored[], slug: string): Stored | undefined {
+  return all.find((one) => one.slug === slug);
+}
+
+/** @throws DomainError `entity_not_found` */
+export function resourceTypeBySlug({ resource_types }: AuthorizationModel, slug: string): StoredResourceType {
+  return present(bySlug(resource_types, slug), 'Resource type', slug);
+}
+
+/** The type that a role, a permission or a parent names; also the built-in one. @throws DomainError `entity_not_found` */
+export function typeNamed(model: AuthorizationModel, slug: string): TypeReference {
+  if (slug === BUILT_IN_TYPE.slug) return BUILT_IN_TYPE;
+  const { id } = resourceTypeBySlug(model, slug);
+  return { id, slug };
+}
+
+/** @throws DomainError `entity_not_found` */
+export function permissionBySlug({ permissions }: AuthorizationModel, slug: string): StoredPermission {
+  return present(bySlug(permissions, slug), 'Permission', slug);
+}
+
+/** Each of the named permissions once. @throws DomainError `entity_not_found` */
+export function permissionsNamed(model: AuthorizationModel, slugs: readonly string[]): readonly PermissionReference[] {
+  const known = new Map(model.permissions.map((permission) => [permission.slug, permission.id]));
+  return [...new Set(slugs)].map((slug) => ({ id: present(known.get(slug), 'Permission', slug), slug }));
+}
+
+/** @throws DomainError `entity_not_found` */
+export function roleBySlug({ roles }: AuthorizationModel, slug: string): StoredRole {
+  return present(bySlug(roles, slug), 'Role', slug);
+}
+
+/** The root of every hierarchy. */
+export const BUILT_IN_TYPE: TypeReference = { id: null, slug: 'organization' };
+
+function present<Found>(found: Found | undefined, resource: string, name: string): Found {
+  if (found === undefined) throw notFound(resource, name);
+  return found;
+}
+
+/**
+ * Whether the command that creates `id` was carried out already: then nothing follows from it any more.
+ * @throws DomainError `entity_not_found` where what it created was deleted since
+ */
+export function isRepeated(known: { readonly id: string } | undefined, endedIds: readonly string[], resource: string, id: string): boolean {
+  if (endedIds.includes(id)) throw notFound(resource, id);
+  return known !== undefined;
+}
+
+/** What of the given fields differs; none that were not given. */
+export function differences<Stored extends object>(stored: Stored, given: Partial<Stored>): Partial<Stored> {
+  return Object.fromEntries(
+    Object.entries(given).filter(([field, value]) => value !== undefined && value !== stored[field as keyof Stored]),
+  ) as Partial<Stored>;
+}
+
+/** Whether both hold the same things, in whatever order. */
+export function sameMembers<Member>(one: readonly Member[], other: readonly Member[]): boolean {
+  const members = new Set(one);
+  return members.size === new Set(other).size && other.every((member) => members.has(member));
+}
+
+export function slugTaken(code: string, slug: string): DomainError {
+  const message = `The slug '${slug}' is taken.`;
+  return new DomainError('conflict', code, message, { errors: [{ code, field: 'slug', message }] });
+}
+
+export function badRequest(message: string): DomainError {
+  return new DomainError('invalid', 'bad_request', message);
+}
+
+/** Far beyond what people can oversee, and still a row that can be written at once. @throws DomainError `bad_request` */
+export function refuseMoreThan(max: number, count: number, what: string): void {
+  if (count >= max) throw badRequest(`There are ${max} ${what} already, and there can be no more.`);
+}

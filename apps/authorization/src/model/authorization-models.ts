@@ -1,0 +1,41 @@
+import { Injectable } from '@nestjs/common';
+import { seedsOf } from '#libs/contracts/src/roles/seeds';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { Clock } from '#libs/platform/src/clock';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { authorizationModelDecider, onModel, type AuthorizationModel, type ModelDecision } from './authorization-model.decider.ts';
+import { authorizationModelsView } from './authorization-models.view.ts';
+
+/** The models of all environments. Nobody ever sees one without its seeds. */
+@Injectable()
+export class AuthorizationModels {
+  private readonly rows: Table<AuthorizationModel>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly clock: Clock,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(authorizationModelsView));
+  }
+
+  /** As every write that was answered left it, on whichever replica. */
+  async of(environment: string): Promise<AuthorizationModel> {
+    const row = await this.rows.get(environment, environment);
+    return row === null ? this.seeded(environment) : (JSON.parse(row.text) as AuthorizationModel);
+  }
+
+  /** Records the seeds where nothing is recorded yet; the same ones, whoever comes first. */
+  async seeded(environment: string): Promise<AuthorizationModel> {
+    return this.transact(systemContext(environment, this.clock.now()), () => []);
+  }
+
+  async transact(context: RequestContext, decide: ModelDecision): Promise<AuthorizationModel> {
+    const { environment } = context;
+    const { state } = await this.repository.transact(authorizationModelDecider, context, environment, onModel(seedsOf(environment), decide));
+    return state!;
+  }
+}

@@ -1,0 +1,29 @@
+import { primaryView } from '#libs/event-sourcing/src/view';
+import {
+  authorizationModelDecider,
+  type AuthorizationModel,
+  type AuthorizationModelEvent,
+  type AuthorizationModelState,
+} from './authorization-model.decider.ts';
+
+/** One row per environment, under its id. Private: answers are picked from it. */
+export const authorizationModelsView = primaryView<AuthorizationModelState, AuthorizationModelEvent, AuthorizationModel>({
+  name: 'authorization_models',
+  version: 1,
+  decider: authorizationModelDecider,
+  indexes: [],
+  rowOf: (state) => state,
+  handles: [
+    'authorization_model.seeded',
+    'resource_type.created',
+    'resource_type.updated',
+    'resource_type.deleted',
+    'permission.created',
+    'permission.updated',
+    'permission.deleted',
+    'role.created',
+    'role.updated',
+    'role.deleted',
+    'roles.reordered',
+  ],
+});

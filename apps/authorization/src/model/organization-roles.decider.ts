@@ -1,0 +1,183 @@
+import type { OrganizationRole, Role } from '#libs/contracts/src/roles/role';
+import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import { notFound } from '#libs/platform/src/domain-error';
+import {
+  byId,
+  bySlug,
+  differences,
+  isRepeated,
+  refuseMoreThan,
+  sameMembers,
+  slugTaken,
+  type PermissionReference,
+  type TypeReference,
+} from './authorization-model.decider.ts';
+import { refuseTooManyPermissions } from './roles.decider.ts';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type OrganizationRolesEvent =
+  | Fact<'organization_role.created', NewOrganizationRole>
+  | Fact<'organization_role.updated', { readonly id: string } & Partial<Pick<NewOrganizationRole, 'name' | 'description' | 'permissions'>>>
+  | Fact<'organization_role.deleted', { readonly id: string }>;
+
+interface NewOrganizationRole extends Pick<OrganizationRole, 'id' | 'organization_id' | 'slug' | 'name' | 'description' | 'resource_type_slug'> {
+  readonly resource_type_id: string | null;
+  /** Some may be dead: the model says which live. */
+  readonly permissions: readonly PermissionReference[];
+}
+
+export type StoredOrganizationRole = NewOrganizationRole & { readonly created_at: string; readonly updated_at: string };
+
+/** The roles of one organization, the oldest first. */
+export interface OrganizationRolesState {
+  readonly organization_id: string;
+  readonly roles: readonly StoredOrganizationRole[];
+  readonly ended_ids: readonly string[];
+}
+
+type State = OrganizationRolesState | null;
+
+function evolve(state: State, event: OrganizationRolesEvent & { readonly at: string }): State {
+  if (event.type === 'organization_role.created') {
+    const { organization_id, roles, ended_ids } = state ?? { organization_id: event.data.organization_id, roles: [], ended_ids: [] };
+    return { organization_id, roles: [...roles, { ...event.data, created_at: event.at, updated_at: event.at }], ended_ids };
+  }
+  if (state === null) return null;
+  const { id } = event.data;
+  switch (event.type) {
+    case 'organization_role.updated':
+      return { ...state, roles: state.roles.map((role) => (role.id === id ? { ...role, ...event.data, updated_at: event.at } : role)) };
+    case 'organization_role.deleted':
+      return { ...state, roles: state.roles.filter((role) => role.id !== id), ended_ids: [...state.ended_ids, id] };
+  }
+}
+
+function announce(event: OrganizationRolesEvent, before: State, after: State): Announcement {
+  const { roles } = (event.type === 'organization_role.deleted' ? before : after)!;
+  return { subject: asAnnounced(byId(roles, event.data.id)!), names: [event.type] };
+}
+
+function asAnnounced({ permissions, resource_type_id: _, ...role }: StoredOrganizationRole): OrganizationRole {
+  return { object: 'organization_role', ...role, permissions: permissions.map(({ slug }) => slug) };
+}
+
+/** One aggregate per organization, so that a slug is unique in it. */
+export const organizationRolesDecider: Decider<State, OrganizationRolesEvent> = {
+  category: 'organization_roles',
+  foldVersion: 1,
+  initial: null,
+  evolve,
+  organization: (state) => state?.organization_id,
+  announce,
+};
+
+type Decide = Decision<State, OrganizationRolesEvent>;
+
+/** Whether a permission lives, as the model says. */
+type Living = (permissionId: string) => boolean;
+
+const MAX_ROLES = 1_000;
+
+interface GivenRole {
+  readonly slug: string;
+  readonly name: string;
+  readonly description?: string | null;
+  readonly type: TypeReference;
+}
+
+export function createOrganizationRole(organizationId: string, { slug, name, description = null, type }: GivenRole): Decide {
+  return (state, context) => {
+    const id = context.id('role');
+    const roles = state?.roles ?? [];
+    if (isRepeated(byId(roles, id), state?.ended_ids ?? [], 'Role', id)) return [];
+    if (bySlug(roles, slug) !== undefined) throw slugTaken('organization_role_slug_conflict', slug);
+    refuseMoreThan(MAX_ROLES, roles.length, 'roles in the organization');
+    const scope = { resource_type_id: type.id, resource_type_slug: type.slug };
+    return [{ type: 'organization_role.created', data: { id, organization_id: organizationId, slug, name, description, ...scope, permissions: [] } }];
+  };
+}
+
+/** Whatever changes leaves out the permissions that died meanwhile. */
+export function updateOrganizationRole(slug: string, given: Partial<Pick<GivenRole, 'name' | 'description'>>, lives: Living): Decide {
+  return (state) => {
+    const role = organizationRoleBySlug(state, slug);
+    return changesOf(role, differences(role, given), living(role, lives));
+  };
+}
+
+export function setOrganizationRolePermissions(slug: string, permissions: readonly PermissionReference[]): Decide {
+  return (state) => changesOf(organizationRoleBySlug(state, slug), {}, permissions);
+}
+
+export function addOrganizationRolePermission(slug: string, permission: PermissionReference, lives: Living): Decide {
+  return (state) => {
+    const role = organizationRoleBySlug(state, slug);
+    return changesOf(role, {}, [...living(role, lives).filter(({ id }) => id !== permission.id), permission]);
+  };
+}
+
+export function removeOrganizationRolePermission(slug: string, permissionId: string, lives: Living): Decide {
+  return (state) => {
+    const role = organizationRoleBySlug(state, slug);
+    return changesOf(
+      role,
+      {},
+      living(role, lives).filter(({ id }) => id !== permissionId),
+    );
+  };
+}
+
+export function deleteOrganizationRole(id: string): Decide {
+  return (state) => (byId(state?.roles ?? [], id) === undefined ? [] : [{ type: 'organization_role.deleted', data: { id } }]);
+}
+
+/** What follows from the deletion of a permission: each role that still holds it is told of. */
+export function dropPermission(permissionId: string): Decide {
+  return (state) =>
+    (state?.roles ?? []).flatMap((role) =>
+      changesOf(
+        role,
+        {},
+        role.permissions.filter(({ id }) => id !== permissionId),
+      ),
+    );
+}
+
+/** What follows from the deletion of the organization. */
+export function recordRoleDeletions(): Decide {
+  return (state) => (state?.roles ?? []).map(({ id }) => ({ type: 'organization_role.deleted', data: { id } }));
+}
+
+/** @throws DomainError `entity_not_found` */
+export function organizationRoleBySlug(state: State, slug: string): StoredOrganizationRole {
+  const role = bySlug(state?.roles ?? [], slug);
+  if (role === undefined) throw notFound('Role', slug);
+  return role;
+}
+
+/** As the API shows it: `slugs` are those of the living permissions by their ids. */
+export function shownOrganizationRole(
+  { organization_id: _, resource_type_id: _type, permissions, ...role }: StoredOrganizationRole,
+  slugs: ReadonlyMap<string, string>,
+): Role {
+  return { object: 'role', ...role, type: 'OrganizationRole', permissions: permissions.flatMap(({ id }) => slugs.get(id) ?? []) };
+}
+
+function living({ permissions }: StoredOrganizationRole, lives: Living): readonly PermissionReference[] {
+  return permissions.filter(({ id }) => lives(id));
+}
+
+function changesOf(
+  role: StoredOrganizationRole,
+  fields: Partial<Pick<StoredOrganizationRole, 'name' | 'description'>>,
+  permissions: readonly PermissionReference[],
+): readonly OrganizationRolesEvent[] {
+  const areSame = sameMembers(
+    permissions.map(({ id }) => id),
+    role.permissions.map(({ id }) => id),
+  );
+  if (!areSame) refuseTooManyPermissions(permissions.length);
+  const change = { ...fields, ...(!areSame && { permissions }) };
+  return Object.keys(change).length === 0 ? [] : [{ type: 'organization_role.updated', data: { id: role.id, ...change } }];
+}
