@@ -18,12 +18,27 @@ import { DomainVerifier } from './organizations/domain-verifier.ts';
 import { OrganizationDomains } from './organizations/organization-domains.ts';
 import { Organizations } from './organizations/organizations.ts';
 import { organizationsView } from './organizations/organizations.view.ts';
+import { PasswordWork } from './users/password-work.ts';
+import { Passwords } from './users/passwords.ts';
+import { Users } from './users/users.ts';
+import { usersOfOrganizationsView } from './users/users-of-organizations.view.ts';
+import { usersView } from './users/users.view.ts';
 
-export const identity: Service = { owner: 'identity', views: [environmentsView, organizationsView] };
+export const identity: Service = { owner: 'identity', views: [environmentsView, organizationsView, usersView, usersOfOrganizationsView] };
 
 /** Needs from the runtime: the ports and settings that its classes name. */
 @Module({
-  providers: [Environments, Organizations, OrganizationDomains, DomainVerification, DomainLookUps, { provide: DomainVerifier, useClass: DnsDomainVerifier }],
+  providers: [
+    Environments,
+    Organizations,
+    OrganizationDomains,
+    Users,
+    Passwords,
+    PasswordWork,
+    DomainVerification,
+    DomainLookUps,
+    { provide: DomainVerifier, useClass: DnsDomainVerifier },
+  ],
 })
 export class IdentityModule implements OnModuleInit {
   constructor(

@@ -3,7 +3,10 @@ import type { PageQuery } from '#libs/contracts/src/pages';
 import { listText } from '#libs/contracts/src/serialiser';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { isIdOf } from '#libs/platform/src/ids';
-import { UnknownCursor, type PageRequest, type RowPage, type Table } from './read-models.ts';
+import { UnknownCursor, type PageRequest, type RowPage, type StoredRow, type Table } from './read-models.ts';
+
+/** Whatever is read by pages: a table, or what is made of several. */
+export type Pages = Pick<Table<unknown>, 'page'>;
 
 interface Listed {
   /** What the ids of the rows begin with: a cursor of another kind is malformed. */
@@ -25,6 +28,18 @@ interface Kept {
   readonly textsOf: (ids: readonly string[]) => readonly (string | null)[] | Promise<readonly (string | null)[]>;
 }
 
+interface Shown {
+  /** What the ids of the list begin with: a cursor of another kind is malformed. */
+  readonly idPrefix: string;
+  /** One declared index; no query scans. */
+  readonly where?: PageRequest['where'];
+  /** The answers' texts in the order of the rows; null for what is dead although its row is still there, which the page makes up for. */
+  readonly textsOf: (rows: readonly StoredRow[]) => Promise<readonly (string | null)[]>;
+  /** Where the list shows other things than the rows themselves: the row's id for an id of the list, and back. */
+  readonly rowIdOf?: (id: string) => string;
+  readonly idOf?: (row: StoredRow) => string;
+}
+
 type Page = Pick<RowPage, 'hasBefore' | 'hasAfter'> & { readonly rows: readonly { readonly id: string; readonly text: string }[] };
 type Request = Pick<PageRequest, 'order' | 'limit' | 'after' | 'before'>;
 
@@ -32,9 +47,9 @@ type Request = Pick<PageRequest, 'order' | 'limit' | 'after' | 'before'>;
  * Answers a list from rows that are stored as the answer's text.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
+export function pageOf<T>(pages: Pages, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
   return answered(query, idPrefix, async (request) => {
-    const page = await table.page(query.context.environment, { ...request, where });
+    const page = await pages.page(query.context.environment, { ...request, where });
     if (textOf === undefined) return page;
     return { ...page, rows: await Promise.all(page.rows.map(async ({ id, text }) => ({ id, text: await textOf(text) }))) };
   });
@@ -74,6 +89,36 @@ export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, text
     const further = ahead.length > limit;
     const behind = cursor !== undefined && (await found(!upwards, 1)).length > 0;
     return before === undefined ? { rows, hasBefore: behind, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: behind };
+  });
+}
+
+/**
+ * Answers a list from rows of which some are not to be seen, or that are answered together with others.
+ * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
+ */
+export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, shown: Shown): Promise<Serialised<List<T>>> {
+  const { idPrefix, where, textsOf, rowIdOf = (id) => id, idOf = ({ id }) => id } = shown;
+  return answered(query, idPrefix, async ({ order, limit, after, before }) => {
+    const isBackwards = before !== undefined;
+    const rows: Page['rows'][number][] = [];
+    let cursor = after ?? before;
+    if (cursor !== undefined) cursor = rowIdOf(cursor);
+    // One more than the page holds tells whether another one follows.
+    const next = (): Promise<RowPage> => table.page(query.context.environment, { where, order, limit: limit + 1, [isBackwards ? 'before' : 'after']: cursor });
+    let page = await next();
+    const isBehind = isBackwards ? page.hasAfter : page.hasBefore;
+    for (; ; page = await next()) {
+      const texts = await textsOf(page.rows);
+      const living = page.rows.flatMap((row, index) => (texts[index] == null ? [] : [{ id: idOf(row), text: texts[index] }]));
+      if (isBackwards) rows.unshift(...living);
+      else rows.push(...living);
+      if (rows.length > limit || !(isBackwards ? page.hasBefore : page.hasAfter)) break;
+      cursor = (isBackwards ? page.rows[0] : page.rows.at(-1))!.id;
+    }
+    const further = rows.length > limit;
+    return isBackwards
+      ? { rows: rows.slice(-limit), hasBefore: further, hasAfter: isBehind }
+      : { rows: rows.slice(0, limit), hasBefore: isBehind, hasAfter: further };
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import type { Announcement, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { mergedMetadata, sameMetadata } from '../metadata.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -337,32 +338,6 @@ function changedFields(organization: Organization, given: OrganizationChanges): 
     ...Object.fromEntries(changed.map((field) => [field, given[field]])),
     ...(!sameMetadata(metadata, organization.metadata) && { metadata }),
   };
-}
-
-/** Given keys are set, null removes a key, `{}` or null removes all. Made from entries, where `__proto__` is a key like any other. */
-function mergedMetadata(current: Readonly<Record<string, string>>, given: Readonly<Record<string, unknown>> | null): Record<string, string> {
-  const changes = Object.entries(given ?? {});
-  const kept = changes.length === 0 ? [] : Object.entries(current);
-  return Object.fromEntries(fitMetadata([...new Map([...kept, ...changes])].filter(([, value]) => value !== null)));
-}
-
-function sameMetadata(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
-  const entries = Object.entries(one);
-  return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
-}
-
-/** @throws DomainError `invalid_metadata` */
-function fitMetadata(entries: readonly (readonly [string, unknown])[]): readonly (readonly [string, string])[] {
-  if (entries.length > 50) throw invalidMetadata('Metadata has at most 50 pairs.');
-  return entries.map(([key, value]) => {
-    if (!/^\p{ASCII}{1,40}$/u.test(key)) throw invalidMetadata('A metadata key has 1 to 40 ASCII characters.');
-    if (typeof value !== 'string' || !/^\p{ASCII}{0,600}$/u.test(value)) throw invalidMetadata('A metadata value is text of at most 600 ASCII characters.');
-    return [key, value];
-  });
-}
-
-function invalidMetadata(message: string): DomainError {
-  return new DomainError('invalid', 'invalid_metadata', message, { errors: [{ code: 'invalid_metadata', field: 'metadata', message }] });
 }
 
 function refuseTooMany(count: number, max: number): void {

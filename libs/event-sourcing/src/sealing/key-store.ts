@@ -4,6 +4,8 @@ import type { KeyObject } from 'node:crypto';
 export type KeyPurpose =
   /** Names claim streams. Never changes, never destroyed. */
   | 'naming'
+  /** Goes into every password hash. Without it no password is right any more: never changes, never destroyed. */
+  | 'passwords'
   /** Recoverable secrets of an environment, such as signing secrets. */
   | `environment.${string}`
   /** Stored answers to commands with an idempotency key. */

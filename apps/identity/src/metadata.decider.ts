@@ -1,0 +1,29 @@
+import { DomainError } from '#libs/platform/src/domain-error';
+
+/**
+ * Given keys are set, null removes a key, `{}` or null removes all. Made from entries, where `__proto__` is a key like any other.
+ * @throws DomainError `invalid_metadata`
+ */
+export function mergedMetadata(current: Readonly<Record<string, string>>, given: Readonly<Record<string, unknown>> | null): Record<string, string> {
+  const changes = Object.entries(given ?? {});
+  const kept = changes.length === 0 ? [] : Object.entries(current);
+  return Object.fromEntries(fitMetadata([...new Map([...kept, ...changes])].filter(([, value]) => value !== null)));
+}
+
+export function sameMetadata(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
+  const entries = Object.entries(one);
+  return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
+}
+
+function fitMetadata(entries: readonly (readonly [string, unknown])[]): readonly (readonly [string, string])[] {
+  if (entries.length > 50) throw invalidMetadata('Metadata has at most 50 pairs.');
+  return entries.map(([key, value]) => {
+    if (!/^\p{ASCII}{1,40}$/u.test(key)) throw invalidMetadata('A metadata key has 1 to 40 ASCII characters.');
+    if (typeof value !== 'string' || !/^\p{ASCII}{0,600}$/u.test(value)) throw invalidMetadata('A metadata value is text of at most 600 ASCII characters.');
+    return [key, value];
+  });
+}
+
+function invalidMetadata(message: string): DomainError {
+  return new DomainError('invalid', 'invalid_metadata', message, { errors: [{ code: 'invalid_metadata', field: 'metadata', message }] });
+}

@@ -1,0 +1,77 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import bcrypt from 'bcrypt';
+import type { CreateUser } from '#libs/contracts/src/users/operations';
+import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { DomainError } from '#libs/platform/src/domain-error';
+import { matchesImported, storableHash } from './imported-hashes.ts';
+import { refuseWeakPassword } from './password-policy.ts';
+import { PasswordWork } from './password-work.ts';
+import type { StoredPassword } from './stored-password.ts';
+
+/** A quarter of a second on a machine of 2025. */
+const COST = 12;
+
+/** What a request says of a password. */
+export type GivenPassword = Pick<CreateUser, 'password' | 'password_hash' | 'password_hash_type' | 'password_salt_position'>;
+
+/** Makes of passwords what may be stored, and tells whether one is right. */
+@Injectable()
+export class Passwords {
+  constructor(
+    private readonly keys: KeyStore,
+    private readonly work: PasswordWork,
+  ) {}
+
+  /**
+   * What is stored of the password that a request gives; null where it gives none.
+   * @throws DomainError as the operations of users say, or `service_unavailable`
+   */
+  async stored(given: GivenPassword, deadline: number): Promise<StoredPassword | null> {
+    refuseContradictions(given);
+    const { password, password_hash, password_hash_type, password_salt_position } = given;
+    if (password_hash !== undefined) return storableHash(password_hash_type!, password_hash, password_salt_position);
+    if (password === undefined) return null;
+    refuseWeakPassword(password);
+    const prepared = await this.prepared(password);
+    return { type: 'bcrypt-hmac', hash: await this.work.run(deadline, () => bcrypt.hash(prepared, COST)) };
+  }
+
+  /** Takes as long for a wrong password as for the right one. @throws DomainError `service_unavailable` */
+  async matches(stored: StoredPassword, password: string, deadline: number): Promise<boolean> {
+    const { type, hash } = stored;
+    if (type !== 'bcrypt-hmac') return this.work.run(deadline, () => matchesImported({ ...stored, type }, password));
+    const prepared = await this.prepared(password);
+    const found = await this.work.run(deadline, () => bcrypt.hash(prepared, hash.slice(0, 29)));
+    return timingSafeEqual(Buffer.from(found), Buffer.from(hash));
+  }
+
+  /** bcrypt reads 72 bytes and no more: what it is given stands for all of them, and a hash that got out cannot be tried without the key. */
+  private async prepared(password: string): Promise<string> {
+    return createHmac('sha256', await this.keys.obtain('passwords'))
+      .update(password.normalize('NFC'))
+      .digest('base64');
+  }
+}
+
+function refuseContradictions(given: GivenPassword): void {
+  const { password, password_hash, password_hash_type, password_salt_position } = given;
+  if (password !== undefined && password_hash !== undefined)
+    throw new DomainError('invalid', 'password_and_password_hash_provided', 'Give `password` or `password_hash`, not both.');
+  if (password !== undefined && password_hash_type !== undefined)
+    throw new DomainError('invalid', 'password_and_password_hash_type_provided', '`password_hash_type` goes with `password_hash`, not with `password`.');
+  if (password_salt_position !== undefined && password_hash === undefined)
+    throw new DomainError('invalid', 'password_salt_position_requires_password_hash', '`password_salt_position` goes with `password_hash`.');
+  if (password_hash !== undefined && password_hash_type === undefined) throw missing('password_hash_type', 'password_hash');
+  if (password_hash === undefined && password_hash_type !== undefined) throw missing('password_hash', 'password_hash_type');
+  if (password_salt_position !== undefined && password_hash_type !== 'ssha256')
+    throw refusedField('not_allowed', 'password_salt_position', '`password_salt_position` is for `ssha256` alone.');
+}
+
+function missing(field: string, beside: string): DomainError {
+  return refusedField('required', field, `\`${beside}\` needs \`${field}\`.`);
+}
+
+function refusedField(code: string, field: string, message: string): DomainError {
+  return new DomainError('invalid', 'invalid_request_parameters', 'Validation failed.', { errors: [{ code, field, message }] });
+}

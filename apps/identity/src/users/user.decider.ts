@@ -1,0 +1,188 @@
+import type { User } from '#libs/contracts/src/users/user';
+import type { Announcement, Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { mergedMetadata, sameMetadata } from '../metadata.decider.ts';
+import type { StoredPassword } from './stored-password.ts';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type UserEvent =
+  | Fact<'user.created', Pick<User, 'id' | ChosenAtCreation>>
+  /** What changed, as it is from now on; nothing where only the password did. */
+  | Fact<'user.updated', Partial<Pick<User, ChosenAtCreation | 'locale'>>>
+  | Fact<'user.password_set', PasswordSet>
+  | Fact<'user.deleted', { readonly id: string }>;
+
+type ChosenAtCreation = 'email' | 'email_verified' | 'first_name' | 'last_name' | 'name' | 'external_id' | 'metadata';
+
+/** The only place that holds a password: no state does, so that no row can. */
+export interface PasswordSet {
+  readonly id: string;
+  /** Tells one password from the next, without saying anything about it. */
+  readonly password_id: string;
+  readonly password: StoredPassword;
+}
+
+/** The public resource, and what of the password may be known outside of the log. */
+export interface StoredUser extends User {
+  /** Null while there is no password. */
+  readonly password_id: string | null;
+}
+
+export type UserState = StoredUser | DeletedUser | null;
+
+/** Dead for every reader. */
+interface DeletedUser {
+  readonly object: 'deleted_user';
+  readonly id: string;
+}
+
+function evolve(state: UserState, event: UserEvent & { readonly at: string }): UserState {
+  if (event.type === 'user.created') return state ?? bornUser(event.data, event.at);
+  if (state?.object !== 'user') return state;
+  switch (event.type) {
+    case 'user.updated':
+      return { ...state, ...event.data, updated_at: event.at };
+    case 'user.password_set':
+      return { ...state, password_id: event.data.password_id };
+    case 'user.deleted':
+      return { object: 'deleted_user', id: state.id };
+  }
+}
+
+function bornUser(data: Pick<User, 'id' | ChosenAtCreation>, at: string): StoredUser {
+  return {
+    object: 'user',
+    ...data,
+    profile_picture_url: null,
+    last_sign_in_at: null,
+    locale: null,
+    password_id: null,
+    created_at: at,
+    updated_at: at,
+  };
+}
+
+/** Addresses are the same in upper and lower case, whatever bytes an accent is written with. */
+export function foldedEmail(email: string): string {
+  return email.normalize('NFC').toLowerCase();
+}
+
+function claims(state: UserState): readonly Claim[] {
+  if (state?.object !== 'user') return [];
+  const { email, external_id } = state;
+  const held: Claim[] = [{ kind: 'user.email', value: foldedEmail(email), refusal: () => taken('email', 'email_not_available', email) }];
+  if (external_id !== null)
+    held.push({ kind: 'user.external_id', value: external_id, refusal: () => taken('external_id', 'external_id_already_used', external_id) });
+  return held;
+}
+
+/** A password is announced as a change of its user, and no event shows it. */
+function announce(event: UserEvent, before: UserState, after: UserState): Announcement | null {
+  switch (event.type) {
+    case 'user.created':
+    case 'user.updated':
+      return { subject: shown(after), names: [event.type] };
+    case 'user.deleted':
+      return { subject: shown(before), names: [event.type] };
+    case 'user.password_set':
+      return null;
+  }
+}
+
+function shown(state: UserState): User | null {
+  if (state?.object !== 'user') return null;
+  const { password_id: _, ...user } = state;
+  return user;
+}
+
+export const userDecider: Decider<UserState, UserEvent> = { category: 'user', foldVersion: 1, initial: null, evolve, claims, announce };
+
+type Decide = Decision<UserState, UserEvent>;
+
+interface GivenFields {
+  readonly email_verified?: boolean;
+  readonly first_name?: string | null;
+  readonly last_name?: string | null;
+  readonly name?: string | null;
+  readonly external_id?: string | null;
+  /** As the caller sent it: what is neither text nor null is refused here. */
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+}
+
+interface NewUser extends GivenFields {
+  readonly email: string;
+}
+
+interface UserChanges extends GivenFields {
+  readonly email?: string;
+  readonly locale?: string | null;
+}
+
+/** `password`: null for none. */
+export function createUser(given: NewUser, password: StoredPassword | null): Decide {
+  return (state, context) => {
+    const id = context.id('user');
+    if (state !== null) return repeated(state, id);
+    const { email, email_verified = false, first_name = null, last_name = null, name = null, external_id = null, metadata = {} } = given;
+    return [
+      { type: 'user.created', data: { id, email, email_verified, first_name, last_name, name, external_id, metadata: mergedMetadata({}, metadata) } },
+      ...(password === null ? [] : [passwordSet(id, context.id('password'), password)]),
+    ];
+  };
+}
+
+/** `password`: null leaves the one that there is. */
+export function updateUser(id: string, given: UserChanges, password: StoredPassword | null): Decide {
+  return (state, context) => {
+    const user = living(state, id);
+    const changes = changedFields(user, given);
+    const passwordId = context.id('password');
+    const isNew = password !== null && user.password_id !== passwordId;
+    if (!isNew && Object.keys(changes).length === 0) return [];
+    return [...(isNew ? [passwordSet(id, passwordId, password)] : []), { type: 'user.updated', data: changes }];
+  };
+}
+
+export function deleteUser(id: string): Decide {
+  return (state) => {
+    if (state?.object === 'deleted_user') return [];
+    living(state, id);
+    return [{ type: 'user.deleted', data: { id } }];
+  };
+}
+
+/** @throws DomainError `entity_not_found` where it never was or is no more */
+export function living(state: UserState, id: string): StoredUser {
+  if (state?.object !== 'user') throw notFound('User', id);
+  return state;
+}
+
+/** A repeated command meets what it made; once that was deleted, it stays deleted. */
+function repeated(state: StoredUser | DeletedUser, id: string): readonly UserEvent[] {
+  living(state, id);
+  return [];
+}
+
+function passwordSet(id: string, password_id: string, password: StoredPassword): UserEvent {
+  return { type: 'user.password_set', data: { id, password_id, password } };
+}
+
+const PLAIN_FIELDS = ['email', 'email_verified', 'first_name', 'last_name', 'name', 'external_id', 'locale'] as const;
+
+function changedFields(user: StoredUser, given: UserChanges): Partial<User> {
+  // Whoever reads the mail of the old address need not read that of the new one.
+  const isOther = given.email !== undefined && foldedEmail(given.email) !== foldedEmail(user.email);
+  const wanted: UserChanges = { ...given, email_verified: given.email_verified ?? (isOther ? false : undefined) };
+  const changed = PLAIN_FIELDS.filter((field) => wanted[field] !== undefined && wanted[field] !== user[field]);
+  const metadata = given.metadata === undefined ? user.metadata : mergedMetadata(user.metadata, given.metadata);
+  return {
+    ...Object.fromEntries(changed.map((field) => [field, wanted[field]])),
+    ...(!sameMetadata(metadata, user.metadata) && { metadata }),
+  };
+}
+
+function taken(field: 'email' | 'external_id', code: 'email_not_available' | 'external_id_already_used', value: string): DomainError {
+  const message = `The ${field} '${value}' is already used.`;
+  return new DomainError('conflict', code, message, { errors: [{ code, field, message }] });
+}

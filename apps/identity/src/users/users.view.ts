@@ -1,0 +1,30 @@
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { User } from '#libs/contracts/src/users/user';
+import { primaryView } from '#libs/event-sourcing/src/view';
+import type { Index } from '#libs/read-models/src/read-models';
+import { foldedEmail, userDecider, type StoredUser, type UserEvent, type UserState } from './user.decider.ts';
+
+/** Once a person is erased, what the log said of them reads as null. */
+const keysOf = (text: string | null): readonly string[] => (text === null ? [] : [text]);
+
+const indexes: readonly Index<StoredUser>[] = [
+  { name: 'email', keys: ({ email }) => keysOf(email).map(foldedEmail) },
+  { name: 'external_id', keys: ({ external_id }) => keysOf(external_id) },
+];
+
+/** Every living user. Rows hold what no answer shows: they are answered through `shownUser`. */
+export const usersView = primaryView<UserState, UserEvent, StoredUser>({
+  name: 'users',
+  version: 1,
+  decider: userDecider,
+  indexes,
+  rowOf: (state) => (state?.object === 'user' ? state : null),
+  handles: ['user.created', 'user.updated', 'user.password_set', 'user.deleted'],
+});
+
+const serialise = serialiserOf(User);
+
+/** What is answered of a row. */
+export function shownUser(text: string): string {
+  return serialise(JSON.parse(text) as User);
+}
