@@ -10,7 +10,14 @@ describe('proof of a domain by DNS', () => {
   let verifier: DomainVerifier;
   beforeEach(async () => {
     dns = await startDnsServer();
-    verifier = new DnsDomainVerifier({ DNS_SERVERS: [dns.address], DOMAINS_PER_ORGANIZATION: 100, GATEHOUSE_API_KEY: null, GATEHOUSE_CLIENT_ID: null });
+    verifier = new DnsDomainVerifier({
+      DNS_SERVERS: [dns.address],
+      DOMAINS_PER_ORGANIZATION: 100,
+      MULTIPLE_ROLES: true,
+      MEMBERS_PER_GROUP: 5_000,
+      GATEHOUSE_API_KEY: null,
+      GATEHOUSE_CLIENT_ID: null,
+    });
   });
   afterEach(() => dns.close());
 

@@ -54,7 +54,14 @@ describe('the look-ups of a pending domain', () => {
     repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
     repository.keep(environmentsView);
     repository.keep(organizationsView);
-    const verifier = new DnsDomainVerifier({ DNS_SERVERS: [dns.address], DOMAINS_PER_ORGANIZATION: 100, GATEHOUSE_API_KEY: null, GATEHOUSE_CLIENT_ID: null });
+    const verifier = new DnsDomainVerifier({
+      DNS_SERVERS: [dns.address],
+      DOMAINS_PER_ORGANIZATION: 100,
+      MULTIPLE_ROLES: true,
+      MEMBERS_PER_GROUP: 5_000,
+      GATEHOUSE_API_KEY: null,
+      GATEHOUSE_CLIENT_ID: null,
+    });
     verification = new DomainVerification(repository, verifier);
     newLookUps = () => new DomainLookUps(verification, new Environments(repository, clock, readModels), events, clock, log, readModels, new Metrics());
 

@@ -169,6 +169,12 @@ export class IdentitySettings {
 
   @Setting(integer({ minimum: 1, maximum: 10_000 }), { doc: 'Domains that one organization may have.', default: '100' })
   readonly DOMAINS_PER_ORGANIZATION!: number;
+
+  @Setting(flag, { doc: 'Whether a membership may have several roles.', default: 'on' })
+  readonly MULTIPLE_ROLES!: boolean;
+
+  @Setting(integer({ minimum: 1, maximum: 5_000 }), { doc: 'Memberships that one group may hold.', default: '5000' })
+  readonly MEMBERS_PER_GROUP!: number;
 }
 
 export class NotificationsSettings {
