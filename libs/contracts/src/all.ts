@@ -1,7 +1,8 @@
 /** Every operation, by its side effect of registering: for the routes, the API document and the table. */
-import './authorization-resources/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
+import './groups/operations.ts';
+import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
 import './users/operations.ts';
 import './webhook-endpoints/operations.ts';
