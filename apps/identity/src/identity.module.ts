@@ -18,13 +18,23 @@ import { DomainVerifier } from './organizations/domain-verifier.ts';
 import { OrganizationDomains } from './organizations/organization-domains.ts';
 import { Organizations } from './organizations/organizations.ts';
 import { organizationsView } from './organizations/organizations.view.ts';
+import { Groups } from './groups/groups.ts';
+import { groupMembersView, groupsView } from './groups/groups.view.ts';
+import { Memberships } from './memberships/memberships.ts';
+import { membershipsView } from './memberships/memberships.view.ts';
+import { RoleDirectory } from './memberships/role-directory.ts';
+import { roleDirectoryView } from './memberships/role-directory.view.ts';
+import { ShownMemberships } from './memberships/shown-memberships.ts';
 import { PasswordWork } from './users/password-work.ts';
 import { Passwords } from './users/passwords.ts';
 import { Users } from './users/users.ts';
 import { usersOfOrganizationsView } from './users/users-of-organizations.view.ts';
 import { usersView } from './users/users.view.ts';
 
-export const identity: Service = { owner: 'identity', views: [environmentsView, organizationsView, usersView, usersOfOrganizationsView] };
+export const identity: Service = {
+  owner: 'identity',
+  views: [environmentsView, organizationsView, usersView, usersOfOrganizationsView, membershipsView, roleDirectoryView, groupsView, groupMembersView],
+};
 
 /** Needs from the runtime: the ports and settings that its classes name. */
 @Module({
@@ -35,6 +45,10 @@ export const identity: Service = { owner: 'identity', views: [environmentsView, 
     Users,
     Passwords,
     PasswordWork,
+    Memberships,
+    ShownMemberships,
+    RoleDirectory,
+    Groups,
     DomainVerification,
     DomainLookUps,
     { provide: DomainVerifier, useClass: DnsDomainVerifier },

@@ -1,0 +1,132 @@
+import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
+import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type GroupEvent =
+  | Fact<'group.created', Pick<Group, 'id' | 'organization_id' | 'name' | 'description'>>
+  | Fact<'group.updated', { readonly id: string } & Partial<Pick<Group, 'name' | 'description'>>>
+  | Fact<'group.deleted', { readonly id: string }>
+  | Fact<'group.member_added', GroupMember>
+  | Fact<'group.member_removed', GroupMember>;
+
+export type GroupState = StoredGroup | DeletedGroup | null;
+
+/** The group with its members, whom nobody else is shown. */
+export interface StoredGroup extends Group {
+  /** Ids of memberships, each with a space before it: a row of thousands is read and written as one text. */
+  readonly members: string;
+}
+
+interface DeletedGroup extends Pick<Group, 'id' | 'organization_id'> {
+  readonly object: 'deleted_group';
+}
+
+function evolve(state: GroupState, event: GroupEvent & { readonly at: string }): GroupState {
+  if (event.type === 'group.created') return state ?? { object: 'group', ...event.data, created_at: event.at, updated_at: event.at, members: '' };
+  if (state?.object !== 'group') return state;
+  switch (event.type) {
+    case 'group.updated':
+      return { ...state, ...event.data, updated_at: event.at };
+    case 'group.deleted':
+      return { object: 'deleted_group', id: state.id, organization_id: state.organization_id };
+    case 'group.member_added': {
+      const { organization_membership_id } = event.data;
+      return hasMember(state, organization_membership_id) ? state : { ...state, members: `${state.members} ${organization_membership_id}` };
+    }
+    case 'group.member_removed':
+      return { ...state, members: state.members.replace(` ${event.data.organization_membership_id}`, '') };
+  }
+}
+
+function announce(event: GroupEvent, before: GroupState, after: GroupState): Announcement | null {
+  const names = [event.type];
+  switch (event.type) {
+    case 'group.created':
+    case 'group.updated':
+      return { subject: shownGroup(after), names };
+    case 'group.deleted':
+      return { subject: shownGroup(before), names };
+    case 'group.member_added':
+    case 'group.member_removed':
+      return { subject: event.data, names };
+  }
+}
+
+export const groupDecider: Decider<GroupState, GroupEvent> = {
+  category: 'group',
+  foldVersion: 1,
+  initial: null,
+  evolve,
+  organization: (state) => state?.organization_id,
+  announce,
+};
+
+type Decide = Decision<GroupState, GroupEvent>;
+
+export function createGroup({ organization_id, name, description = null }: Pick<Group, 'organization_id' | 'name'> & Partial<Group>): Decide {
+  return (state, context) => {
+    const id = context.id('group');
+    if (state === null) return [{ type: 'group.created', data: { id, organization_id, name, description } }];
+    // A repeated command meets what it made; once that was deleted, it stays deleted.
+    livingGroup(state, id);
+    return [];
+  };
+}
+
+export function updateGroup(id: string, given: Partial<Pick<Group, 'name' | 'description'>>): Decide {
+  return (state) => {
+    const group = livingGroup(state, id);
+    const changed = (['name', 'description'] as const).filter((field) => given[field] !== undefined && given[field] !== group[field]);
+    if (changed.length === 0) return [];
+    return [{ type: 'group.updated', data: { id, ...Object.fromEntries(changed.map((field) => [field, given[field]])) } }];
+  };
+}
+
+/** Its members are no members any more; no event tells of each. */
+export function deleteGroup(id: string): Decide {
+  return (state) => {
+    if (state?.object === 'deleted_group') return [];
+    livingGroup(state, id);
+    return [{ type: 'group.deleted', data: { id } }];
+  };
+}
+
+export function addMember(id: string, membershipId: string, limit: number): Decide {
+  return (state) => {
+    const group = livingGroup(state, id);
+    if (hasMember(group, membershipId)) return [];
+    if (memberCount(group) >= limit) throw new DomainError('invalid', 'group_membership_limit_exceeded', `A group has at most ${limit} members.`);
+    return [{ type: 'group.member_added', data: { group_id: id, organization_membership_id: membershipId } }];
+  };
+}
+
+/** One that is not in the group, or whose group is gone, needs no removal: whoever is asked for one answers that from what is shown. */
+export function removeMember(id: string, membershipId: string): Decide {
+  return (state) => {
+    if (state?.object !== 'group' || !hasMember(state, membershipId)) return [];
+    return [{ type: 'group.member_removed', data: { group_id: id, organization_membership_id: membershipId } }];
+  };
+}
+
+/** @throws DomainError `entity_not_found` where it never was or is no more */
+export function livingGroup(state: GroupState, id: string): StoredGroup {
+  if (state?.object !== 'group') throw notFound('Group', id);
+  return state;
+}
+
+export function hasMember({ members }: StoredGroup, membershipId: string): boolean {
+  return `${members} `.includes(` ${membershipId} `);
+}
+
+function memberCount({ members }: StoredGroup): number {
+  return members.split(' ').length - 1;
+}
+
+/** Without its members. */
+function shownGroup(state: GroupState): Group | null {
+  if (state?.object !== 'group') return null;
+  const { members: _, ...group } = state;
+  return group;
+}

@@ -1,0 +1,167 @@
+import { Injectable } from '@nestjs/common';
+import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
+import {
+  AddGroupMember,
+  CreateGroup,
+  DeleteGroup,
+  GetGroup,
+  ListGroupMembers,
+  ListGroups,
+  RemoveGroupMember,
+  UpdateGroup,
+} from '#libs/contracts/src/groups/operations';
+import { Handles } from '#libs/contracts/src/handles';
+import { Serialised, type List } from '#libs/contracts/src/operation';
+import { ListOrganizationMembershipGroups } from '#libs/contracts/src/organization-memberships/operations';
+import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
+import { notFound } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
+import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { ShownMemberships } from '../memberships/shown-memberships.ts';
+import {
+  addMember,
+  createGroup,
+  deleteGroup,
+  groupDecider,
+  hasMember,
+  livingGroup,
+  removeMember,
+  updateGroup,
+  type GroupEvent,
+  type GroupState,
+  type StoredGroup,
+} from './group.decider.ts';
+import { groupMembersView, groupsView, pairId, shownGroup } from './groups.view.ts';
+
+const serialiseMembership = serialiserOf(OrganizationMembership);
+
+@Injectable()
+export class Groups {
+  private readonly rows: Table<StoredGroup>;
+  private readonly pairs: Table<GroupMember>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly memberships: ShownMemberships,
+    private readonly settings: IdentitySettings,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(groupsView));
+    this.pairs = readModels.table(tableOf(groupMembersView));
+  }
+
+  @Handles(CreateGroup)
+  async create(operation: CreateGroup): Promise<Group> {
+    const { context, organization_id } = operation;
+    await this.memberships.requireOrganization(context, organization_id);
+    return this.transact(context, `group_${derivedId(context.commandId, 0)}`, createGroup(operation));
+  }
+
+  @Handles(ListGroups)
+  async list(query: ListGroups): Promise<Serialised<List<Group>>> {
+    const { context, organization_id } = query;
+    await this.memberships.requireOrganization(context, organization_id);
+    const where = { index: 'organization', values: [organization_id] };
+    return pageOf(this.rows, query, { idPrefix: 'group', where, textOf: shownGroup });
+  }
+
+  @Handles(GetGroup)
+  async get(query: GetGroup): Promise<Group> {
+    return this.found(query);
+  }
+
+  @Handles(UpdateGroup)
+  async update(operation: UpdateGroup): Promise<Group> {
+    const { id } = await this.found(operation);
+    return this.transact(operation.context, id, updateGroup(id, operation));
+  }
+
+  /** The decision takes a repeated command for done; another one is told that there is nothing to delete. */
+  @Handles(DeleteGroup)
+  async delete(operation: DeleteGroup): Promise<void> {
+    const { id } = await this.found(operation);
+    await this.repository.transact(groupDecider, operation.context, id, deleteGroup(id));
+  }
+
+  @Handles(AddGroupMember)
+  async addMember(operation: AddGroupMember): Promise<Group> {
+    const { context, organization_membership_id } = operation;
+    const { id } = await this.found(operation);
+    await this.requireMembership(operation, organization_membership_id);
+    return this.transact(context, id, addMember(id, organization_membership_id, this.settings.MEMBERS_PER_GROUP));
+  }
+
+  @Handles(RemoveGroupMember)
+  async removeMember(operation: RemoveGroupMember): Promise<void> {
+    const { context, organization_membership_id } = operation;
+    const group = await this.found(operation);
+    await this.requireMembership(operation, organization_membership_id);
+    if (!hasMember(group, organization_membership_id)) throw notFound('Organization membership', organization_membership_id);
+    await this.repository.transact(groupDecider, context, group.id, removeMember(group.id, organization_membership_id));
+  }
+
+  @Handles(ListGroupMembers)
+  async listMembers(query: ListGroupMembers): Promise<Serialised<List<OrganizationMembership>>> {
+    const { environment } = query.context;
+    const { id } = await this.found(query);
+    return pageOfShown(this.pairs, query, {
+      idPrefix: 'om',
+      where: { index: 'group', values: [id] },
+      rowIdOf: (organization_membership_id) => pairId({ group_id: id, organization_membership_id }),
+      idOf: (row) => pairOf(row).organization_membership_id,
+      textsOf: async (rows) => {
+        const ids = rows.map((row) => pairOf(row).organization_membership_id);
+        return (await this.memberships.withIds(environment, ids)).map((membership) => (membership === null ? null : serialiseMembership(membership)));
+      },
+    });
+  }
+
+  @Handles(ListOrganizationMembershipGroups)
+  async listOfMembership(query: ListOrganizationMembershipGroups): Promise<Serialised<List<Group>>> {
+    const { environment } = query.context;
+    const { id } = await this.memberships.found(query.context, query.id);
+    return pageOfShown(this.pairs, query, {
+      idPrefix: 'group',
+      where: { index: 'membership', values: [id] },
+      rowIdOf: (group_id) => pairId({ group_id, organization_membership_id: id }),
+      idOf: (row) => pairOf(row).group_id,
+      textsOf: async (rows) => {
+        const groups = await this.rows.getMany(
+          environment,
+          rows.map((row) => pairOf(row).group_id),
+        );
+        return groups.map((row) => (row === null ? null : shownGroup(row.text)));
+      },
+    });
+  }
+
+  /** @throws DomainError `entity_not_found`, also where it is a group of another organization */
+  private async found({ context, organization_id, group_id }: Pick<GetGroup, 'context' | 'organization_id' | 'group_id'>): Promise<StoredGroup> {
+    await this.memberships.requireOrganization(context, organization_id);
+    const row = await this.rows.get(context.environment, group_id);
+    const group = row === null ? null : (JSON.parse(row.text) as StoredGroup);
+    if (group?.organization_id !== organization_id) throw notFound('Group', group_id);
+    return group;
+  }
+
+  private async requireMembership({ context, organization_id }: Pick<AddGroupMember, 'context' | 'organization_id'>, id: string): Promise<void> {
+    const membership = await this.memberships.found(context, id);
+    if (membership.organization_id !== organization_id) throw notFound('Organization membership', id);
+  }
+
+  private async transact(context: RequestContext, id: string, decision: Decision<GroupState, GroupEvent>): Promise<Group> {
+    const { state } = await this.repository.transact(groupDecider, context, id, decision);
+    return livingGroup(state, id);
+  }
+}
+
+function pairOf({ text }: StoredRow): GroupMember {
+  return JSON.parse(text) as GroupMember;
+}

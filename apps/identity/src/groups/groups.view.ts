@@ -1,0 +1,39 @@
+import { Group, type GroupMember } from '#libs/contracts/src/groups/group';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { primaryView, type View } from '#libs/event-sourcing/src/view';
+import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from './group.decider.ts';
+
+/** Every living group. Rows hold the members, whom no answer shows: they are answered through `shownGroup`. */
+export const groupsView = primaryView<GroupState, GroupEvent, StoredGroup>({
+  name: 'groups',
+  version: 1,
+  decider: groupDecider,
+  indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
+  rowOf: (state) => (state?.object === 'group' ? state : null),
+  handles: ['group.created', 'group.updated', 'group.deleted', 'group.member_added', 'group.member_removed'],
+});
+
+const serialise = serialiserOf(Group);
+
+/** What is answered of a row. */
+export function shownGroup(text: string): string {
+  return serialise(JSON.parse(text) as Group);
+}
+
+/** Which membership is in which group: answers both ways round. Pairs of deleted groups stay; they are never shown, since their group is not there. */
+export const groupMembersView: View<GroupMember> = {
+  name: 'group_members',
+  version: 1,
+  handles: ['group.member_added', 'group.member_removed'] satisfies readonly GroupEvent['type'][],
+  indexes: [
+    { name: 'group', keys: ({ group_id }) => [group_id] },
+    { name: 'membership', keys: ({ organization_membership_id }) => [organization_membership_id] },
+  ],
+  idsOf: ({ data }) => [pairId(data as GroupMember)],
+  evolve: (_, { type, data }) => (type === 'group.member_added' ? (data as GroupMember) : null),
+};
+
+/** Of one group, pairs sort by their memberships; of one membership, by their groups. */
+export function pairId({ group_id, organization_membership_id }: GroupMember): string {
+  return `${group_id}.${organization_membership_id}`;
+}

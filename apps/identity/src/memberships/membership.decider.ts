@@ -1,0 +1,160 @@
+import type { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
+import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type MembershipEvent =
+  | Fact<'organization_membership.created', MembershipCreated>
+  | Fact<'organization_membership.updated', MembershipUpdated>
+  | Fact<'organization_membership.deleted', { readonly id: string }>;
+
+/** A role by its id: another role of the same slug is another role. */
+export interface HeldRole {
+  readonly id: string;
+  readonly slug: string;
+}
+
+interface MembershipCreated extends Pick<OrganizationMembership, 'id' | 'organization_id' | 'user_id' | 'status' | 'directory_managed' | 'custom_attributes'> {
+  readonly roles: readonly HeldRole[];
+}
+
+/** What changed, as it is from now on. */
+interface MembershipUpdated {
+  readonly id: string;
+  readonly status?: 'active' | 'inactive';
+  readonly roles?: readonly HeldRole[];
+  /** Where a creation found it inactive: the id that the creation would have given. By this, its repetition is told from another creation. */
+  readonly created_again?: string;
+}
+
+/** One stream per organization and user: each time the user joins, another membership begins in it. */
+export type MembershipState = StoredMembership | DeletedMembership | null;
+
+/** Everything but what belongs to the organization and the user. The roles may include some that are deleted by now. */
+export interface StoredMembership extends Omit<OrganizationMembership, 'organization_name'> {
+  readonly roles: readonly HeldRole[];
+  readonly created_again?: string;
+}
+
+/** The last one that was. */
+interface DeletedMembership extends Pick<OrganizationMembership, 'id' | 'organization_id'> {
+  readonly object: 'deleted_organization_membership';
+}
+
+function evolve(state: MembershipState, event: MembershipEvent & { readonly at: string }): MembershipState {
+  if (event.type === 'organization_membership.created') return { object: 'organization_membership', ...event.data, created_at: event.at, updated_at: event.at };
+  if (state?.object !== 'organization_membership' || state.id !== event.data.id) return state;
+  switch (event.type) {
+    case 'organization_membership.updated':
+      return { ...state, ...event.data, updated_at: event.at };
+    case 'organization_membership.deleted':
+      return { object: 'deleted_organization_membership', id: state.id, organization_id: state.organization_id };
+  }
+}
+
+/** As events show it: its roles by their slugs. */
+function announce(event: MembershipEvent, before: MembershipState, after: MembershipState): Announcement | null {
+  const shown = event.type === 'organization_membership.deleted' ? before : after;
+  if (shown?.object !== 'organization_membership') return null;
+  const { roles, created_again: _, ...membership } = shown;
+  const slugs = roles.map(({ slug }) => ({ slug }));
+  return { subject: { ...membership, role: slugs[0], roles: slugs }, names: [event.type] };
+}
+
+export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
+  category: 'organization_membership',
+  foldVersion: 1,
+  initial: null,
+  evolve,
+  organization: (state) => state?.organization_id,
+  announce,
+};
+
+type Decide = Decision<MembershipState, MembershipEvent>;
+
+/** The key of the stream; both are ids of what lives. */
+export function membershipKey(organizationId: string, userId: string): string {
+  return `${organizationId}.${userId}`;
+}
+
+interface NewMembership {
+  readonly organization_id: string;
+  readonly user_id: string;
+  /** At least one. */
+  readonly roles: readonly HeldRole[];
+}
+
+/** A user whose membership is inactive comes back into it. */
+export function createMembership({ organization_id, user_id, roles }: NewMembership): Decide {
+  return (state, context) => {
+    const id = context.id('om');
+    if (state?.object === 'organization_membership') {
+      if (state.id === id || state.created_again === id) return [];
+      if (state.status === 'active') throw alreadyMember(organization_id, user_id);
+      refusePending(state, 'reactivate');
+      return [{ type: 'organization_membership.updated', data: { id: state.id, status: 'active', roles, created_again: id } }];
+    }
+    // A repeated command meets what it made; once that was deleted, it stays deleted.
+    if (state?.id === id) throw notFound('Organization membership', id);
+    const born = { id, organization_id, user_id, status: 'active', roles, directory_managed: false, custom_attributes: {} } as const;
+    return [{ type: 'organization_membership.created', data: born }];
+  };
+}
+
+export function setRoles(id: string, roles: readonly HeldRole[]): Decide {
+  return (state) => (sameRoles(living(state, id).roles, roles) ? [] : [{ type: 'organization_membership.updated', data: { id, roles } }]);
+}
+
+/** The role is no more. A membership without any other has `fallback` from now on; one that lives no longer, or never had the role, stays as it is. */
+export function dropRole(id: string, roleId: string, fallback: HeldRole): Decide {
+  return (state) => {
+    if (state?.object !== 'organization_membership' || state.id !== id || !state.roles.some((role) => role.id === roleId)) return [];
+    const left = state.roles.filter((role) => role.id !== roleId);
+    return [{ type: 'organization_membership.updated', data: { id, roles: left.length > 0 ? left : [fallback] } }];
+  };
+}
+
+export function deactivate(id: string): Decide {
+  return (state) => {
+    const membership = living(state, id);
+    refusePending(membership, 'deactivate');
+    return membership.status === 'inactive' ? [] : [{ type: 'organization_membership.updated', data: { id, status: 'inactive' } }];
+  };
+}
+
+export function reactivate(id: string): Decide {
+  return (state) => {
+    const membership = living(state, id);
+    refusePending(membership, 'reactivate');
+    return membership.status === 'active' ? [] : [{ type: 'organization_membership.updated', data: { id, status: 'active' } }];
+  };
+}
+
+export function deleteMembership(id: string): Decide {
+  return (state) => {
+    if (state?.object === 'deleted_organization_membership' && state.id === id) return [];
+    living(state, id);
+    return [{ type: 'organization_membership.deleted', data: { id } }];
+  };
+}
+
+/** @throws DomainError `entity_not_found` where it never was or is no more, also where the user has joined again since */
+export function living(state: MembershipState, id: string): StoredMembership {
+  if (state?.object !== 'organization_membership' || state.id !== id) throw notFound('Organization membership', id);
+  return state;
+}
+
+function sameRoles(one: readonly HeldRole[], other: readonly HeldRole[]): boolean {
+  return one.length === other.length && one.every(({ id }, index) => id === other[index]!.id);
+}
+
+function alreadyMember(organizationId: string, userId: string): DomainError {
+  const message = `The user '${userId}' is already a member of the organization '${organizationId}'.`;
+  return new DomainError('conflict', 'user_already_organization_member', message);
+}
+
+function refusePending({ id, status }: StoredMembership, what: 'deactivate' | 'reactivate'): void {
+  if (status !== 'pending') return;
+  throw new DomainError('conflict', `cannot_${what}_pending_organization_membership`, `The membership '${id}' waits for its user to accept an invitation.`);
+}

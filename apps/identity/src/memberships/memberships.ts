@@ -1,0 +1,138 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import { Serialised, type List } from '#libs/contracts/src/operation';
+import { FullOrganizationMembership, type OrganizationMembershipWithUser } from '#libs/contracts/src/organization-memberships/organization-membership';
+import {
+  CreateOrganizationMembership,
+  DeactivateOrganizationMembership,
+  DeleteOrganizationMembership,
+  FindOrganizationMemberships,
+  GetOrganizationMembership,
+  ListOrganizationMemberships,
+  ReactivateOrganizationMembership,
+  UpdateOrganizationMembership,
+} from '#libs/contracts/src/organization-memberships/operations';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { pageOfShown } from '#libs/read-models/src/pages';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import {
+  createMembership,
+  deactivate,
+  deleteMembership,
+  membershipDecider,
+  membershipKey,
+  reactivate,
+  setRoles,
+  type MembershipEvent,
+  type MembershipState,
+  type StoredMembership,
+} from './membership.decider.ts';
+import { membershipsOf, membershipsView } from './memberships.view.ts';
+import { defaultRole, RoleDirectory } from './role-directory.ts';
+import { ShownMemberships } from './shown-memberships.ts';
+
+const serialise = serialiserOf(FullOrganizationMembership);
+
+@Injectable()
+export class Memberships {
+  private readonly rows: Table<StoredMembership>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly roles: RoleDirectory,
+    private readonly shown: ShownMemberships,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(membershipsView));
+  }
+
+  @Handles(CreateOrganizationMembership)
+  async create(operation: CreateOrganizationMembership): Promise<FullOrganizationMembership> {
+    const { context, user_id, organization_id } = operation;
+    await this.shown.requireUser(context, user_id);
+    await this.shown.requireOrganization(context, organization_id);
+    const roles = (await this.roles.asked(context, organization_id, operation)) ?? [defaultRole(context.environment)];
+    const decision = createMembership({ user_id, organization_id, roles });
+    return this.transact(context, membershipKey(organization_id, user_id), decision);
+  }
+
+  @Handles(GetOrganizationMembership)
+  async get({ context, id }: GetOrganizationMembership): Promise<FullOrganizationMembership> {
+    return this.present(context, id);
+  }
+
+  @Handles(ListOrganizationMemberships)
+  async list(query: ListOrganizationMemberships): Promise<Serialised<List<FullOrganizationMembership>>> {
+    const { context, user_id, organization_id, statuses = ['active'] } = query;
+    if (user_id === undefined && organization_id === undefined) throw missing();
+    if (user_id !== undefined) await this.shown.requireUser(context, user_id);
+    if (organization_id !== undefined) await this.shown.requireOrganization(context, organization_id);
+    return pageOfShown(this.rows, query, {
+      idPrefix: 'om',
+      where: membershipsOf({ user_id, organization_id }, statuses),
+      textsOf: async (rows) => (await this.shown.ofRows(context.environment, rows)).map((membership) => (membership === null ? null : serialise(membership))),
+    });
+  }
+
+  @Handles(UpdateOrganizationMembership)
+  async update(operation: UpdateOrganizationMembership): Promise<FullOrganizationMembership> {
+    const { context, id } = operation;
+    const { organization_id, user_id } = await this.shown.found(context, id);
+    const roles = await this.roles.asked(context, organization_id, operation);
+    if (roles === null) return this.present(context, id);
+    return this.transact(context, membershipKey(organization_id, user_id), setRoles(id, roles));
+  }
+
+  @Handles(DeactivateOrganizationMembership)
+  deactivate({ context, id }: DeactivateOrganizationMembership): Promise<FullOrganizationMembership> {
+    return this.decide(context, id, deactivate(id));
+  }
+
+  @Handles(ReactivateOrganizationMembership)
+  reactivate({ context, id }: ReactivateOrganizationMembership): Promise<FullOrganizationMembership> {
+    return this.decide(context, id, reactivate(id));
+  }
+
+  /** The decision takes a repeated command for done; another one is told that there is nothing to delete. */
+  @Handles(DeleteOrganizationMembership)
+  async delete({ context, id }: DeleteOrganizationMembership): Promise<void> {
+    const { organization_id, user_id } = await this.shown.found(context, id);
+    await this.repository.transact(membershipDecider, context, membershipKey(organization_id, user_id), deleteMembership(id));
+  }
+
+  @Handles(FindOrganizationMemberships)
+  async find({ context, ids }: FindOrganizationMemberships): Promise<readonly OrganizationMembershipWithUser[]> {
+    return (await this.shown.withIds(context.environment, ids)).filter((membership) => membership !== null);
+  }
+
+  private async present({ environment }: RequestContext, id: string): Promise<FullOrganizationMembership> {
+    return present((await this.shown.withIds(environment, [id]))[0], id);
+  }
+
+  private async decide(context: RequestContext, id: string, decision: Decision<MembershipState, MembershipEvent>): Promise<FullOrganizationMembership> {
+    const { organization_id, user_id } = await this.shown.found(context, id);
+    return this.transact(context, membershipKey(organization_id, user_id), decision);
+  }
+
+  private async transact(context: RequestContext, key: string, decision: Decision<MembershipState, MembershipEvent>): Promise<FullOrganizationMembership> {
+    const { state } = await this.repository.transact(membershipDecider, context, key, decision);
+    const membership = state?.object === 'organization_membership' ? state : null;
+    return present((await this.shown.of(context.environment, [membership]))[0], state?.id ?? '');
+  }
+}
+
+function present(membership: FullOrganizationMembership | null | undefined, id: string): FullOrganizationMembership {
+  if (membership == null) throw notFound('Organization membership', id);
+  return membership;
+}
+
+function missing(): DomainError {
+  const message = 'Give `user_id`, `organization_id`, or both.';
+  const code = 'missing_user_id_or_organization_id';
+  return new DomainError('invalid', code, message, { errors: [{ code, field: 'organization_id', message }] });
+}

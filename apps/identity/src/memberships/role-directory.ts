@@ -1,0 +1,116 @@
+import { Injectable } from '@nestjs/common';
+import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
+import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
+import { EventStore } from '#libs/event-sourcing/src/event-store';
+import { Positions } from '#libs/event-sourcing/src/positions';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import type { HeldRole } from './membership.decider.ts';
+import { roleDirectoryView, seededRoles, type KnownRole, type RoleScope } from './role-directory.view.ts';
+
+/** Roles as a caller gives them: one of the two, or none. */
+interface AskedRoles {
+  readonly role_slug?: string;
+  readonly role_slugs?: readonly string[];
+}
+
+/** Which roles memberships may have and have: as identity itself knows them, since nothing of its own may fail with another service. */
+@Injectable()
+export class RoleDirectory {
+  private readonly rows: Table<RoleScope>;
+
+  constructor(
+    private readonly settings: IdentitySettings,
+    private readonly events: EventStore,
+    private readonly positions: Positions,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(roleDirectoryView));
+  }
+
+  /**
+   * The roles that were asked for, the one with the highest priority first; null where none was.
+   * @throws DomainError `invalid_role`, `multiple_roles_not_enabled`, `sub_resource_scoped_role_not_allowed`
+   */
+  async asked(context: RequestContext, organizationId: string, { role_slug, role_slugs }: AskedRoles): Promise<readonly HeldRole[] | null> {
+    if (role_slug !== undefined && role_slugs !== undefined) throw notTogether();
+    const field = role_slug === undefined ? 'role_slugs' : 'role_slug';
+    const slugs = new Set(role_slugs ?? (role_slug === undefined ? [] : [role_slug]));
+    if (slugs.size === 0) return null;
+    if (slugs.size > 1 && !this.settings.MULTIPLE_ROLES) throw refused('multiple_roles_not_enabled', field, 'Memberships have one role only.');
+    const fallback = defaultRole(context.environment);
+    if (slugs.size === 1 && slugs.has(DEFAULT_ROLE)) return [fallback];
+    // A role of this slug may have been deleted and created again a moment ago: only the end of the log tells which one is meant.
+    await this.positions.reached(await this.events.head(), context.deadline);
+    const roles = await this.inOrganization(context.environment, organizationId);
+    for (const slug of slugs) {
+      const role = roles.named(slug);
+      if (role === undefined) throw refused('invalid_role', field, `The organization has no role '${slug}'.`, slug);
+      if (role.resource_type_slug !== ORGANIZATION_TYPE)
+        throw refused('sub_resource_scoped_role_not_allowed', field, `The role '${slug}' is scoped to the resource type '${role.resource_type_slug}'.`, slug);
+    }
+    return roles.held([...slugs].map((slug) => roles.named(slug)!));
+  }
+
+  async inOrganization(environment: string, organizationId: string): Promise<RolesOfOrganization> {
+    return (await this.inOrganizations(environment, [organizationId])).get(organizationId)!;
+  }
+
+  /** For each of several organizations, which roles it has. */
+  async inOrganizations(environment: string, organizationIds: readonly string[]): Promise<ReadonlyMap<string, RolesOfOrganization>> {
+    const [shared, ...own] = await this.rows.getMany(environment, [environment, ...organizationIds]);
+    const scope = shared == null ? seededRoles(environment) : (JSON.parse(shared.text) as RoleScope);
+    const fallback = defaultRole(environment);
+    return new Map(
+      organizationIds.map((id, index) => {
+        const row = own[index];
+        return [id, new RolesOfOrganization([scope, ...(row == null ? [] : [JSON.parse(row.text) as RoleScope])], fallback)];
+      }),
+    );
+  }
+}
+
+/** The role of whoever has no other: never deleted, and in every environment from the beginning. */
+export function defaultRole(environment: string): HeldRole {
+  const { id, slug } = seededRoles(environment).roles.find((role) => role.slug === DEFAULT_ROLE)!;
+  return { id, slug };
+}
+
+/** The environment's roles come before custom ones. */
+class RolesOfOrganization {
+  constructor(
+    private readonly scopes: readonly RoleScope[],
+    private readonly fallback: HeldRole,
+  ) {}
+
+  named(slug: string): KnownRole | undefined {
+    return this.all().find((role) => role.slug === slug);
+  }
+
+  /** What is left of a membership's roles today, the one with the highest priority first. One that is not known here yet counts as living. */
+  held(roles: readonly HeldRole[]): readonly HeldRole[] {
+    const living = roles.filter(({ id }) => !this.scopes.some(({ deleted }) => deleted.includes(id)));
+    if (living.length === 0) return [this.fallback];
+    const places = this.all().map(({ id }) => id);
+    const placeOf = ({ id }: HeldRole): number => (places.includes(id) ? places.indexOf(id) : places.length);
+    return living.map(({ id, slug }) => ({ id, slug })).sort((one, other) => placeOf(one) - placeOf(other));
+  }
+
+  private all(): readonly KnownRole[] {
+    return this.scopes.flatMap(({ roles }) => roles);
+  }
+}
+
+type RoleRefusal = 'invalid_role' | 'multiple_roles_not_enabled' | 'sub_resource_scoped_role_not_allowed';
+
+function refused(code: RoleRefusal, field: string, message: string, role_slug?: string): DomainError {
+  return new DomainError('invalid', code, message, { errors: [{ code, field, message }], ...(role_slug !== undefined && { role_slug }) });
+}
+
+function notTogether(): DomainError {
+  const message = 'Give `role_slug` or `role_slugs`, not both.';
+  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code: 'not_together', field: 'role_slugs', message }] });
+}

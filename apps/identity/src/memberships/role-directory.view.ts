@@ -1,0 +1,71 @@
+import { seedsOf } from '#libs/contracts/src/roles/seeds';
+import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { View } from '#libs/event-sourcing/src/view';
+
+/** A role, as far as memberships need to know it. */
+export interface KnownRole {
+  readonly id: string;
+  readonly slug: string;
+  readonly resource_type_slug: string;
+}
+
+/** The roles of an environment, or the custom roles of an organization. */
+export interface RoleScope {
+  /** Those that live, in the order of their priority. */
+  readonly roles: readonly KnownRole[];
+  /** Ids of those that are no more: an id that is in neither list is one that is not known here yet. */
+  readonly deleted: readonly string[];
+}
+
+const HANDLED = [
+  'authorization_model.seeded',
+  'role.created',
+  'role.deleted',
+  'roles.reordered',
+  'organization_role.created',
+  'organization_role.deleted',
+] as const;
+
+/** What identity knows of the roles that the authorization service owns. A row for each environment and each organization with custom roles, under its id. */
+export const roleDirectoryView: View<RoleScope> = {
+  name: 'role_directory',
+  version: 1,
+  handles: HANDLED,
+  indexes: [],
+  idsOf: (event) => [scopeOf(event)],
+  evolve: (row, { type, data, meta }) => {
+    const scope = row ?? (type.startsWith('organization_role.') ? { roles: [], deleted: [] } : seededRoles(meta.environment));
+    switch (type as (typeof HANDLED)[number]) {
+      case 'authorization_model.seeded':
+        return { ...scope, roles: (data as { readonly roles: readonly KnownRole[] }).roles.map(known) };
+      case 'role.created':
+      case 'organization_role.created':
+        return { ...scope, roles: [...scope.roles, known(data as KnownRole)] };
+      case 'role.deleted':
+      case 'organization_role.deleted': {
+        const { id } = data as { readonly id: string };
+        return { roles: scope.roles.filter((role) => role.id !== id), deleted: [...scope.deleted, id] };
+      }
+      case 'roles.reordered': {
+        const { role_ids } = data as { readonly role_ids: readonly string[] };
+        const place = new Map(role_ids.map((id, index) => [id, index]));
+        const placeOf = ({ id }: KnownRole): number => place.get(id) ?? role_ids.length;
+        return { ...scope, roles: [...scope.roles].sort((one, other) => placeOf(one) - placeOf(other)) };
+      }
+    }
+  },
+};
+
+/** Those that every environment begins with, whether it was recorded yet or not. */
+export function seededRoles(environment: string): RoleScope {
+  return { roles: seedsOf(environment).roles.map(known), deleted: [] };
+}
+
+function known({ id, slug, resource_type_slug }: KnownRole): KnownRole {
+  return { id, slug, resource_type_slug };
+}
+
+/** The streams of both kinds have the scope's id for their key. */
+function scopeOf({ stream, meta: { environment } }: RecordedEvent): string {
+  return stream.slice(stream.indexOf(environment) + environment.length + 1);
+}

@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import type { FullOrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
+import type { Organization } from '#libs/contracts/src/organizations/organization';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { notFound } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { organizationsView } from '../organizations/organizations.view.ts';
+import type { StoredUser } from '../users/user.decider.ts';
+import { usersView } from '../users/users.view.ts';
+import type { StoredMembership } from './membership.decider.ts';
+import { membershipsView } from './memberships.view.ts';
+import { RoleDirectory } from './role-directory.ts';
+
+/** Memberships together with what they hang on: the organization, the user and the roles, each as it is now. */
+@Injectable()
+export class ShownMemberships {
+  private readonly rows: Table<StoredMembership>;
+  private readonly organizations: Table<Organization>;
+  private readonly users: Table<StoredUser>;
+
+  constructor(
+    private readonly roles: RoleDirectory,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(membershipsView));
+    this.organizations = readModels.table(tableOf(organizationsView));
+    this.users = readModels.table(tableOf(usersView));
+  }
+
+  /** @throws DomainError `entity_not_found`, also while only its user or its organization was deleted */
+  async found({ environment }: RequestContext, id: string): Promise<StoredMembership> {
+    const row = await this.rows.get(environment, id);
+    const membership = row === null ? null : (JSON.parse(row.text) as StoredMembership);
+    if (membership === null || (await this.of(environment, [membership]))[0] == null) throw notFound('Organization membership', id);
+    return membership;
+  }
+
+  /** Of several ids, in their order: null for what is not there, or hangs under something deleted. */
+  async withIds(environment: string, ids: readonly string[]): Promise<readonly (FullOrganizationMembership | null)[]> {
+    return this.ofRows(environment, await this.rows.getMany(environment, ids));
+  }
+
+  async ofRows(environment: string, rows: readonly (StoredRow | null)[]): Promise<readonly (FullOrganizationMembership | null)[]> {
+    return this.of(
+      environment,
+      rows.map((row) => (row === null ? null : (JSON.parse(row.text) as StoredMembership))),
+    );
+  }
+
+  /** With everything about them: whoever answers less picks it by the class of the answer. */
+  async of(environment: string, memberships: readonly (StoredMembership | null)[]): Promise<readonly (FullOrganizationMembership | null)[]> {
+    const there = memberships.filter((membership) => membership !== null);
+    const organizationIds = [...new Set(there.map(({ organization_id }) => organization_id))];
+    const [organizations, users, roles] = await Promise.all([
+      rowsOf(this.organizations, environment, organizationIds),
+      rowsOf(this.users, environment, [...new Set(there.map(({ user_id }) => user_id))]),
+      this.roles.inOrganizations(environment, organizationIds),
+    ]);
+    return memberships.map((membership) => {
+      const organization = organizations.get(membership?.organization_id ?? '');
+      const user = users.get(membership?.user_id ?? '');
+      if (membership === null || organization === undefined || user === undefined) return null;
+      const held = roles
+        .get(organization.id)!
+        .held(membership.roles)
+        .map(({ slug }) => ({ slug }));
+      return { ...membership, organization_name: organization.name, role: held[0]!, roles: held, user };
+    });
+  }
+
+  /** @throws DomainError `entity_not_found` */
+  async requireOrganization({ environment }: RequestContext, id: string): Promise<void> {
+    if ((await this.organizations.get(environment, id)) === null) throw notFound('Organization', id);
+  }
+
+  /** @throws DomainError `entity_not_found` */
+  async requireUser({ environment }: RequestContext, id: string): Promise<void> {
+    if ((await this.users.get(environment, id)) === null) throw notFound('User', id);
+  }
+}
+
+/** Rows by their ids, without those that are not there. */
+async function rowsOf<Row>(table: Table<Row>, environment: string, ids: readonly string[]): Promise<ReadonlyMap<string, Row>> {
+  const rows = await table.getMany(environment, ids);
+  return new Map(rows.flatMap((row) => (row === null ? [] : [[row.id, JSON.parse(row.text) as Row]])));
+}
