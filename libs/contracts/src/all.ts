@@ -4,5 +4,8 @@ import './feed/operations.ts';
 import './groups/operations.ts';
 import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
+import './permissions/operations.ts';
+import './resource-types/operations.ts';
+import './roles/operations.ts';
 import './users/operations.ts';
 import './webhook-endpoints/operations.ts';

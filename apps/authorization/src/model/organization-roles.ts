@@ -1,0 +1,172 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import type { List } from '#libs/contracts/src/operation';
+import {
+  AddOrganizationRolePermission,
+  CreateOrganizationRole,
+  DeleteOrganizationRole,
+  GetOrganizationRole,
+  ListOrganizationRoles,
+  RemoveOrganizationRolePermission,
+  SetOrganizationRolePermissions,
+  UpdateOrganizationRole,
+} from '#libs/contracts/src/roles/operations';
+import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
+import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { AuthorizationModels } from './authorization-models.ts';
+import {
+  badRequest,
+  BUILT_IN_TYPE,
+  byId,
+  bySlug,
+  permissionBySlug,
+  permissionSlugs,
+  permissionsNamed,
+  shownRole,
+  shownRoles,
+  typeNamed,
+  type AuthorizationModel,
+} from './authorization-model.decider.ts';
+import { customRoleSlug } from './custom-role-slug.ts';
+import { present, whole } from './listed.ts';
+import {
+  addOrganizationRolePermission,
+  createOrganizationRole,
+  deleteOrganizationRole,
+  organizationRoleBySlug,
+  organizationRolesDecider,
+  removeOrganizationRolePermission,
+  setOrganizationRolePermissions,
+  shownOrganizationRole,
+  updateOrganizationRole,
+  type OrganizationRolesEvent,
+  type OrganizationRolesState,
+} from './organization-roles.decider.ts';
+import { organizationRolesView } from './organization-roles.view.ts';
+import { RoleHolders } from './role-holders.ts';
+
+type Decide = Decision<OrganizationRolesState | null, OrganizationRolesEvent>;
+
+/** The roles that an organization has: those of its environment, which are only read here, and its own. */
+@Injectable()
+export class OrganizationRoles {
+  private readonly rows: Table<OrganizationRolesState>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly models: AuthorizationModels,
+    private readonly holders: RoleHolders,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(organizationRolesView));
+  }
+
+  @Handles(ListOrganizationRoles)
+  async list({ context, organization_id }: ListOrganizationRoles): Promise<List<Role>> {
+    const { model, own } = await this.of(context, organization_id);
+    const slugs = permissionSlugs(model);
+    return whole([...shownRoles(model), ...(own?.roles ?? []).map((role) => shownOrganizationRole(role, slugs))]);
+  }
+
+  @Handles(CreateOrganizationRole)
+  async create(operation: CreateOrganizationRole): Promise<Role> {
+    const { context, organization_id, name, slug = customRoleSlug(name, context.commandId), description } = operation;
+    const { model } = await this.of(context, organization_id);
+    const type = typeNamed(model, operation.resource_type_slug ?? BUILT_IN_TYPE.slug);
+    const state = await this.transact(context, organization_id, createOrganizationRole(organization_id, { slug, name, description, type }));
+    const id = `role_${derivedId(context.commandId, 0)}`;
+    return shownOrganizationRole(present(byId(state?.roles ?? [], id), 'Role', id), permissionSlugs(model));
+  }
+
+  @Handles(GetOrganizationRole)
+  async get({ context, organization_id, slug }: GetOrganizationRole): Promise<Role> {
+    const { model, own } = await this.of(context, organization_id);
+    const shared = bySlug(model.roles, slug);
+    return shared === undefined ? shownOrganizationRole(organizationRoleBySlug(own, slug), permissionSlugs(model)) : shownRole(model, shared);
+  }
+
+  @Handles(UpdateOrganizationRole)
+  update({ context, organization_id, slug, name, description }: UpdateOrganizationRole): Promise<Role> {
+    return this.changed(context, { organization_id, slug }, (model) => updateOrganizationRole(slug, { name, description }, livingIn(model)));
+  }
+
+  @Handles(SetOrganizationRolePermissions)
+  setPermissions({ context, organization_id, slug, permissions }: SetOrganizationRolePermissions): Promise<Role> {
+    return this.changed(context, { organization_id, slug }, (model) => setOrganizationRolePermissions(slug, permissionsNamed(model, permissions)));
+  }
+
+  @Handles(AddOrganizationRolePermission)
+  addPermission({ context, organization_id, role_slug, slug }: AddOrganizationRolePermission): Promise<Role> {
+    return this.changed(context, { organization_id, slug: role_slug }, (model) =>
+      addOrganizationRolePermission(role_slug, permissionsNamed(model, [slug])[0]!, livingIn(model)),
+    );
+  }
+
+  @Handles(RemoveOrganizationRolePermission)
+  async removePermission({ context, organization_id, role_slug, permission_slug }: RemoveOrganizationRolePermission): Promise<Role> {
+    return this.changed(context, { organization_id, slug: role_slug }, (model, own) => {
+      const { id } = permissionBySlug(model, permission_slug);
+      // The decision takes a repeated command for done; another one is told that there is nothing to take away.
+      if (!organizationRoleBySlug(own, role_slug).permissions.some((permission) => permission.id === id)) throw notFound('Permission', permission_slug);
+      return removeOrganizationRolePermission(role_slug, id, livingIn(model));
+    });
+  }
+
+  @Handles(DeleteOrganizationRole)
+  async delete({ context, organization_id, slug }: DeleteOrganizationRole): Promise<void> {
+    const { model, own } = await this.of(context, organization_id);
+    refuseShared(model, slug);
+    const { id } = organizationRoleBySlug(own, slug);
+    if (await this.holders.haveRole(context, organization_id, id)) throw roleHasAssignments(slug);
+    await this.transact(context, organization_id, deleteOrganizationRole(id));
+  }
+
+  private async changed(
+    context: RequestContext,
+    { organization_id, slug }: { readonly organization_id: string; readonly slug: string },
+    decisionOf: (model: AuthorizationModel, own: OrganizationRolesState | null) => Decide,
+  ): Promise<Role> {
+    const { model, own } = await this.of(context, organization_id);
+    refuseShared(model, slug);
+    const state = await this.transact(context, organization_id, decisionOf(model, own));
+    return shownOrganizationRole(organizationRoleBySlug(state, slug), permissionSlugs(model));
+  }
+
+  private async transact(context: RequestContext, organizationId: string, decide: Decide): Promise<OrganizationRolesState | null> {
+    return (await this.repository.transact(organizationRolesDecider, context, organizationId, decide)).state;
+  }
+
+  /** Read anew for every request: what lives is what the model says now. @throws DomainError `entity_not_found` where there is no such organization */
+  private async of(
+    context: RequestContext,
+    organizationId: string,
+  ): Promise<{ readonly model: AuthorizationModel; readonly own: OrganizationRolesState | null }> {
+    const [row, model] = await Promise.all([
+      this.rows.get(context.environment, organizationId),
+      this.models.of(context.environment),
+      this.holders.requireOrganization(context, organizationId),
+    ]);
+    return { model, own: row === null ? null : (JSON.parse(row.text) as OrganizationRolesState) };
+  }
+}
+
+function livingIn(model: AuthorizationModel): (permissionId: string) => boolean {
+  const slugs = permissionSlugs(model);
+  return (id) => slugs.has(id);
+}
+
+/** @throws DomainError `bad_request` */
+function refuseShared({ roles }: AuthorizationModel, slug: string): void {
+  if (bySlug(roles, slug) !== undefined)
+    throw badRequest(`'${slug}' is a role of the environment: only roles that begin with '${CUSTOM_ROLE}' can be changed here.`);
+}
+
+function roleHasAssignments(slug: string): DomainError {
+  return new DomainError('conflict', 'role_has_assignments', `The role '${slug}' is assigned: take it away first.`);
+}

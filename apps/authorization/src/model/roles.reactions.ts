@@ -1,0 +1,46 @@
+import type { Reaction } from '#libs/event-sourcing/src/reaction';
+import type { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Clock } from '#libs/platform/src/clock';
+import { systemContext } from '#libs/platform/src/system-context';
+import type { ReadModels } from '#libs/read-models/src/read-models';
+import type { AuthorizationModelEvent } from './authorization-model.decider.ts';
+import { dropPermission, organizationRolesDecider, recordRoleDeletions } from './organization-roles.decider.ts';
+import { organizationRolesView } from './organization-roles.view.ts';
+
+interface Needs {
+  readonly repository: Repository;
+  readonly readModels: ReadModels;
+  readonly clock: Clock;
+}
+
+/** The permission is dead in every role with its own event; this tells so of each role that an organization made. Asked again, it finds none that still holds it. */
+export function dropPermissionWhenDeleted({ repository, readModels, clock }: Needs): Reaction {
+  const rows = readModels.table(tableOf(organizationRolesView));
+  return {
+    name: 'drop-permission-when-permission-deleted',
+    handles: ['permission.deleted' satisfies AuthorizationModelEvent['type']],
+    react: async ({ meta: { environment }, data }) => {
+      const { id } = data as { readonly id: string };
+      const where = { index: 'permission', values: [id] };
+      for (let after: string | undefined, hasMore = true; hasMore;) {
+        const page = await rows.page(environment, { where, order: 'asc', limit: 100, after });
+        for (const row of page.rows) await repository.transact(organizationRolesDecider, systemContext(environment, clock.now()), row.id, dropPermission(id));
+        after = page.rows.at(-1)?.id;
+        hasMore = page.hasAfter;
+      }
+    },
+  };
+}
+
+/** The roles are dead with their organization; this tells so of each. */
+export function deleteRolesWhenOrganizationDeleted({ repository, clock }: Needs): Reaction {
+  return {
+    name: 'delete-roles-when-organization-deleted',
+    handles: ['organization.deleted'],
+    react: async ({ meta, data }) => {
+      const { id } = data as { readonly id: string };
+      await repository.transact(organizationRolesDecider, systemContext(meta.environment, clock.now()), id, recordRoleDeletions());
+    },
+  };
+}

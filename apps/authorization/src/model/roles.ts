@@ -1,0 +1,78 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import type { List } from '#libs/contracts/src/operation';
+import {
+  AddRolePermission,
+  CreateRole,
+  DeleteRole,
+  GetRole,
+  ListRoles,
+  SetRolePermissions,
+  SetRolePriority,
+  UpdateRole,
+} from '#libs/contracts/src/roles/operations';
+import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
+import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
+import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { AuthorizationModels } from './authorization-models.ts';
+import { byId, roleBySlug, shownRole, shownRoles, type ModelDecision } from './authorization-model.decider.ts';
+import { present, whole } from './listed.ts';
+import { addRolePermission, createRole, deleteRole, setRolePermissions, setRolePriority, updateRole } from './roles.decider.ts';
+
+/** The roles of an environment, which all of its organizations have. */
+@Injectable()
+export class Roles {
+  constructor(private readonly models: AuthorizationModels) {}
+
+  @Handles(ListRoles)
+  async list({ context }: ListRoles): Promise<List<Role>> {
+    return whole(shownRoles(await this.models.of(context.environment)));
+  }
+
+  @Handles(CreateRole)
+  async create(operation: CreateRole): Promise<Role> {
+    const { context } = operation;
+    const id = `role_${derivedId(context.commandId, 0)}`;
+    const model = await this.models.transact(context, createRole(operation, CUSTOM_ROLE));
+    return shownRole(model, present(byId(model.roles, id), 'Role', id));
+  }
+
+  @Handles(GetRole)
+  async get({ context, slug }: GetRole): Promise<Role> {
+    const model = await this.models.of(context.environment);
+    return shownRole(model, roleBySlug(model, slug));
+  }
+
+  @Handles(UpdateRole)
+  update({ context, slug, name, description }: UpdateRole): Promise<Role> {
+    return this.changed(context, slug, updateRole(slug, { name, description }));
+  }
+
+  @Handles(SetRolePermissions)
+  setPermissions({ context, slug, permissions }: SetRolePermissions): Promise<Role> {
+    return this.changed(context, slug, setRolePermissions(slug, permissions));
+  }
+
+  @Handles(AddRolePermission)
+  addPermission({ context, role_slug, slug }: AddRolePermission): Promise<Role> {
+    return this.changed(context, role_slug, addRolePermission(role_slug, slug));
+  }
+
+  @Handles(SetRolePriority)
+  async setPriority({ context, role_slugs }: SetRolePriority): Promise<List<Role>> {
+    return whole(shownRoles(await this.models.transact(context, setRolePriority(role_slugs))));
+  }
+
+  @Handles(DeleteRole)
+  async delete({ context, slug }: DeleteRole): Promise<void> {
+    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
+    const { id } = roleBySlug(await this.models.of(context.environment), slug);
+    await this.models.transact(context, deleteRole(id, DEFAULT_ROLE));
+  }
+
+  private async changed(context: RequestContext, slug: string, decide: ModelDecision): Promise<Role> {
+    const model = await this.models.transact(context, decide);
+    return shownRole(model, roleBySlug(model, slug));
+  }
+}

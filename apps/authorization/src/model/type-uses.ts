@@ -1,0 +1,28 @@
+import { Injectable } from '@nestjs/common';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import type { OrganizationRolesState } from './organization-roles.decider.ts';
+import { organizationRolesView } from './organization-roles.view.ts';
+
+/** Who uses a type beside the model itself. Best effort: whoever begins to at the same moment has something of a type that is dead, and that counts for nothing. */
+@Injectable()
+export class TypeUses {
+  private readonly organizationRoles: Table<OrganizationRolesState>;
+
+  constructor(readModels: ReadModels) {
+    this.organizationRoles = readModels.table(tableOf(organizationRolesView));
+  }
+
+  async byOrganizationRoles(environment: string, typeId: string): Promise<boolean> {
+    return isAnyOf(this.organizationRoles, environment, { index: 'resource_type', values: [typeId] });
+  }
+
+  async byResources(_environment: string, _typeId: string): Promise<boolean> {
+    return false;
+  }
+}
+
+async function isAnyOf<Row>(table: Table<Row>, environment: string, where: { readonly index: string; readonly values: readonly string[] }): Promise<boolean> {
+  const { rows } = await table.page(environment, { where, order: 'asc', limit: 1 });
+  return rows.length > 0;
+}
