@@ -125,13 +125,13 @@ export class EventstoredbEventStore extends EventStore {
     });
   }
 
-  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+  async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
     if (signal.aborted) return;
     const request = allFollowing(after === START ? null : after);
     const subscription = this.connection.follow(request);
     try {
       while (!signal.aborted) {
-        const records = await subscription.next(IDLE_MS, signal);
+        const records = await subscription.next(IDLE_MS, signal, pace);
         if (records.length > 0) yield records;
         // Nobody may be there any more: that shows when it is asked for.
         else if (this.connection.silence >= IDLE_MS) this.head().catch((error: Error) => subscription.fail(error));

@@ -147,11 +147,11 @@ export class LmdbEventStore extends EventStore {
     return textOf(this.durable);
   }
 
-  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+  async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
     for (let at = Number(after); !signal.aborted;) {
       if (at >= this.durable) {
         await this.arrival(signal);
-        await pause(GATHER_MS);
+        if (pace !== 'prompt') await pause(GATHER_MS);
         continue;
       }
       const records = this.recordsAfter(at);

@@ -27,6 +27,8 @@ export interface Followed {
   /** Prepares what is kept, and says up to where it knows the log. `isAgain`: the log is another one than before, restored to an earlier state. */
   begin(isAgain: boolean): Promise<Position>;
   handle(batch: readonly RecordedEvent[]): void | Promise<void>;
+  /** Somebody waits for each event. */
+  readonly pace?: 'prompt';
 }
 
 /**
@@ -103,7 +105,7 @@ export class LogFollower {
         onBegun();
         this.subscription = new AbortController();
         const { signal: ended } = this.subscription;
-        for await (const batch of events.subscribe(this.position, AbortSignal.any([signal, ended]))) {
+        for await (const batch of events.subscribe(this.position, AbortSignal.any([signal, ended]), this.followed.pace)) {
           wait = FIRST_RETRY;
           await this.followed.handle(batch);
           if (ended.aborted) break;

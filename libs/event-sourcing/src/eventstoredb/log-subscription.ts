@@ -40,10 +40,10 @@ export class LogSubscription {
    * The next events, in order; none when nothing came for `idle` milliseconds, or `signal` has aborted.
    * @throws what has ended the subscription, after the last of its events
    */
-  async next(idle: number, signal: AbortSignal): Promise<readonly RecordedEvent[]> {
+  async next(idle: number, signal: AbortSignal, pace?: 'prompt'): Promise<readonly RecordedEvent[]> {
     if (this.arrived.length === 0) {
       await this.arrival(idle, signal);
-      if (this.arrived.length > 0) await pause(GATHER_MS);
+      if (this.arrived.length > 0 && pace !== 'prompt') await pause(GATHER_MS);
     }
     const events = this.arrived;
     if (events.length === 0 && this.failure !== null && !signal.aborted) throw this.failure;

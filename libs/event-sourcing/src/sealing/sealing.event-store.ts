@@ -39,8 +39,8 @@ export class SealingEventStore extends EventStore {
     return this.events.head();
   }
 
-  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal)) yield this.inClear(batch);
+  async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
+    for await (const batch of this.events.subscribe(after, signal, pace)) yield this.inClear(batch);
   }
 
   private async sealed(stream: string, event: NewEvent): Promise<NewEvent> {
