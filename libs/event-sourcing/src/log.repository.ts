@@ -5,6 +5,7 @@ import { derivedId, newUlid, timeOfId } from '#libs/platform/src/ids';
 import type { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
+import type { AwaitedViews } from './awaited-views.ts';
 import type { Claim, Decider, Decision, DecisionContext, Fact } from './decider.ts';
 import { WrongVersion, type Appended, type EventMeta, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
 import { streamName, type Naming } from './naming.ts';
@@ -57,6 +58,7 @@ export class LogRepository extends Repository {
     private readonly log: Log,
     /** Rows that do not say what the log says are no states: nothing may be decided on them. */
     private readonly stopped = new StoppedViews(),
+    private readonly awaited: Pick<AwaitedViews, 'shown'> | null = null,
   ) {
     super();
   }
@@ -101,6 +103,7 @@ export class LogRepository extends Repository {
         const { position, version } = await this.events.append(stream, loaded.version, events);
         receipt.position = position;
         await this.writeRows(decider.category, environment, key, { facts, states }, { position, version });
+        await this.awaited?.shown(facts, position);
         return { state, facts, position, version };
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;

@@ -67,6 +67,7 @@ export interface ViewStatus {
 }
 
 interface Waiter {
+  readonly views: readonly ProjectedView[];
   readonly isOver: (view: ProjectedView) => boolean;
   readonly resolve: () => void;
 }
@@ -111,7 +112,7 @@ export class Projector implements Part {
     const head = await events.head();
     const showing = setInterval(() => this.showFilling(head), POLL);
     try {
-      await this.until((view) => view.isFilledTo(head), signal);
+      await this.until((view) => view.isFilledTo(head), { signal });
     } finally {
       clearInterval(showing);
     }
@@ -136,7 +137,14 @@ export class Projector implements Part {
 
   /** Resolves once every view that does not stand still has seen the log up to `position`, here or elsewhere; or when `signal` aborts. */
   caughtUpWith(position: Position, signal?: AbortSignal): Promise<void> {
-    return this.until((view) => view.hasSeen(position), signal);
+    return this.until((view) => view.hasSeen(position), { signal });
+  }
+
+  /** The same for the views of these names. At once where nothing is brought along, as while a command of the operator is carried out. */
+  async shows(names: ReadonlySet<string>, position: Position, signal: AbortSignal): Promise<void> {
+    if (this.stopping === null) return;
+    const views = this.views.filter(({ view }) => names.has(view.name));
+    await this.until((view) => view.hasSeen(position), { views, signal });
   }
 
   /** The views that this process brings along. */
@@ -351,16 +359,19 @@ export class Projector implements Part {
 
   private moved(): void {
     for (const waiter of this.waiting) {
-      if (!this.views.every(waiter.isOver)) continue;
+      if (!waiter.views.every(waiter.isOver)) continue;
       this.waiting.delete(waiter);
       waiter.resolve();
     }
   }
 
-  private until(isOver: (view: ProjectedView) => boolean, signal?: AbortSignal): Promise<void> {
-    if (this.views.every(isOver)) return Promise.resolve();
+  private until(
+    isOver: (view: ProjectedView) => boolean,
+    { views = this.views, signal }: { readonly views?: readonly ProjectedView[]; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
+    if (views.every(isOver)) return Promise.resolve();
     return new Promise((resolve) => {
-      const waiter: Waiter = { isOver, resolve };
+      const waiter: Waiter = { views, isOver, resolve };
       this.waiting.add(waiter);
       signal?.addEventListener(
         'abort',
@@ -377,7 +388,8 @@ export class Projector implements Part {
   /** While somebody waits: nobody tells this process how far others are. */
   private async poll(): Promise<void> {
     for (; this.waiting.size > 0; await pause(POLL, undefined, { ref: false })) {
-      const elsewhere = this.views.filter(({ isHeld }) => !isHeld);
+      const wanted = new Set([...this.waiting].flatMap(({ views }) => views));
+      const elsewhere = [...wanted].filter(({ isHeld }) => !isHeld);
       await Promise.all(elsewhere.map((view) => view.lookAtCheckpoint())).catch((error: unknown) => this.failed(error));
       this.moved();
     }

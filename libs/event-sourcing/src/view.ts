@@ -17,6 +17,8 @@ export interface View<Row> {
    * Instead of `evolve`, for rows that depend on the rows before them: the fold of the next events of the log, given the table as those before them left it.
    */
   evolveAfter?(table: Table<Row>, events: readonly RecordedEvent[]): Promise<View<Row>['evolve']>;
+  /** False where nobody counts on finding what was just recorded: no command waits for such a view. */
+  readonly waitedFor?: false;
   /** The row's stored text; an allow-list serialiser where rows are sent as they are stored. Default: JSON. */
   serialise?(row: Row): string;
 }

@@ -55,6 +55,7 @@ export const feedView: View<FeedRow> = {
   name: 'feed',
   version: 1,
   handles: PUBLIC_EVENT_NAMES,
+  waitedFor: false,
   indexes,
   sortKey: ({ order }) => order,
   idsOf: (event) => publicEventsOf(event).map(({ id }) => id),

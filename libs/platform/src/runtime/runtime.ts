@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import type { DynamicModule } from '@nestjs/common';
 import type { Gauge } from 'prom-client';
 import { SEALED } from '#libs/contracts/src/sealed';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { EventStore, START } from '#libs/event-sourcing/src/event-store';
 import { FollowerStates } from '#libs/event-sourcing/src/follower-states';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
@@ -85,17 +86,17 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
   const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
   const stopped = new StoppedViews();
-  // A process without services decides nothing, so it starts while the log is away.
-  const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
-  const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped);
-  for (const view of primaries) repository?.keep(view);
-
   const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
   const states = new FollowerStates(readModels, clock);
   const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
   const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
   // One for all that run here, so that the log is read once for all of them.
   const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
+  const awaited = new AwaitedViews({ views: services.flatMap(viewsOf), projector, events, clock, metrics });
+  // A process without services decides nothing, so it starts while the log is away.
+  const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
+  const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
+  for (const view of primaries) repository?.keep(view);
 
   const sweepers = new Sweepers({
     clock,
@@ -129,6 +130,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(Vault, new Vault(keys)),
         ...(repository === null ? [] : [provided(Repository, repository), provided(Naming, naming)]),
         provided(Positions, new LogPositions(events, [projector], clock)),
+        provided(AwaitedViews, awaited),
         provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
         ...also,
         ...(remote === null ? [] : [provided(RemoteOperations, remote)]),

@@ -1,0 +1,69 @@
+import type { Clock } from '#libs/platform/src/clock';
+import { within } from '#libs/platform/src/deadline';
+import { unavailable } from '#libs/platform/src/domain-error';
+import type { Metrics } from '#libs/platform/src/metrics';
+import type { EventStore, Position } from './event-store.ts';
+import type { Projector } from './projector.ts';
+import type { View } from './view.ts';
+
+/** How long an answer waits for views to show what it tells of. */
+const PATIENCE = 1_000;
+
+interface Needs {
+  readonly views: readonly View<never>[];
+  readonly projector: Projector;
+  readonly events: EventStore;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Waits for views of this process, whoever brings them along: an answered command is seen by every later list and look-up (architecture §5 step 6). Primary views
+ * are written at once, and nobody waits for a view that says so of itself.
+ */
+export class AwaitedViews {
+  /** By the types of events that they fold. */
+  private readonly views = new Map<string, ReadonlySet<string>>();
+  private readonly late;
+
+  constructor(private readonly needs: Needs) {
+    for (const view of needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false))
+      for (const type of view.handles) this.views.set(type, new Set([...(this.views.get(type) ?? []), view.name]));
+    this.late = needs.metrics.counter({ name: 'answers_before_views_total', help: 'Commands that were answered before a view showed what they recorded.' });
+  }
+
+  /** Resolves once everything up to `position` is shown wherever facts of these types are, and in any case after a second; null where no view has to be waited for. */
+  shown(facts: readonly { readonly type: string }[], position: Position): Promise<void> | null {
+    let names: ReadonlySet<string> | null = null;
+    for (const { type } of facts) {
+      const folding = this.views.get(type);
+      if (folding !== undefined && folding !== names) names = names === null ? folding : new Set([...names, ...folding]);
+    }
+    return names === null ? null : this.wait(names, position);
+  }
+
+  /**
+   * Resolves once every view of this process has seen the log as it stands after the call: what is not found then was not there.
+   * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
+   */
+  async headReached(deadline: number): Promise<void> {
+    const { events, projector, clock } = this.needs;
+    const late = new AbortController();
+    const reached = events.head().then((head) => projector.caughtUpWith(head, late.signal));
+    try {
+      await within(reached, deadline - clock.now(), () => unavailable('This replica has not read the log so far yet.'));
+    } finally {
+      late.abort();
+    }
+  }
+
+  private async wait(names: ReadonlySet<string>, position: Position): Promise<void> {
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      this.late.inc();
+      late.abort();
+    }, PATIENCE);
+    await this.needs.projector.shows(names, position, late.signal);
+    clearTimeout(timer);
+  }
+}
