@@ -8,8 +8,19 @@ import type { Service } from '#libs/platform/src/runtime/app';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { Dependents } from './dependents.ts';
 import { Environments } from './environments/environments.ts';
 import { environmentsView } from './environments/environments.view.ts';
+import { deleteGroupsWithTheirOrganization, removeDeletedMembers } from './groups/group.reactions.ts';
+import { Groups } from './groups/groups.ts';
+import { groupMembersView, groupsView } from './groups/groups.view.ts';
+import { deleteMembershipsWithTheirEnds, replaceDeletedRoles } from './memberships/membership.reactions.ts';
+import { Memberships } from './memberships/memberships.ts';
+import { membershipsView } from './memberships/memberships.view.ts';
+import { RoleDirectory } from './memberships/role-directory.ts';
+import { roleDirectoryView } from './memberships/role-directory.view.ts';
+import { ShownMemberships } from './memberships/shown-memberships.ts';
 import { deleteDomainsWhenOrganizationDeleted } from './organizations/delete-domains.reaction.ts';
 import { DnsDomainVerifier } from './organizations/dns.domain-verifier.ts';
 import { DomainLookUps } from './organizations/domain-look-ups.ts';
@@ -18,13 +29,6 @@ import { DomainVerifier } from './organizations/domain-verifier.ts';
 import { OrganizationDomains } from './organizations/organization-domains.ts';
 import { Organizations } from './organizations/organizations.ts';
 import { organizationsView } from './organizations/organizations.view.ts';
-import { Groups } from './groups/groups.ts';
-import { groupMembersView, groupsView } from './groups/groups.view.ts';
-import { Memberships } from './memberships/memberships.ts';
-import { membershipsView } from './memberships/memberships.view.ts';
-import { RoleDirectory } from './memberships/role-directory.ts';
-import { roleDirectoryView } from './memberships/role-directory.view.ts';
-import { ShownMemberships } from './memberships/shown-memberships.ts';
 import { PasswordWork } from './users/password-work.ts';
 import { Passwords } from './users/passwords.ts';
 import { Users } from './users/users.ts';
@@ -49,6 +53,7 @@ export const identity: Service = {
     ShownMemberships,
     RoleDirectory,
     Groups,
+    Dependents,
     DomainVerification,
     DomainLookUps,
     { provide: DomainVerifier, useClass: DnsDomainVerifier },
@@ -60,6 +65,10 @@ export class IdentityModule implements OnModuleInit {
     private readonly reactions: Reactions,
     private readonly forwarders: Forwarders,
     private readonly repository: Repository,
+    private readonly dependents: Dependents,
+    private readonly shown: ShownMemberships,
+    private readonly roles: RoleDirectory,
+    private readonly readModels: ReadModels,
     private readonly lifecycle: Lifecycle,
     private readonly leases: Leases,
     private readonly clock: Clock,
@@ -69,6 +78,10 @@ export class IdentityModule implements OnModuleInit {
   onModuleInit(): void {
     this.forwarders.add({ service: 'identity', categories: ['organization', 'user', 'organization_membership', 'group'] });
     this.reactions.add(deleteDomainsWhenOrganizationDeleted(this.repository, this.clock));
+    const { dependents, shown, roles, readModels } = this;
+    for (const reaction of [deleteMembershipsWithTheirEnds, replaceDeletedRoles]) this.reactions.add(reaction({ dependents, shown, roles, readModels }));
+    for (const reaction of [deleteGroupsWithTheirOrganization, removeDeletedMembers])
+      this.reactions.add(reaction({ dependents, memberships: shown, readModels }));
     this.work('identity.young-domains', (signal) => this.lookUps.watchYoung(signal));
     this.work('identity.old-domains', (signal) => this.lookUps.watchOld(signal));
   }

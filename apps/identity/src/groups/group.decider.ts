@@ -93,6 +93,11 @@ export function deleteGroup(id: string): Decide {
   };
 }
 
+/** What follows where its organization is gone. */
+export function recordDeletion(): Decide {
+  return (state) => (state?.object === 'group' ? [{ type: 'group.deleted', data: { id: state.id } }] : []);
+}
+
 export function addMember(id: string, membershipId: string, limit: number): Decide {
   return (state) => {
     const group = livingGroup(state, id);

@@ -139,6 +139,11 @@ export function deleteMembership(id: string): Decide {
   };
 }
 
+/** What follows where it hangs on something that is gone. */
+export function recordDeletion(id: string): Decide {
+  return (state) => (state?.object === 'organization_membership' && state.id === id ? [{ type: 'organization_membership.deleted', data: { id } }] : []);
+}
+
 /** @throws DomainError `entity_not_found` where it never was or is no more, also where the user has joined again since */
 export function living(state: MembershipState, id: string): StoredMembership {
   if (state?.object !== 'organization_membership' || state.id !== id) throw notFound('Organization membership', id);

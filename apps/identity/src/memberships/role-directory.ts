@@ -92,11 +92,15 @@ class RolesOfOrganization {
 
   /** What is left of a membership's roles today, the one with the highest priority first. One that is not known here yet counts as living. */
   held(roles: readonly HeldRole[]): readonly HeldRole[] {
-    const living = roles.filter(({ id }) => !this.scopes.some(({ deleted }) => deleted.includes(id)));
+    const living = roles.filter((role) => !this.isDeleted(role));
     if (living.length === 0) return [this.fallback];
     const places = this.all().map(({ id }) => id);
     const placeOf = ({ id }: HeldRole): number => (places.includes(id) ? places.indexOf(id) : places.length);
     return living.map(({ id, slug }) => ({ id, slug })).sort((one, other) => placeOf(one) - placeOf(other));
+  }
+
+  isDeleted({ id }: HeldRole): boolean {
+    return this.scopes.some(({ deleted }) => deleted.includes(id));
   }
 
   private all(): readonly KnownRole[] {

@@ -1,6 +1,8 @@
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { View } from '#libs/event-sourcing/src/view';
+import type { AuthorizationModelEvent } from '../../../authorization/src/model/authorization-model.decider.ts';
+import type { OrganizationRolesEvent } from '../../../authorization/src/model/organization-roles.decider.ts';
 
 /** A role, as far as memberships need to know it. */
 export interface KnownRole {
@@ -24,7 +26,7 @@ const HANDLED = [
   'roles.reordered',
   'organization_role.created',
   'organization_role.deleted',
-] as const;
+] as const satisfies readonly (AuthorizationModelEvent | OrganizationRolesEvent)['type'][];
 
 /** What identity knows of the roles that the authorization service owns. A row for each environment and each organization with custom roles, under its id. */
 export const roleDirectoryView: View<RoleScope> = {

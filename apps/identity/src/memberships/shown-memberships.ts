@@ -71,12 +71,24 @@ export class ShownMemberships {
 
   /** @throws DomainError `entity_not_found` */
   async requireOrganization({ environment }: RequestContext, id: string): Promise<void> {
-    if ((await this.organizations.get(environment, id)) === null) throw notFound('Organization', id);
+    if (!(await this.hasOrganization(environment, id))) throw notFound('Organization', id);
   }
 
   /** @throws DomainError `entity_not_found` */
   async requireUser({ environment }: RequestContext, id: string): Promise<void> {
-    if ((await this.users.get(environment, id)) === null) throw notFound('User', id);
+    if (!(await this.hasUser(environment, id))) throw notFound('User', id);
+  }
+
+  async isHangingOnLiving(environment: string, { organization_id, user_id }: Pick<StoredMembership, 'organization_id' | 'user_id'>): Promise<boolean> {
+    return (await this.hasOrganization(environment, organization_id)) && (await this.hasUser(environment, user_id));
+  }
+
+  async hasOrganization(environment: string, id: string): Promise<boolean> {
+    return (await this.organizations.get(environment, id)) !== null;
+  }
+
+  private async hasUser(environment: string, id: string): Promise<boolean> {
+    return (await this.users.get(environment, id)) !== null;
   }
 }
 
