@@ -3,6 +3,7 @@ import {
   assignGroupRole,
   groupRoleAssignmentDecider,
   keepGroupRole,
+  removeGroupRole,
   removeGroupRoleAssignment,
   type GroupRoleAssignmentEvent,
 } from './group-role-assignment.decider.ts';
@@ -39,6 +40,7 @@ describe('a role that a group has on a resource', () => {
       .thenNothing());
 
   it('is taken away', () => after(assigned(EARLIER)).when(removeGroupRoleAssignment(EARLIER)).then(removed(EARLIER)));
+  it('is taken away without its assignment being named', () => after(assigned(EARLIER)).when(removeGroupRole()).then(removed(EARLIER)));
   it('cannot be taken away before it was given', () => after().when(removeGroupRoleAssignment(EARLIER)).thenNothing());
   it('stays when an assignment is taken away that the group had before', () =>
     after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(removeGroupRoleAssignment(EARLIER)).thenNothing());

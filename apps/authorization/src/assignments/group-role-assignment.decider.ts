@@ -81,6 +81,11 @@ export function keepGroupRole(given: Omit<NewGroupRoleAssignment, 'id'>, ordinal
   };
 }
 
+/** Whichever assignment of the role there is. */
+export function removeGroupRole(): Decide {
+  return (state) => (state?.object === 'group_role_assignment' ? [{ type: 'group_role_assignment.deleted', data: { id: state.id } }] : []);
+}
+
 /** Nothing happens where another was made since. */
 export function removeGroupRoleAssignment(id: string): Decide {
   return (state) => (state?.object === 'group_role_assignment' && state.id === id ? [{ type: 'group_role_assignment.deleted', data: { id } }] : []);

@@ -6,11 +6,13 @@ import {
   type GroupRoleAssignmentState,
   type LivingGroupRoleAssignment,
 } from './group-role-assignment.decider.ts';
+import { both } from './role-assignments.view.ts';
 
 const indexes: readonly Index<LivingGroupRoleAssignment>[] = [
   { name: 'organization', keys: ({ organization_id }) => [organization_id] },
   { name: 'group', keys: ({ group_id }) => [group_id] },
   { name: 'resource', keys: ({ resource }) => [resource.id] },
+  { name: 'resource_role', keys: ({ resource, role }) => [both(resource.id, role.id)] },
   { name: 'role', keys: ({ role }) => [role.id] },
 ];
 

@@ -1,5 +1,5 @@
 import { specOf } from '#libs/testing/src/decider-spec';
-import { assignRole, removeRoleAssignment, roleAssignmentDecider, type RoleAssignmentEvent } from './role-assignment.decider.ts';
+import { assignRole, removeRole, removeRoleAssignment, roleAssignmentDecider, type RoleAssignmentEvent } from './role-assignment.decider.ts';
 
 const given = {
   organization_id: 'org_01KF0000000000000000000001',
@@ -22,6 +22,7 @@ describe('a role that a membership has on a resource', () => {
   it('stays away when the command that gave it is repeated', () => after(assigned(own), removed(own)).when(assignRole(given)).thenRefused('entity_not_found'));
 
   it('is taken away', () => after(assigned(EARLIER)).when(removeRoleAssignment(EARLIER)).then(removed(EARLIER)));
+  it('is taken away without its assignment being named', () => after(assigned(EARLIER)).when(removeRole()).then(removed(EARLIER)));
   it('cannot be taken away before it was given', () => after().when(removeRoleAssignment(EARLIER)).thenNothing());
   it('stays when an assignment is taken away that it had before', () =>
     after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(removeRoleAssignment(EARLIER)).thenNothing());

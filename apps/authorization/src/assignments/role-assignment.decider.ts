@@ -76,6 +76,11 @@ export function assignRole(given: Omit<NewRoleAssignment, 'id'>): Decide {
   };
 }
 
+/** Whichever assignment of the role there is. */
+export function removeRole(): Decide {
+  return (state) => (state?.object === 'role_assignment' ? [{ type: 'role_assignment.deleted', data: { id: state.id } }] : []);
+}
+
 /** Nothing happens where another was made since. */
 export function removeRoleAssignment(id: string): Decide {
   return (state) => (state?.object === 'role_assignment' && state.id === id ? [{ type: 'role_assignment.deleted', data: { id } }] : []);
