@@ -29,7 +29,12 @@ const transport: Scenario = {
   measure: async (ground, pace) => {
     const [servicePort, port] = [await freePort(), await freePort()];
     const address = `127.0.0.1:${servicePort}`;
-    const shared = { SERVICE_KEY: randomBytes(32).toString('base64url'), IDENTITY_ADDRESS: address, AUTHORIZATION_ADDRESS: address, NOTIFICATIONS_ADDRESS: address };
+    const shared = {
+      SERVICE_KEY: randomBytes(32).toString('base64url'),
+      IDENTITY_ADDRESS: address,
+      AUTHORIZATION_ADDRESS: address,
+      NOTIFICATIONS_ADDRESS: address,
+    };
     const service = new Program('bench/answering-service.js', { ...shared, SERVICE_PORT: `${servicePort}` });
     const gateway = new Program('apps/gateway/src/main.js', {
       ...shared,
