@@ -1,0 +1,149 @@
+import { specOf } from '#libs/testing/src/decider-spec';
+import {
+  createMembership,
+  deactivate,
+  deleteMembership,
+  dropRole,
+  membershipDecider,
+  reactivate,
+  recordDeletion,
+  setRoles,
+  type MembershipEvent,
+  type MembershipState,
+} from './membership.decider.ts';
+
+const { given, id, now } = specOf(membershipDecider);
+
+const om = id('om');
+const earlier = 'om_01HZZZZZZZZZZZZZZZZZZZZZZ1';
+const organization_id = 'org_01HZZZZZZZZZZZZZZZZZZZZZZ1';
+const user_id = 'user_01HZZZZZZZZZZZZZZZZZZZZZZ1';
+const member = { id: 'role_01HZZZZZZZZZZZZZZZZZZZZZZ1', slug: 'member' };
+const admin = { id: 'role_01HZZZZZZZZZZZZZZZZZZZZZZ2', slug: 'admin' };
+/** Of the same slug as another, which was deleted. */
+const newAdmin = { id: 'role_01HZZZZZZZZZZZZZZZZZZZZZZ3', slug: 'admin' };
+
+const created = (membershipId: string, fields: object = {}): MembershipEvent => ({
+  type: 'organization_membership.created',
+  data: { id: membershipId, organization_id, user_id, status: 'active', roles: [member], directory_managed: false, custom_attributes: {}, ...fields },
+});
+const updated = (change: object): MembershipEvent => ({ type: 'organization_membership.updated', data: { id: earlier, ...change } });
+const joined = created(earlier);
+const pending = created(earlier, { status: 'pending' });
+const deactivated = updated({ status: 'inactive' });
+const deleted: MembershipEvent = { type: 'organization_membership.deleted', data: { id: earlier } };
+
+const create = (roles = [member]) => createMembership({ organization_id, user_id, roles });
+
+describe('a membership', () => {
+  it('begins active, with its roles', () => given().when(create()).then(created(om)));
+  it('begins once', () => given(joined).when(create()).thenRefused('user_already_organization_member'));
+  it('begins again after it was deleted, as another one', () =>
+    given(joined, deleted)
+      .when(create([admin]))
+      .then(created(om, { roles: [admin] })));
+  it('stays deleted when its creation is repeated', () =>
+    given(created(om), { type: 'organization_membership.deleted', data: { id: om } })
+      .when(create())
+      .thenRefused('entity_not_found'));
+
+  it('comes back from being inactive with the given roles, under the id that it had', () =>
+    given(joined, deactivated)
+      .when(create([admin]))
+      .then(updated({ status: 'active', roles: [admin], created_again: om })));
+  it('is not brought back a second time by another creation', () =>
+    given(joined, deactivated, updated({ status: 'active', roles: [member], created_again: 'om_01HZZZZZZZZZZZZZZZZZZZZZZ9' }))
+      .when(create())
+      .thenRefused('user_already_organization_member'));
+  it('cannot be brought back from being pending', () => {
+    given(pending).when(create()).thenRefused('cannot_reactivate_pending_organization_membership');
+    given(pending).when(reactivate(earlier)).thenRefused('cannot_reactivate_pending_organization_membership');
+    given(pending).when(deactivate(earlier)).thenRefused('cannot_deactivate_pending_organization_membership');
+  });
+
+  it('gets other roles', () =>
+    given(joined)
+      .when(setRoles(earlier, [admin, member]))
+      .then(updated({ roles: [admin, member] })));
+  it('ignores the roles that it has', () =>
+    given(joined)
+      .when(setRoles(earlier, [member]))
+      .thenNothing());
+  it('tells roles by their ids, not by their slugs', () =>
+    given(joined, updated({ roles: [admin] }))
+      .when(setRoles(earlier, [newAdmin]))
+      .then(updated({ roles: [newAdmin] })));
+
+  it('loses a role that was deleted, and keeps the others', () =>
+    given(joined, updated({ roles: [admin, newAdmin] }))
+      .when(dropRole(earlier, admin.id, member))
+      .then(updated({ roles: [newAdmin] })));
+  it('falls back to the default role when the last of its roles was deleted', () =>
+    given(joined, updated({ roles: [admin] }))
+      .when(dropRole(earlier, admin.id, member))
+      .then(updated({ roles: [member] })));
+  it('keeps its roles when one that it does not have was deleted', () =>
+    given(joined)
+      .when(dropRole(earlier, admin.id, member))
+      .thenNothing());
+
+  it('is suspended, and comes back as it was', () => {
+    given(joined).when(deactivate(earlier)).then(deactivated);
+    given(joined, deactivated)
+      .when(reactivate(earlier))
+      .then(updated({ status: 'active' }));
+  });
+  it('ignores what it is already', () => {
+    given(joined, deactivated).when(deactivate(earlier)).thenNothing();
+    given(joined).when(reactivate(earlier)).thenNothing();
+  });
+
+  it('is deleted', () => given(joined).when(deleteMembership(earlier)).then(deleted));
+  it('ends when what it hangs on has ended, unless it has already', () => {
+    given(joined).when(recordDeletion(earlier)).then(deleted);
+    given(joined, deleted).when(recordDeletion(earlier)).thenNothing();
+    given().when(recordDeletion(earlier)).thenNothing();
+  });
+
+  it.each([
+    ['its roles are set', setRoles],
+    ['it is suspended', deactivate],
+    ['it comes back', reactivate],
+    ['it is deleted', deleteMembership],
+  ] as const)('is not there when %s before it began, or after the user has joined again', (_, decision) => {
+    const decided = decision(earlier, [member]);
+    given().when(decided).thenRefused('entity_not_found');
+    given(joined, deleted, created(om)).when(decided).thenRefused('entity_not_found');
+  });
+  it('of before stays out of what happens to the one of now', () => {
+    const news = { ...created(om), at: now };
+    const state = [joined, deleted, news, deactivated, deleted].reduce<MembershipState>(
+      (before, event) => membershipDecider.evolve(before, { at: now, ...event }),
+      null,
+    );
+    expect(state).toMatchObject({ id: om, status: 'active' });
+  });
+
+  it('is announced with its roles by their slugs, without what is private', () => {
+    const before = membershipDecider.evolve(null, { ...joined, at: now });
+    const event = updated({ status: 'active', roles: [admin, member], created_again: om });
+    const after = membershipDecider.evolve(before, { ...event, at: now });
+    const base = {
+      object: 'organization_membership',
+      id: earlier,
+      organization_id,
+      user_id,
+      status: 'active',
+      directory_managed: false,
+      custom_attributes: {},
+    };
+    expect(membershipDecider.announce(event, before, after)).toEqual({
+      names: ['organization_membership.updated'],
+      subject: { ...base, role: { slug: 'admin' }, roles: [{ slug: 'admin' }, { slug: 'member' }], created_at: now, updated_at: now },
+    });
+    expect(membershipDecider.announce(deleted, before, membershipDecider.evolve(before, { ...deleted, at: now }))).toEqual({
+      names: ['organization_membership.deleted'],
+      subject: { ...base, role: { slug: 'member' }, roles: [{ slug: 'member' }], created_at: now, updated_at: now },
+    });
+  });
+});
