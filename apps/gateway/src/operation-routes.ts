@@ -64,7 +64,8 @@ export class OperationRoutes {
       const { context } = operation;
       try {
         const text = textOf(await this.transport.call(operation));
-        return { status: options.answers.status, text, position: context.receipt.position };
+        const { position, warning } = context.receipt;
+        return { status: options.answers.status, text, position, ...(warning !== undefined && { headers: { 'Gatehouse-Warning': warning } }) };
       } catch (error) {
         return this.errors.of(error, context.requestId, name);
       }

@@ -130,10 +130,12 @@ function withoutProse({ description: _description, examples: _examples, ...schem
   return schema;
 }
 
-function answer({ options: { answers }, kind, route }: RegisteredOperation, components: Components): Json {
+function answer({ options, kind, route }: RegisteredOperation, components: Components): Json {
+  const { answers } = options;
   const headers = {
     'X-Request-ID': reference('headers', 'RequestId'),
     ...(kind === 'command' && { 'Gatehouse-Position': reference('headers', 'GatehousePosition') }),
+    ...(options.warns === true && { 'Gatehouse-Warning': reference('headers', 'GatehouseWarning') }),
     ...(kind === 'command' && route!.method === 'post' && { 'Idempotent-Replayed': reference('headers', 'IdempotentReplayed') }),
   };
   if (answers.of === null) return { description: 'Done; the answer has no body.', headers };
@@ -290,6 +292,10 @@ const HEADERS = {
   IdempotentReplayed: {
     description: '`true` where this is the stored answer to an earlier request with the same key.',
     schema: { type: 'string', const: 'true' },
+  },
+  GatehouseWarning: {
+    description: 'What you should know although the command was carried out: a code, and after a semicolon words for people. Not repeated in a stored answer.',
+    schema: { type: 'string' },
   },
   RetryAfter: { description: 'Seconds after which trying again makes sense.', schema: { type: 'string', pattern: '^[0-9]+$' } },
   Allow: { description: 'The methods that the path has.', schema: { type: 'string' } },

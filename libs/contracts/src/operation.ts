@@ -77,6 +77,8 @@ interface Definition<T> {
   /** Codes of `errors.ts` that this operation answers beside the common ones. */
   readonly refuses?: readonly ErrorCode[];
   readonly limit?: OperationLimit;
+  /** May be carried out and say in the header `Gatehouse-Warning` what the caller should know. */
+  readonly warns?: true;
   /** A DELETE that takes its fields from a JSON body. */
   readonly body?: true;
   /** Names of events that it emits, for the docs. */

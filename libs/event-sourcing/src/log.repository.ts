@@ -1,14 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
-import { derivedId, newUlid, timeOfId } from '#libs/platform/src/ids';
+import { derivedId, newUlid } from '#libs/platform/src/ids';
 import type { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
 import type { AwaitedViews } from './awaited-views.ts';
-import type { Claim, Decider, Decision, DecisionContext, Fact } from './decider.ts';
-import { WrongVersion, type Appended, type EventMeta, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
+import type { Claim, Decider, Decision, Fact } from './decider.ts';
+import { WrongVersion, type Appended, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
 import { streamName, type Naming } from './naming.ts';
+import { decisionContext, metaOf, momentOf } from './records.ts';
 import { Repository, type Transacted } from './repository.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { tableOf, type PrimaryView } from './view.ts';
@@ -20,8 +21,6 @@ import { tableOf, type PrimaryView } from './view.ts';
 const IDS_PER_TRANSACT = 1_024;
 /** What four characters of base 32 can number. */
 const IDS = 2 ** 20;
-/** A command is taken to happen at the time in its id, so that `created_at` is the time in the new id; one that is repeated later than this happens now. */
-const FRESH = 60_000;
 /** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
 const SETTLED = 30_000;
 
@@ -234,15 +233,6 @@ export function isProtocol(type: string): boolean {
   return type.startsWith(PROTOCOL);
 }
 
-function momentOf(commandId: string, now: number): number {
-  const asked = timeOfId(commandId);
-  return now - asked < FRESH && asked <= now ? asked : now;
-}
-
-function decisionContext({ environment, commandId }: RequestContext, at: number): DecisionContext {
-  return { environment, now: new Date(at).toISOString(), id: (prefix, ordinal = 0) => `${prefix}_${derivedId(commandId, ordinal)}` };
-}
-
 /** The facts as records, each with what it announces, and the state after each of them. */
 function recordsOf<State, Event extends Fact>(
   decider: Decider<State, Event>,
@@ -272,18 +262,6 @@ function recordsOf<State, Event extends Fact>(
     };
   });
   return { states, events };
-}
-
-function metaOf({ environment, actor, requestId, commandId, traceparent }: RequestContext, at: number, organization?: string): EventMeta {
-  return {
-    environment,
-    ...(organization !== undefined && { organization }),
-    actor,
-    requestId,
-    commandId,
-    ...(traceparent !== undefined && { traceparent }),
-    at,
-  };
 }
 
 /** Has an id of its own at every attempt: it is never a repeat. */

@@ -83,6 +83,7 @@ export class Lamps {
     this.contexts.push(context);
     context.receipt.position = '0000000000000007';
     context.receipt.transacts = (context.receipt.transacts ?? 0) + 1;
+    context.receipt.warning = 'bright; look away';
     return { id, colour, seen, extra: 'not of the contract' } as Lamp;
   }
 
@@ -249,7 +250,7 @@ export function operationTransportContract(name: string, given: (lamps: Lamps) =
     it('fill in the receipt, also where they are refused', async () => {
       const light = asked(LightLamp, { id: 'lamp_1', colour: 'red' }, { receipt: { transacts: 2 } });
       await transport.call(light);
-      expect(light.context.receipt).toEqual({ position: '0000000000000007', transacts: 3 });
+      expect(light.context.receipt).toEqual({ position: '0000000000000007', transacts: 3, warning: 'bright; look away' });
       const refused = asked(BreakLamp, { how: 'conflict' });
       await transport.call(refused).catch(() => undefined);
       expect(refused.context.receipt).toEqual({ position: '0000000000000008' });

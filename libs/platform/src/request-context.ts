@@ -18,8 +18,11 @@ export interface RequestContext {
   /** The reader has seen this log position and expects to see it again. */
   readonly readAfter?: string;
   readonly traceparent?: string;
-  /** Filled in on the way back: the log position after the last append, and how many aggregates were asked (each has its own range of derived ids). */
-  readonly receipt: { position?: string; transacts?: number };
+  /**
+   * Filled in on the way back: the log position after the last append, how many aggregates were asked (each has its own range of derived ids), and what the
+   * caller should know of a command that was carried out (one line of ASCII).
+   */
+  readonly receipt: { position?: string; transacts?: number; warning?: string };
 }
 
 /** The scope of what belongs to no environment: the list of environments itself. */

@@ -24,6 +24,7 @@ const DELETES = 'Refused while anything hangs under the resource, or roles are a
     'The parent is named by `parent_resource_id`, or by `parent_resource_external_id` and `parent_resource_type_slug`; without any of them the resource hangs under the organization. Over 5,000 resources of one type in an organization are carried out all the same, and answered with the header `Gatehouse-Warning`.',
   answers: created(AuthorizationResource),
   refuses: ['bad_request', 'lock_timeout', 'authorization_resource_external_id_conflict', 'resource_type_update_in_progress'],
+  warns: true,
 })
 export class CreateAuthorizationResource extends Command<AuthorizationResource> {
   @Ref(() => Organization, { doc: 'The organization that it belongs to.', sameOrganization: true }) organization_id!: string;
@@ -53,7 +54,8 @@ export class ListAuthorizationResources extends PageQuery<AuthorizationResource>
   @Optional()
   @Text({ doc: 'With `parent_external_id` and `organization_id`: resources right under the one of this type.', min: 1, max: 48, example: 'workspace' })
   parent_resource_type_slug?: string;
-  @Optional() @Text({ doc: 'With `parent_resource_type_slug`: your own identifier of the parent.', min: 1, max: 128, ascii: true, example: 'workspace-7' })
+  @Optional()
+  @Text({ doc: 'With `parent_resource_type_slug`: your own identifier of the parent.', min: 1, max: 128, ascii: true, example: 'workspace-7' })
   parent_external_id?: string;
   @Optional() @Text({ doc: 'The same as `parent_external_id`.', min: 1, max: 128, ascii: true, example: 'workspace-7' }) parent_resource_external_id?: string;
 }

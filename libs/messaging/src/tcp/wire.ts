@@ -54,15 +54,17 @@ function readContext(value: unknown): RequestHead['context'] {
 }
 
 /** What the way back tells beside the answer: empty, if nothing. */
-export function receiptText({ position, transacts }: RequestContext['receipt']): string {
-  return position === undefined && transacts === undefined ? '' : JSON.stringify({ position, transacts: numberText(transacts) });
+export function receiptText({ position, transacts, warning }: RequestContext['receipt']): string {
+  const isEmpty = position === undefined && transacts === undefined && warning === undefined;
+  return isEmpty ? '' : JSON.stringify({ position, transacts: numberText(transacts), warning });
 }
 
 export function readReceipt(text: string, receipt: RequestContext['receipt']): void {
   if (text === '') return;
-  const { position, transacts } = JSON.parse(text) as { readonly position?: string; readonly transacts?: number };
+  const { position, transacts, warning } = JSON.parse(text) as RequestContext['receipt'];
   if (position !== undefined) receipt.position = position;
   if (transacts !== undefined) receipt.transacts = numberOf(transacts);
+  if (warning !== undefined) receipt.warning = warning;
 }
 
 export function refusalText({ kind, code, message, details }: DomainError): string {
