@@ -153,13 +153,19 @@ export class GivenSuite extends Caller {
 
   /** What the log holds, oldest first; only of these types when some are given. */
   async records(...types: readonly string[]): Promise<readonly RecordedEvent[]> {
+    const records = await this.recordsAfter(START);
+    return types.length === 0 ? records : records.filter(({ type }) => types.includes(type));
+  }
+
+  /** What the log holds after a position, oldest first. */
+  async recordsAfter(position: Position): Promise<readonly RecordedEvent[]> {
     const { events } = this.product;
     const head = await events.head();
     const records: RecordedEvent[] = [];
     const reading = new AbortController();
-    if (head !== START)
-      for await (const batch of events.subscribe(START, reading.signal)) {
-        records.push(...batch.filter((record) => types.length === 0 || types.includes(record.type)));
+    if (head > position)
+      for await (const batch of events.subscribe(position, reading.signal)) {
+        records.push(...batch);
         if (batch.at(-1)!.position >= head) break;
       }
     reading.abort();
@@ -167,9 +173,9 @@ export class GivenSuite extends Caller {
   }
 
   /** An operation that no HTTP request reaches, as the command line asks it. */
-  call<Answered>(type: Class<Operation<Answered>>, fields: object): Promise<Answered> {
+  call<Answered>(type: Class<Operation<Answered>>, fields: object, environment = SYSTEM_ENVIRONMENT): Promise<Answered> {
     const operation = Object.assign(new type(), fields);
-    operation.context = systemContext(SYSTEM_ENVIRONMENT, Date.now());
+    operation.context = systemContext(environment, Date.now());
     return this.product.call(operation);
   }
 

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
-import { EventStore } from '#libs/event-sourcing/src/event-store';
-import { Positions } from '#libs/event-sourcing/src/positions';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
@@ -24,8 +23,7 @@ export class RoleDirectory {
 
   constructor(
     private readonly settings: IdentitySettings,
-    private readonly events: EventStore,
-    private readonly positions: Positions,
+    private readonly views: AwaitedViews,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(roleDirectoryView));
@@ -44,7 +42,7 @@ export class RoleDirectory {
     const fallback = defaultRole(context.environment);
     if (slugs.size === 1 && slugs.has(DEFAULT_ROLE)) return [fallback];
     // A role of this slug may have been deleted and created again a moment ago: only the end of the log tells which one is meant.
-    await this.positions.reached(await this.events.head(), context.deadline);
+    await this.views.headReached(context.deadline);
     const roles = await this.inOrganization(context.environment, organizationId);
     for (const slug of slugs) {
       const role = roles.named(slug);
