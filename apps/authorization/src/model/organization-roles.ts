@@ -97,8 +97,10 @@ export class OrganizationRoles {
   }
 
   @Handles(SetOrganizationRolePermissions)
-  setPermissions({ context, organization_id, slug, permissions }: SetOrganizationRolePermissions): Promise<Role> {
-    return this.changed(context, { organization_id, slug }, (model) => setOrganizationRolePermissions(slug, permissionsNamed(model, permissions)));
+  setPermissions({ context, organization_id, role_slug, permissions }: SetOrganizationRolePermissions): Promise<Role> {
+    return this.changed(context, { organization_id, slug: role_slug }, (model) =>
+      setOrganizationRolePermissions(role_slug, permissionsNamed(model, permissions)),
+    );
   }
 
   @Handles(AddOrganizationRolePermission)

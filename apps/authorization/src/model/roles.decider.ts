@@ -6,6 +6,7 @@ import {
   bySlug,
   differences,
   isRepeated,
+  permissionSlugs,
   permissionsNamed,
   refuseMoreThan,
   roleBySlug,
@@ -77,9 +78,9 @@ function withPermissions({ id, permission_ids }: StoredRole, permissions: readon
   return [{ type: 'role.updated', data: { id, permissions: each } }];
 }
 
-function permissionsOf({ permissions }: AuthorizationModel, { permission_ids }: StoredRole): readonly PermissionReference[] {
-  const held = new Set(permission_ids);
-  return permissions.filter(({ id }) => held.has(id)).map(({ id, slug }) => ({ id, slug }));
+function permissionsOf(model: AuthorizationModel, { permission_ids }: StoredRole): readonly PermissionReference[] {
+  const slugs = permissionSlugs(model);
+  return permission_ids.map((id) => ({ id, slug: slugs.get(id)! }));
 }
 
 /** `defaultSlug` names the role that everybody falls back to. */

@@ -50,8 +50,8 @@ export class Roles {
   }
 
   @Handles(SetRolePermissions)
-  setPermissions({ context, slug, permissions }: SetRolePermissions): Promise<Role> {
-    return this.changed(context, slug, setRolePermissions(slug, permissions));
+  setPermissions({ context, role_slug, permissions }: SetRolePermissions): Promise<Role> {
+    return this.changed(context, role_slug, setRolePermissions(role_slug, permissions));
   }
 
   @Handles(AddRolePermission)

@@ -50,14 +50,14 @@ export class UpdateRole extends Command<Role> {
 }
 
 @Operation({
-  put: '/authorization/roles/{slug}/permissions',
+  put: '/authorization/roles/{role_slug}/permissions',
   owner: 'authorization',
   summary: 'Set the permissions of a role',
   answers: ok(Role),
   emits: ['role.updated'],
 })
 export class SetRolePermissions extends Command<Role> {
-  @Text({ doc: 'Slug of the role.', example: 'editor' }) slug!: string;
+  @Text({ doc: 'Slug of the role.', example: 'editor' }) role_slug!: string;
   @Picked(Role) permissions!: readonly string[];
 }
 
@@ -172,7 +172,7 @@ export class DeleteOrganizationRole extends Command<void> {
 }
 
 @Operation({
-  put: '/authorization/organizations/{organization_id}/roles/{slug}/permissions',
+  put: '/authorization/organizations/{organization_id}/roles/{role_slug}/permissions',
   owner: 'authorization',
   summary: 'Set the permissions of a custom role',
   answers: ok(Role),
@@ -180,7 +180,7 @@ export class DeleteOrganizationRole extends Command<void> {
 })
 export class SetOrganizationRolePermissions extends Command<Role> {
   @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
-  @Text({ doc: 'Slug of the role.', example: 'org-auditor' }) slug!: string;
+  @Text({ doc: 'Slug of the role.', example: 'org-auditor' }) role_slug!: string;
   @Picked(Role) permissions!: readonly string[];
 }
 

@@ -1,0 +1,112 @@
+import { specOf } from '#libs/testing/src/decider-spec';
+import {
+  addOrganizationRolePermission,
+  createOrganizationRole,
+  deleteOrganizationRole,
+  dropPermission,
+  organizationRolesDecider,
+  recordRoleDeletions,
+  removeOrganizationRolePermission,
+  setOrganizationRolePermissions,
+  updateOrganizationRole,
+  type OrganizationRolesEvent,
+} from './organization-roles.decider.ts';
+
+const { given, id } = specOf(organizationRolesDecider);
+const org = 'org_01KF0000000000000000000000';
+const ORGANIZATION = { id: null, slug: 'organization' };
+const organization = { resource_type_id: null, resource_type_slug: 'organization' };
+const read = { id: 'perm_read', slug: 'read' };
+const write = { id: 'perm_write', slug: 'write' };
+const all = () => true;
+
+const created = (slug: string, permissions = [read], roleId = `role_${slug}`): OrganizationRolesEvent => ({
+  type: 'organization_role.created',
+  data: { id: roleId, organization_id: org, slug, name: slug, description: null, ...organization, permissions },
+});
+const create = (slug: string) => createOrganizationRole(org, { slug, name: slug, type: ORGANIZATION });
+const deleted = (slug: string): OrganizationRolesEvent => ({ type: 'organization_role.deleted', data: { id: `role_${slug}` } });
+
+describe('the roles of an organization', () => {
+  it('are created without permissions', () =>
+    given()
+      .when(create('org-a'))
+      .then(created('org-a', [], id('role'))));
+
+  it('are of the type that they are given', () =>
+    given()
+      .when(createOrganizationRole(org, { slug: 'org-a', name: 'A', description: 'd', type: { id: 'resource_type_x', slug: 'x' } }))
+      .thenMatching({ data: { description: 'd', resource_type_id: 'resource_type_x', resource_type_slug: 'x' } }));
+
+  it('have a slug of their own', () => {
+    given(created('org-a')).when(create('org-a')).thenRefused('organization_role_slug_conflict');
+    given(created('org-a'), deleted('org-a'))
+      .when(create('org-a'))
+      .thenMatching({ data: { id: id('role') } });
+  });
+
+  it('stay deleted when their creation is repeated', () =>
+    given(created('org-a', [], id('role')), { type: 'organization_role.deleted', data: { id: id('role') } })
+      .when(create('org-a'))
+      .thenRefused('entity_not_found'));
+
+  it('change in what is given and different', () => {
+    given(created('org-a'))
+      .when(updateOrganizationRole('org-a', { name: 'A', description: null }, all))
+      .then({ type: 'organization_role.updated', data: { id: 'role_org-a', name: 'A' } });
+    given(created('org-a'))
+      .when(updateOrganizationRole('org-a', { name: 'org-a' }, all))
+      .thenNothing();
+    given()
+      .when(updateOrganizationRole('org-a', {}, all))
+      .thenRefused('entity_not_found');
+  });
+
+  it('hold the permissions that they are given', () => {
+    const permissions = (...held: readonly (typeof read)[]): OrganizationRolesEvent => ({
+      type: 'organization_role.updated',
+      data: { id: 'role_org-a', permissions: held },
+    });
+    given(created('org-a'))
+      .when(setOrganizationRolePermissions('org-a', [write]))
+      .then(permissions(write));
+    given(created('org-a'))
+      .when(setOrganizationRolePermissions('org-a', [read]))
+      .thenNothing();
+    given(created('org-a'))
+      .when(addOrganizationRolePermission('org-a', write, all))
+      .then(permissions(read, write));
+    given(created('org-a'))
+      .when(addOrganizationRolePermission('org-a', read, all))
+      .thenNothing();
+    given(created('org-a'))
+      .when(removeOrganizationRolePermission('org-a', read.id, all))
+      .then(permissions());
+    given(created('org-a'))
+      .when(removeOrganizationRolePermission('org-a', write.id, all))
+      .thenNothing();
+  });
+
+  it('lose what died with whatever changes', () =>
+    given(created('org-a', [read, write]))
+      .when(updateOrganizationRole('org-a', { name: 'A' }, (permission) => permission !== read.id))
+      .then({ type: 'organization_role.updated', data: { id: 'role_org-a', name: 'A', permissions: [write] } }));
+
+  it('lose a permission that was deleted, each that holds it', () =>
+    given(created('org-a'), created('org-b', [write, read]), created('org-c', [write]))
+      .when(dropPermission(read.id))
+      .then(
+        { type: 'organization_role.updated', data: { id: 'role_org-a', permissions: [] } },
+        { type: 'organization_role.updated', data: { id: 'role_org-b', permissions: [write] } },
+      ));
+
+  it('are deleted', () => {
+    given(created('org-a')).when(deleteOrganizationRole('role_org-a')).then(deleted('org-a'));
+    given().when(deleteOrganizationRole('role_org-a')).thenNothing();
+  });
+
+  it('are all deleted with their organization', () => {
+    given(created('org-a'), created('org-b')).when(recordRoleDeletions()).then(deleted('org-a'), deleted('org-b'));
+    given().when(recordRoleDeletions()).thenNothing();
+  });
+});
