@@ -80,11 +80,7 @@ export class MongodbReadModels extends ReadModels {
 
 /** How far every table is filled, and under which lease. */
 class Checkpoints {
-  private readonly stored: Collection<CheckpointDocument>;
-
-  constructor(private readonly storage: MongodbStorage) {
-    this.stored = storage.collection('checkpoints');
-  }
+  constructor(private readonly storage: MongodbStorage) {}
 
   async get(table: string): Promise<string> {
     return (await this.storage.answer(() => this.stored.findOne({ _id: table })))?.position ?? '';
@@ -122,13 +118,17 @@ class Checkpoints {
     const stored = await this.storage.answer(() => this.stored.find({}, { projection: { _id: 1 }, ...WHILE_WAITED_FOR }).toArray());
     return stored.map(({ _id }) => _id);
   }
+
+  private get stored(): Collection<CheckpointDocument> {
+    return this.storage.collection('checkpoints');
+  }
 }
 
 /** MongoDB's side of one table. */
 export class MongodbTable<Row> extends Table<Row> {
   /** Rows read from MongoDB, for tests that hold queries to their limit. */
   rowsRead = 0;
-  private readonly rows: Collection<RowDocument>;
+  private readonly collection: string;
   /** What orders the pages. */
   private readonly place: '_id' | 'rank';
   private preparing: Promise<unknown> | null = null;
@@ -140,7 +140,7 @@ export class MongodbTable<Row> extends Table<Row> {
     private readonly checkpoints: Checkpoints,
   ) {
     super();
-    this.rows = storage.collection(ROWS + encodeURIComponent(definition.name));
+    this.collection = ROWS + encodeURIComponent(definition.name);
     this.place = definition.sortKey ? 'rank' : '_id';
   }
 
@@ -226,6 +226,10 @@ export class MongodbTable<Row> extends Table<Row> {
         count++;
       }
     }
+  }
+
+  private get rows(): Collection<RowDocument> {
+    return this.storage.collection(this.collection);
   }
 
   /** Rows that are asked for in one event turn come by one query, since each query costs this process more than ten rows do. */

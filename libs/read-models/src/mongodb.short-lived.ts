@@ -58,9 +58,6 @@ interface Watched {
  * one's own.
  */
 export class MongodbShortLived extends ShortLived {
-  private readonly entries: Collection<EntryDocument>;
-  private readonly counters: Collection<CounterDocument>;
-  private readonly leases: Collection<LeaseDocument>;
   private readonly watched = new Map<string, Watched>();
   private preparing: Promise<unknown> | null = null;
   private lastVersion = 0;
@@ -70,9 +67,6 @@ export class MongodbShortLived extends ShortLived {
     private readonly clock: Clock,
   ) {
     super();
-    this.entries = storage.collection('short_lived');
-    this.counters = storage.collection('counters');
-    this.leases = storage.collection('leases');
   }
 
   async get(collection: string, key: string): Promise<Entry | null> {
@@ -166,6 +160,18 @@ export class MongodbShortLived extends ShortLived {
       return this.counters.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, expiresAt: expired });
     });
     return swept.deletedCount + forgotten.deletedCount;
+  }
+
+  private get entries(): Collection<EntryDocument> {
+    return this.storage.collection('short_lived');
+  }
+
+  private get counters(): Collection<CounterDocument> {
+    return this.storage.collection('counters');
+  }
+
+  private get leases(): Collection<LeaseDocument> {
+    return this.storage.collection('leases');
   }
 
   private async begin(lease: LeaseDocument): Promise<{ readonly token: number } | null> {

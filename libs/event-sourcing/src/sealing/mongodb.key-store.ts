@@ -22,7 +22,6 @@ interface Known {
 /** Data keys in MongoDB, which all processes of a cluster share. */
 export class MongodbKeyStore extends KeyStore {
   private readonly known = new Map<KeyPurpose, Known>();
-  private readonly stored: Collection<KeyDocument>;
 
   private constructor(
     private readonly storage: MongodbStorage,
@@ -30,7 +29,6 @@ export class MongodbKeyStore extends KeyStore {
     private readonly clock: Clock,
   ) {
     super();
-    this.stored = storage.collection('keys');
   }
 
   /**
@@ -82,6 +80,10 @@ export class MongodbKeyStore extends KeyStore {
     this.known.delete(purpose);
     await this.storage.answer(() => this.stored.deleteOne({ _id: purpose }));
     this.known.delete(purpose);
+  }
+
+  private get stored(): Collection<KeyDocument> {
+    return this.storage.collection('keys');
   }
 
   private async load(purpose: KeyPurpose): Promise<KeyObject | null> {

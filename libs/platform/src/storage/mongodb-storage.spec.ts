@@ -90,6 +90,19 @@ describe('a connection to MongoDB', () => {
     expect(way.ended).toBe(0);
   }, 15_000);
 
+  it('is asked by another driver, where one no longer looks for it', async () => {
+    await storage.close();
+    storage = await MongodbStorage.connect({ url: way.url, log, looked: 0 });
+    await store();
+    const before = storage.collection('things');
+    await way.close();
+    await expectRefused();
+    expect(storage.collection('things')).not.toBe(before);
+    await way.open();
+    await expect(ask()).resolves.toMatchObject({ name: 'thing' });
+    await store();
+  });
+
   it('is unavailable to whoever asks after the end', async () => {
     await storage.close();
     await expectRefused();

@@ -16,8 +16,10 @@ const QUESTION_MS = 3_500;
  */
 const SOCKET_MS = 15_000;
 const CONNECT_MS = 10_000;
-/** Bounds what the server still works on after everybody has given up. */
-const CONNECTIONS = 32;
+/** The driver looks at a server this often. After it lost one, it looks all the time. */
+const LOOK_MS = 5_000;
+/** Where it has not told of a look for so long, it no longer looks. */
+const LOOKED_MS = CONNECT_MS + 2 * LOOK_MS;
 const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
 const DEFAULT_DATABASE = 'gatehouse';
@@ -39,6 +41,8 @@ interface Options {
   readonly log: Log;
   /** How long the start waits for it: a cluster starts in any order. */
   readonly patience?: number;
+  /** After how long without a look at a server the driver is replaced. */
+  readonly looked?: number;
 }
 
 /**
@@ -46,20 +50,23 @@ interface Options {
  * majority has: whatever was acknowledged to anybody is seen by everybody.
  */
 export class MongodbStorage {
+  private readonly collections = new Map<string, Collection>();
+
   private constructor(
-    private readonly client: MongoClient,
-    private readonly database: Db,
+    private readonly options: Options,
+    private driver: Driver,
   ) {}
 
   /** @throws StartRefused when the connection string is none, or nobody answers there */
-  static async connect({ url, log, patience = PATIENCE_MS }: Options): Promise<MongodbStorage> {
-    const client = clientOf(url);
+  static async connect(options: Options): Promise<MongodbStorage> {
+    const { url, log, patience = PATIENCE_MS } = options;
+    const driver = new Driver(url);
+    const { client, database } = driver;
     for (const deadline = Date.now() + patience; ; await pause(RETRY_MS)) {
       try {
         await client.connect();
-        const database = client.db(client.options.dbName === 'test' && !namesDatabase(url) ? DEFAULT_DATABASE : undefined);
         await database.command({ ping: 1 });
-        return new MongodbStorage(client, database);
+        return new MongodbStorage(options, driver);
       } catch (error) {
         if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, 'MongoDB refuses the name and password in MONGODB_URL.');
         if (!isPassing(error)) throw error;
@@ -69,17 +76,20 @@ export class MongodbStorage {
     }
   }
 
+  /** To be asked for each time: another driver may have taken the place of the first. */
   collection<Stored extends Document>(name: string): Collection<Stored> {
-    return this.database.collection<Stored>(name);
+    const collection = this.collections.get(name) ?? this.driver.database.collection(name);
+    this.collections.set(name, collection);
+    return collection as unknown as Collection<Stored>;
   }
 
   async collectionNames(): Promise<readonly string[]> {
-    const collections = await this.answer(() => this.database.listCollections({}, { nameOnly: true, ...WHILE_WAITED_FOR }).toArray());
+    const collections = await this.answer(() => this.driver.database.listCollections({}, { nameOnly: true, ...WHILE_WAITED_FOR }).toArray());
     return collections.map(({ name }) => name);
   }
 
   async drop(collection: string): Promise<void> {
-    await this.answer(() => this.database.dropCollection(collection));
+    await this.answer(() => this.driver.database.dropCollection(collection));
   }
 
   /**
@@ -87,9 +97,11 @@ export class MongodbStorage {
    * @throws DomainError `service_unavailable` within 5 s, when nobody answers
    */
   async answer<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    const { driver } = this;
     try {
       return await within(ask(), ANSWER_MS, () => unavailable('The database did not answer in time.'));
     } catch (error) {
+      if (error instanceof MongoServerSelectionError && driver === this.driver) this.replaceBlind();
       throw translated(error);
     }
   }
@@ -104,7 +116,38 @@ export class MongodbStorage {
   }
 
   close(): Promise<void> {
-    return this.client.close();
+    return this.driver.client.close();
+  }
+
+  /** Driver 7.9 was seen to stop looking for a server that went away under load: whatever it was asked was refused from then on. */
+  private replaceBlind(): void {
+    const { url, log, looked = LOOKED_MS } = this.options;
+    const { client } = this.driver;
+    if (!this.driver.isBlind(looked)) return;
+    log.warn('The driver of MongoDB no longer looks for its server, and is replaced.');
+    this.driver = new Driver(url);
+    this.collections.clear();
+    client.close().catch((error: unknown) => log.warn('A driver of MongoDB that was replaced did not close.', { error }));
+  }
+}
+
+/** A driver, and when it looked at each server last. */
+class Driver {
+  readonly client: MongoClient;
+  readonly database: Db;
+  private readonly looks = new Map<string, number>();
+
+  constructor(url: string) {
+    this.client = clientOf(url);
+    this.database = this.client.db(this.client.options.dbName === 'test' && !namesDatabase(url) ? DEFAULT_DATABASE : undefined);
+    this.client.on('serverOpening', ({ address }) => this.looks.set(address, performance.now()));
+    this.client.on('serverHeartbeatSucceeded', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
+    this.client.on('serverHeartbeatFailed', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
+    this.client.on('serverClosed', ({ address }) => this.looks.delete(address));
+  }
+
+  isBlind(looked: number): boolean {
+    return [...this.looks.values()].some((at) => performance.now() - at > looked);
   }
 }
 
@@ -124,7 +167,7 @@ function clientOf(url: string): MongoClient {
       connectTimeoutMS: CONNECT_MS,
       waitQueueTimeoutMS: SELECTION_MS,
       socketTimeoutMS: SOCKET_MS,
-      maxPoolSize: CONNECTIONS,
+      heartbeatFrequencyMS: LOOK_MS,
     });
   } catch {
     // The driver's own words may quote a part of the password.
