@@ -4,7 +4,10 @@ import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { Clock } from '#libs/platform/src/clock';
 import type { Service } from '#libs/platform/src/runtime/app';
+import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { ReadModels } from '#libs/read-models/src/read-models';
+import { AccessIndex } from './access/access-index.ts';
+import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access/access.views.ts';
 import { AuthorizationModels } from './model/authorization-models.ts';
 import { authorizationModelsView } from './model/authorization-models.view.ts';
 import { OrganizationRoles } from './model/organization-roles.ts';
@@ -17,10 +20,10 @@ import { Roles } from './model/roles.ts';
 import { seedModelWhenEnvironmentCreated } from './model/seeds.reaction.ts';
 import { TypeUses } from './model/type-uses.ts';
 
-export const authorization: Service = { owner: 'authorization', views: [authorizationModelsView, organizationRolesView] };
+export const authorization: Service = { owner: 'authorization', views: [authorizationModelsView, organizationRolesView, membershipsView, groupsView, groupMembersView, endedUsersView] };
 
 /** Needs from the runtime: the ports and settings that its classes name. */
-@Module({ providers: [AuthorizationModels, ResourceTypes, Permissions, Roles, OrganizationRoles, RoleHolders, TypeUses] })
+@Module({ providers: [AuthorizationModels, ResourceTypes, Permissions, Roles, OrganizationRoles, RoleHolders, TypeUses, AccessIndex] })
 export class AuthorizationModule implements OnModuleInit {
   constructor(
     private readonly forwarders: Forwarders,
@@ -29,9 +32,12 @@ export class AuthorizationModule implements OnModuleInit {
     private readonly readModels: ReadModels,
     private readonly clock: Clock,
     private readonly models: AuthorizationModels,
+    private readonly lifecycle: Lifecycle,
+    private readonly access: AccessIndex,
   ) {}
 
   onModuleInit(): void {
+    this.lifecycle.add(this.access);
     this.forwarders.add({
       service: 'authorization',
       categories: ['authorization_model', 'organization_roles', 'resource_tree', 'role_assignment', 'group_role_assignment'],

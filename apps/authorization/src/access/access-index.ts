@@ -1,0 +1,476 @@
+import { Injectable } from '@nestjs/common';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
+import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { LogFollower } from '#libs/event-sourcing/src/log-follower';
+import { streamName } from '#libs/event-sourcing/src/naming';
+import { Clock } from '#libs/platform/src/clock';
+import { AuthorizationSettings } from '#libs/platform/src/config/settings';
+import { within } from '#libs/platform/src/deadline';
+import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
+import { Log } from '#libs/platform/src/log';
+import { Metrics } from '#libs/platform/src/metrics';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import type { Part } from '#libs/platform/src/runtime/lifecycle';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { organizationResourceId } from '../resources/resource-tree.ts';
+import { EnvironmentModel } from './environment-model.ts';
+import { Horizon } from './horizon.ts';
+import { hashOfRead, readId } from './id-table.ts';
+import { MembershipRoutes } from './membership-routes.ts';
+import { IndexRows } from './organization-loading.ts';
+import { OrganizationIndex } from './organization-index.ts';
+import { Slices } from './slices.ts';
+
+/** After this, an organization that was too large is tried again: it may have become smaller. */
+const TOO_LARGE_FOR = 60_000;
+/** Users that were deleted last, of all environments: a membership that was made at the same time may be recorded after. */
+const ENDED_USERS = 20_000;
+/** How long a load waits for what it needs; whoever waits for the load may give up before. */
+const PATIENCE = 30_000;
+/** An index with more places that are taken up by what is gone than this, and than by what lives, is loaded anew when it is asked for. */
+const MANY_GONE = 10_000;
+
+/** An organization in memory, or on its way there. */
+interface Entry {
+  readonly index: OrganizationIndex;
+  readonly environment: string;
+  bytes: number;
+  /** Counts up with every use of any. */
+  usedAt: number;
+  /** What was recorded while its rows were read; null once it is told everything at once. */
+  pending: RecordedEvent[] | null;
+}
+
+interface ModelEntry {
+  readonly model: EnvironmentModel;
+  readonly loaded: Promise<void>;
+  /** As with an organization. */
+  pending: RecordedEvent[] | null;
+}
+
+/**
+ * What access depends on, of the organizations that are asked about, in memory. Follows the log, and answers nothing before it knows all that was recorded before
+ * it was asked. What it hands out is used before the next `await`.
+ */
+@Injectable()
+export class AccessIndex implements Part {
+  readonly name = 'access index';
+  readonly stage = 'views';
+  private readonly rows: IndexRows;
+  private readonly horizon: Horizon;
+  private readonly follower: LogFollower;
+  private readonly models = new Map<string, ModelEntry>();
+  /** By environment, then by organization. */
+  private readonly entries = new Map<string, Map<string, Entry>>();
+  private readonly loading = new Map<string, Promise<Entry>>();
+  private readonly tooLarge = new Map<string, number>();
+  private routes = new MembershipRoutes();
+  private readonly endedUsers = new Set<string>();
+  private bytes = 0;
+  private uses = 0;
+  /** Counts up whenever everything that is known was forgotten. */
+  private beginnings = 0;
+  private readonly refused;
+  private readonly loads;
+
+  constructor(
+    private readonly events: EventStore,
+    private readonly views: AwaitedViews,
+    private readonly settings: AuthorizationSettings,
+    private readonly clock: Clock,
+    private readonly log: Log,
+    readModels: ReadModels,
+    metrics: Metrics,
+  ) {
+    this.rows = new IndexRows(readModels, events);
+    this.horizon = new Horizon(events, clock);
+    this.follower = new LogFollower(
+      { name: this.name, pace: 'prompt', begin: (isAgain) => this.begin(isAgain), handle: (batch) => this.handle(batch) },
+      { events, clock, log },
+    );
+    this.refused = metrics.counter({
+      name: 'access_index_too_large_total',
+      help: 'Organizations that were refused because they need more than ACCESS_INDEX_MEMORY.',
+    });
+    this.loads = metrics.histogram({ name: 'access_index_load_seconds', help: 'How long organizations took to be loaded for access checks.' });
+    metrics.gauge({
+      name: 'access_index_bytes',
+      help: 'Memory of what access checks are answered from.',
+      collect: (gauge) => gauge.set(this.bytes + this.routes.bytes),
+    });
+    metrics.gauge({ name: 'access_index_organizations', help: 'Organizations in memory for access checks.', collect: (gauge) => gauge.set(this.all().length) });
+  }
+
+  start(): Promise<void> {
+    return this.follower.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.follower.stop();
+    this.horizon.close();
+  }
+
+  /**
+   * An organization, knowing everything that was recorded before the call. Use it before the next `await`.
+   * @throws DomainError `entity_not_found`; `service_unavailable` where that cannot be known in time
+   */
+  async ofOrganization({ environment, deadline }: RequestContext, organizationId: string): Promise<OrganizationIndex> {
+    await this.horizon.current(deadline);
+    const index = (await this.entry(environment, organizationId, deadline)).index;
+    if (!index.isAlive) throw notFound('Organization', organizationId);
+    return index;
+  }
+
+  /**
+   * The organization of a living membership. Use it before the next `await`.
+   * @throws DomainError as `ofOrganization`
+   */
+  async ofMembership({ environment, deadline }: RequestContext, membershipId: string): Promise<OrganizationIndex> {
+    await this.horizon.current(deadline);
+    const known = this.routed(environment, membershipId);
+    if (known !== null) return known;
+    const row = await this.row(this.rows.memberships, environment, membershipId, deadline);
+    const index = row === null ? null : (await this.entry(environment, row.organization_id, deadline)).index;
+    if (index === null || !index.isAlive || index.membershipNumber(membershipId) === -1) throw notFound('Organization membership', membershipId);
+    return index;
+  }
+
+  /**
+   * The organization of a living resource. Use it before the next `await`.
+   * @throws DomainError as `ofOrganization`
+   */
+  async ofResource({ environment, deadline }: RequestContext, resourceId: string): Promise<OrganizationIndex> {
+    await this.horizon.current(deadline);
+    const row = await this.row(this.rows.resources, environment, resourceId, deadline);
+    const index = row === null ? null : (await this.entry(environment, row.organization_id, deadline)).index;
+    if (index === null || !index.isAlive || index.tree.nodeById(resourceId) === undefined) throw notFound('Resource', resourceId);
+    return index;
+  }
+
+  /**
+   * The organization of a living group. Use it before the next `await`.
+   * @throws DomainError as `ofOrganization`
+   */
+  async ofGroup({ environment, deadline }: RequestContext, groupId: string): Promise<OrganizationIndex> {
+    await this.horizon.current(deadline);
+    const row = await this.row(this.rows.groups, environment, groupId, deadline);
+    const index = row === null ? null : (await this.entry(environment, row.organization_id, deadline)).index;
+    if (index === null || !index.isAlive || index.group(groupId) === null) throw notFound('Group', groupId);
+    return index;
+  }
+
+  /**
+   * The model of an environment, knowing everything that was recorded before the call. Use it before the next `await`.
+   * @throws DomainError `service_unavailable`
+   */
+  async modelOf({ environment, deadline }: RequestContext): Promise<EnvironmentModel> {
+    await this.horizon.current(deadline);
+    return this.modelIn(environment, deadline);
+  }
+
+  /**
+   * Makes sure that there is such an organization, without loading it.
+   * @throws DomainError as `ofOrganization`
+   */
+  async requireOrganization({ environment, deadline }: RequestContext, organizationId: string): Promise<void> {
+    await this.horizon.current(deadline);
+    const entry = this.entries.get(environment)?.get(organizationId);
+    if (entry?.pending === null) {
+      if (!entry.index.isAlive) throw notFound('Organization', organizationId);
+      return;
+    }
+    // Its row may lag behind: what it says has to be as new as the question.
+    await this.views.headReached(deadline);
+    await this.requireRow(environment, organizationId);
+  }
+
+  /**
+   * Resolves once everything up to a position is known here.
+   * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
+   */
+  reached(position: Position, deadline: number): Promise<void> {
+    return this.horizon.reached(position, deadline);
+  }
+
+  private routed(environment: string, membershipId: string): OrganizationIndex | null {
+    if (!readId('om', membershipId)) throw notFound('Organization membership', membershipId);
+    const hash = hashOfRead();
+    const found = this.routes.find(hash, (index) => index.environment === environment && index.membershipNumberOfRead(hash) !== -1);
+    if (found === null) return null;
+    const entry = this.entries.get(environment)?.get(found.id);
+    if (entry?.index !== found || entry.pending !== null || !found.isAlive) return null;
+    entry.usedAt = ++this.uses;
+    return found;
+  }
+
+  private async requireRow(environment: string, organizationId: string): Promise<void> {
+    const id = organizationResourceId(organizationId);
+    if ((await this.row(this.rows.resources, environment, id, this.clock.now() + PATIENCE)) === null) throw notFound('Organization', organizationId);
+  }
+
+  /** What is not found may not be written yet: it is looked for again once the rows say what was recorded before. */
+  private async row<Row>(table: Table<Row>, environment: string, id: string, deadline: number): Promise<Row | null> {
+    let row = await table.get(environment, id);
+    if (row === null) {
+      await this.views.headReached(deadline);
+      row = await table.get(environment, id);
+    }
+    return row === null ? null : (JSON.parse(row.text) as Row);
+  }
+
+  private async modelIn(environment: string, deadline: number): Promise<EnvironmentModel> {
+    const entry = this.models.get(environment) ?? this.newModel(environment);
+    if (entry.pending !== null) await within(entry.loaded, deadline - this.clock.now(), late);
+    return entry.model;
+  }
+
+  private newModel(environment: string): ModelEntry {
+    const model = new EnvironmentModel(environment);
+    const load = async (): Promise<void> => {
+      try {
+        for (const event of await this.events.read(streamName('authorization_model', environment, environment))) model.apply(event);
+        // The stream may be ahead of what this process knows: nothing is answered between the two.
+        await this.horizon.current(Infinity);
+        for (const event of entry.pending!) model.apply(event);
+        entry.pending = null;
+      } catch (error) {
+        if (this.models.get(environment) === entry) this.models.delete(environment);
+        throw error;
+      }
+    };
+    const entry: ModelEntry = { model, loaded: Promise.resolve().then(load), pending: [] };
+    entry.loaded.catch(() => {});
+    this.models.set(environment, entry);
+    return entry;
+  }
+
+  /** In memory, as far as the log is known here. */
+  private async entry(environment: string, organizationId: string, deadline: number): Promise<Entry> {
+    const known = this.entries.get(environment)?.get(organizationId);
+    if (known !== undefined && known.pending === null) {
+      if (isMostlyGone(known.index)) this.forget(known);
+      else {
+        known.usedAt = ++this.uses;
+        return known;
+      }
+    }
+    const key = `${environment} ${organizationId}`;
+    const until = this.tooLarge.get(key);
+    if (until !== undefined) {
+      if (until > this.clock.now()) throw this.refusal();
+      this.tooLarge.delete(key);
+    }
+    let loading = this.loading.get(key);
+    if (loading === undefined) {
+      loading = this.load(environment, organizationId).finally(() => this.loading.delete(key));
+      loading.catch(() => {});
+      this.loading.set(key, loading);
+    }
+    return within(loading, deadline - this.clock.now(), late);
+  }
+
+  private async load(environment: string, organizationId: string): Promise<Entry> {
+    const started = performance.now();
+    const { beginnings } = this;
+    await this.requireRow(environment, organizationId);
+    const { model, loaded } = this.models.get(environment) ?? this.newModel(environment);
+    await loaded;
+    const from = this.horizon.position;
+    if (from === null) throw late();
+    const entry: Entry = { index: new OrganizationIndex(organizationId, environment, model), environment, bytes: 0, usedAt: ++this.uses, pending: [] };
+    const { index } = entry;
+    const ofEnvironment = this.entries.get(environment) ?? new Map<string, Entry>();
+    this.entries.set(environment, ofEnvironment.set(organizationId, entry));
+    try {
+      const checkpoint = await this.rows.checkpoint();
+      const before = await this.rows.recorded(checkpoint, from, (event) => concerns(event, environment, organizationId));
+      await this.rows.read(environment, index, () => this.measure(entry));
+      const slices = new Slices();
+      await this.learnEndedUsers(before);
+      for (const event of before) {
+        this.apply(entry, event);
+        await slices.step();
+      }
+      // What is recorded meanwhile comes behind the others.
+      for (const event of entry.pending!) {
+        this.apply(entry, event);
+        await slices.step();
+      }
+      entry.pending!.length = 0;
+      for (const _ of index.finishLoading()) await slices.step();
+      for (const number of index.memberNumbers()) {
+        this.routes.add(index.hashOfMembership(number), index);
+        if (number % 256 === 0) await slices.step();
+      }
+      this.measure(entry);
+      // Rows may be ahead of what this process knows: nothing is answered between the two.
+      await this.horizon.current(Infinity);
+    } catch (error) {
+      this.forget(entry);
+      if (error instanceof TooLarge) throw this.tooLargeNow(entry);
+      throw error;
+    }
+    // The log was restored meanwhile: what was read may be of the other one.
+    if (beginnings !== this.beginnings || ofEnvironment.get(organizationId) !== entry) throw late();
+    const rest = entry.pending!;
+    entry.pending = null;
+    for (const event of rest) this.apply(entry, event);
+    this.evict(entry);
+    this.loads.observe((performance.now() - started) / 1_000);
+    return entry;
+  }
+
+  /** @throws TooLarge */
+  private measure(entry: Entry): void {
+    const { bytes } = entry.index;
+    this.bytes += bytes - entry.bytes;
+    entry.bytes = bytes;
+    if (bytes > this.settings.ACCESS_INDEX_MEMORY) throw new TooLarge();
+  }
+
+  private tooLargeNow({ environment, index, bytes }: Entry): DomainError {
+    this.tooLarge.set(`${environment} ${index.id}`, this.clock.now() + TOO_LARGE_FOR);
+    this.log.error('An organization needs more memory than ACCESS_INDEX_MEMORY allows; nothing can be answered about it.', {
+      environment,
+      organization: index.id,
+      bytes,
+    });
+    return this.refusal();
+  }
+
+  private refusal(): DomainError {
+    this.refused.inc();
+    return unavailable('This organization is too large for the memory that access checks may take up.', TOO_LARGE_FOR / 1_000);
+  }
+
+  /** Those that were not asked for longest leave, until the rest has room; not the one that was just loaded, nor those on their way. */
+  private evict(kept: Entry): void {
+    while (this.bytes > this.settings.ACCESS_INDEX_MEMORY) {
+      let oldest: Entry | null = null;
+      for (const entry of this.all()) if (entry !== kept && entry.pending === null && (oldest === null || entry.usedAt < oldest.usedAt)) oldest = entry;
+      if (oldest === null) return;
+      this.forget(oldest);
+    }
+  }
+
+  private forget(entry: Entry): void {
+    const ofEnvironment = this.entries.get(entry.environment);
+    if (ofEnvironment?.get(entry.index.id) !== entry) return;
+    ofEnvironment.delete(entry.index.id);
+    this.routes.forget(entry.index);
+    this.bytes -= entry.bytes;
+  }
+
+  private all(): readonly Entry[] {
+    return [...this.entries.values()].flatMap((ofEnvironment) => [...ofEnvironment.values()]);
+  }
+
+  private async begin(isAgain: boolean): Promise<Position> {
+    if (isAgain) {
+      this.horizon.lose();
+      this.beginnings++;
+      this.entries.clear();
+      this.models.clear();
+      this.loading.clear();
+      this.tooLarge.clear();
+      this.endedUsers.clear();
+      this.routes = new MembershipRoutes();
+      this.bytes = 0;
+    }
+    const head = await this.events.head();
+    this.horizon.moveTo(head);
+    return head;
+  }
+
+  private async handle(batch: readonly RecordedEvent[]): Promise<void> {
+    await this.learnEndedUsers(batch);
+    const touched = new Set<Entry>();
+    const slices = new Slices();
+    for (const event of batch) {
+      // A batch that could not be handled wholly comes again.
+      if (this.horizon.position !== null && event.position <= this.horizon.position) continue;
+      this.hear(event, touched);
+      const pause = slices.step();
+      if (pause === null) continue;
+      this.horizon.moveTo(event.position);
+      await pause;
+    }
+    this.horizon.moveTo(batch.at(-1)!.position);
+    for (const entry of touched) this.measureAgain(entry);
+  }
+
+  private hear(event: RecordedEvent, touched: Set<Entry>): void {
+    const { environment, organization } = event.meta;
+    if (event.type === 'user.deleted') {
+      this.endUser(environment, (event.data as { readonly id: string }).id);
+      for (const entry of this.entries.get(environment)?.values() ?? []) this.tell(entry, event);
+    } else if (organization !== undefined) {
+      const entry = this.entries.get(environment)?.get(organization);
+      if (entry === undefined) return;
+      this.tell(entry, event);
+      touched.add(entry);
+    } else if (event.stream.startsWith('authorization_model-')) {
+      const known = this.models.get(environment);
+      if (known?.pending === null) known.model.apply(event);
+      else known?.pending?.push(event);
+    }
+  }
+
+  private tell(entry: Entry, event: RecordedEvent): void {
+    if (entry.pending === null) this.apply(entry, event);
+    else entry.pending.push(event);
+  }
+
+  private apply({ index, environment, pending }: Entry, event: RecordedEvent): void {
+    if (event.type === 'user.deleted') return index.endUser((event.data as { readonly id: string }).id);
+    index.apply(event);
+    if (event.type !== 'organization_membership.created') return;
+    const { id, user_id } = event.data as { readonly id: string; readonly user_id: string };
+    if (this.endedUsers.has(`${environment} ${user_id}`)) index.endUser(user_id);
+    const number = index.membershipNumber(id);
+    if (pending === null && number !== -1) this.routes.add(index.hashOfMembership(number), index);
+  }
+
+  private endUser(environment: string, id: string): void {
+    this.endedUsers.add(`${environment} ${id}`);
+    if (this.endedUsers.size > ENDED_USERS) this.endedUsers.delete(this.endedUsers.values().next().value!);
+  }
+
+  /** A membership may have been made while its user was deleted, before this process began to follow the log. */
+  private async learnEndedUsers(batch: readonly RecordedEvent[]): Promise<void> {
+    const made = batch.filter(
+      ({ type, meta }) => type === 'organization_membership.created' && this.entries.get(meta.environment)?.has(meta.organization ?? '') === true,
+    );
+    for (const { data, meta } of made) {
+      const { user_id } = data as { readonly user_id: string };
+      if (await this.rows.hasEnded(meta.environment, user_id)) this.endUser(meta.environment, user_id);
+    }
+  }
+
+  private measureAgain(entry: Entry): void {
+    if (entry.pending !== null) return;
+    try {
+      this.measure(entry);
+      this.evict(entry);
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error;
+      this.tooLargeNow(entry);
+      this.forget(entry);
+    }
+  }
+}
+
+class TooLarge extends Error {}
+
+/** Whether an event says something of the organization, or of a user who may be in it. */
+function concerns({ type, meta }: RecordedEvent, environment: string, organizationId: string): boolean {
+  return meta.environment === environment && (meta.organization === organizationId || type === 'user.deleted');
+}
+
+function isMostlyGone({ tree, ended }: OrganizationIndex): boolean {
+  return (tree.deadNodes > MANY_GONE && tree.deadNodes > tree.size) || (ended.gone > MANY_GONE && ended.gone > ended.living);
+}
+
+function late(): DomainError {
+  return unavailable('This organization is still being read into memory.');
+}

@@ -1,0 +1,494 @@
+import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { ResourceTree, type Node } from '../resources/resource-tree.ts';
+import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
+import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';
+import { GroupMembers } from './group-members.ts';
+import { grown, IdTable } from './id-table.ts';
+
+const STATUSES = ['ended', 'active', 'inactive', 'pending'] as const;
+const [ENDED, ACTIVE] = [0, 1];
+const NONE = -1;
+/** In place of the number of a role: there are several, to be found elsewhere. */
+const SEVERAL = -2;
+
+/** How a membership comes by a permission on a resource: by what is given on the resource itself, or on one above it. */
+export type Way = 'direct' | 'indirect';
+
+export interface Membership {
+  readonly id: string;
+  readonly user_id: string;
+  readonly status: 'active' | 'inactive' | 'pending';
+  /** Ids of the groups that it is in, also while it is not active. */
+  readonly groups: readonly string[];
+}
+
+export interface Group {
+  readonly id: string;
+  /** Ids of the memberships that are in it, whatever their status. */
+  readonly members: readonly string[];
+}
+
+/** One thing that gives a permission. */
+export interface Chain {
+  readonly role: Role;
+  readonly source: 'organization_role' | 'direct' | 'group';
+  /** Where the role comes through a group. */
+  readonly group: string | null;
+  /** Where the role was given. */
+  readonly node: Node;
+}
+
+export interface MembershipRow {
+  readonly id: string;
+  readonly user_id: string;
+  readonly status: string;
+  /** Ids of its organization roles. */
+  readonly roles: readonly string[];
+}
+
+/** What is recorded of a role that was given on a resource. */
+export interface GrantFact {
+  readonly role: { readonly id: string };
+  readonly resource: { readonly id: string };
+}
+
+/**
+ * Everything that access in one organization depends on, in memory: its resources, memberships, groups and roles, and who was given what where. Numbers instead
+ * of objects; the app's README says what that costs.
+ *
+ * Only what follows the log changes it (`AccessIndex`). Whoever asks for it uses it before the next `await`, and asks for it again after.
+ */
+export class OrganizationIndex {
+  readonly tree: ResourceTree;
+  /** Whether there is such an organization, and it was not deleted. */
+  isAlive = false;
+  private readonly customRoles = new RoleTable();
+  private customRolesVersion = 0;
+  /** Roles that somebody has, by the number that stands for each. */
+  private readonly roles: Role[] = [];
+  private readonly roleNumbers = new Map<string, number>();
+  private readonly memberships = new IdTable('om');
+  private states = new Uint8Array(0);
+  private gone = 0;
+  /** The number of the organization role, NONE or SEVERAL. */
+  private roleOf = new Int32Array(0);
+  private readonly severalRoles = new Map<number, readonly number[]>();
+  private readonly users = new IdTable('user');
+  private userOf = new Int32Array(0);
+  /** The latest membership of each user. */
+  private membershipOf = new Int32Array(0);
+  private readonly groups = new IdTable('group');
+  private readonly endedGroups = new Set<number>();
+  private readonly members = new GroupMembers();
+  private readonly grants = new GrantTable();
+  /** Which roles hold a permission, by the permission's number: 1 for each number of a role that does. */
+  private granting: (Uint8Array | undefined)[] = [];
+  private grantingAt = -1;
+
+  constructor(
+    readonly id: string,
+    readonly environment: string,
+    readonly model: EnvironmentModel,
+  ) {
+    this.tree = new ResourceTree(id);
+    this.tree.onRemoved = (node) => this.grants.removeNode(node);
+    this.grants.collect();
+  }
+
+  /** Memory that it takes up, nearly. */
+  get bytes(): number {
+    const { tree, memberships, states, roleOf, users, userOf, membershipOf, groups, members, grants } = this;
+    const numbers = states.byteLength + roleOf.byteLength + userOf.byteLength + membershipOf.byteLength;
+    const few = 2_000 + 500 * this.roles.length + 100 * this.severalRoles.size + this.granting.length * (this.roles.length + 100);
+    return few + numbers + tree.bytes + memberships.bytes + users.bytes + groups.bytes + members.bytes + grants.bytes;
+  }
+
+  /** How many there are of what takes up memory. */
+  get sizes(): { readonly resources: number; readonly memberships: number; readonly members: number; readonly grants: number } {
+    return { resources: this.tree.size, memberships: this.memberships.size, members: this.members.size, grants: this.grants.size };
+  }
+
+  /** Memberships that are over keep their places. */
+  get ended(): { readonly gone: number; readonly living: number } {
+    return { gone: this.gone, living: this.memberships.size - this.gone };
+  }
+
+  /** The numbers of all memberships that live. */
+  *memberNumbers(): Generator<number> {
+    for (let number = 0; number < this.memberships.size; number++) if (this.states[number] !== ENDED) yield number;
+  }
+
+  hashOfMembership(membership: number): number {
+    return this.memberships.hashOf(membership);
+  }
+
+  /** A living role that can be given here: of the environment, or of this organization. */
+  roleBySlug(slug: string): Role | null {
+    return this.customRoles.bySlug(slug) ?? this.model.roleBySlug(slug);
+  }
+
+  roleById(id: string): Role | null {
+    return this.customRoles.byId(id) ?? this.model.roleById(id);
+  }
+
+  /** Null where it never was, or it, its user or the organization is gone. */
+  membership(id: string): Membership | null {
+    const number = this.membershipNumber(id);
+    if (number === NONE) return null;
+    const status = STATUSES[this.states[number]!] as Membership['status'];
+    return { id, user_id: this.users.idOf(this.userOf[number]!), status, groups: this.groupsOf(number).map((group) => this.groups.idOf(group)) };
+  }
+
+  /** Null where it never was, or is gone. */
+  group(id: string): Group | null {
+    const number = this.groupNumber(id);
+    if (number === NONE) return null;
+    return { id, members: [...this.members.of(number)].map((membership) => this.memberships.idOf(membership)) };
+  }
+
+  /** Whether a living membership or group has the role, on any living resource or as an organization role. */
+  isAssigned(roleId: string): boolean {
+    const number = this.roleNumbers.get(roleId);
+    if (number === undefined) return false;
+    for (let membership = 0; membership < this.memberships.size; membership++)
+      if (this.states[membership] !== ENDED && this.rolesOf(membership).includes(number)) return true;
+    return this.grants.hasRole(number);
+  }
+
+  /** Whether a living membership or group has a role on the node itself. */
+  hasAssignmentsOn(node: Node): boolean {
+    return this.grants.hasOn(node);
+  }
+
+  /** The number of a living membership, or -1. */
+  membershipNumber(id: string): number {
+    return this.living(this.memberships.numberOf(id));
+  }
+
+  /** Of the id that `readId` read last. */
+  membershipNumberOfRead(hash: number): number {
+    return this.living(this.memberships.numberOfRead(hash));
+  }
+
+  isActive(membership: number): boolean {
+    return this.states[membership] === ACTIVE;
+  }
+
+  membershipId(membership: number): string {
+    return this.memberships.idOf(membership);
+  }
+
+  /** Walks from the node to the top, and at each step asks for what the membership and its groups have there. */
+  allows(membership: number, permission: Permission, node: Node): boolean {
+    if (this.states[membership] !== ACTIVE) return false;
+    const granting = this.grantingOf(permission);
+    if (this.holdsByRole(membership, granting)) return true;
+    const { grants, members, tree } = this;
+    const subject = membershipSubject(membership);
+    const hasGrants = grants.hasOf(subject);
+    const firstPair = members.firstPair(membership);
+    if (!hasGrants && firstPair === NONE) return false;
+    for (let at = node; at >= 0; at = tree.parentOf(at)) {
+      if (!grants.hasOn(at)) continue;
+      if (hasGrants && grants.some(subject, at, granting)) return true;
+      for (let pair = firstPair; pair !== NONE; pair = members.nextPair(pair)) if (grants.some(groupSubject(members.groupOf(pair)), at, granting)) return true;
+    }
+    return false;
+  }
+
+  /** As `allows`, by one way alone. */
+  allowsBy(way: Way, membership: number, permission: Permission, node: Node): boolean {
+    if (this.states[membership] !== ACTIVE) return false;
+    const granting = this.grantingOf(permission);
+    const isRoot = node === this.tree.root;
+    if (isRoot === (way === 'direct') && this.holdsByRole(membership, granting)) return true;
+    if (way === 'direct') return this.subjectsOf(membership).some((subject) => this.grants.some(subject, node, granting));
+    const parent = this.tree.parentOf(node);
+    return parent >= 0 && this.allows(membership, permission, parent);
+  }
+
+  /** The permissions that a membership has on a node. */
+  permissionsOn(membership: number, node: Node): Permission[] {
+    return [...this.model.permissions()].filter((permission) => this.allows(membership, permission, node));
+  }
+
+  /** What gives the permission, nearest first: none where the membership is not active. */
+  *chains(membership: number, permission: Permission, node: Node): Generator<Chain> {
+    if (this.states[membership] !== ACTIVE) return;
+    for (const chain of this.rolesOnTheWay(membership, node)) if (chain.role.grants(permission.number)) yield chain;
+  }
+
+  /** Every living role that the membership has on the node or above it, nearest first, whatever its status. */
+  *rolesOnTheWay(membership: number, node: Node): Generator<Chain> {
+    for (let at = node; at >= 0; at = this.tree.parentOf(at)) {
+      if (at === this.tree.root)
+        for (const role of this.effectiveRolesOf(membership)) yield { role: this.roles[role]!, source: 'organization_role', group: null, node: at };
+      for (const subject of this.subjectsOf(membership)) yield* this.chainsOf(subject, at);
+    }
+  }
+
+  /** Every living role that the membership has anywhere, or its groups have. */
+  *rolesAnywhere(membership: number): Generator<Chain> {
+    for (const role of this.effectiveRolesOf(membership)) yield { role: this.roles[role]!, source: 'organization_role', group: null, node: this.tree.root };
+    for (const subject of this.subjectsOf(membership))
+      for (let grant = this.grants.firstOf(subject); grant !== NONE; grant = this.grants.nextOf(grant)) {
+        const role = this.roles[this.grants.roleOf(grant)]!;
+        if (role.isAlive) yield this.chain(subject, role, this.grants.nodeOf(grant));
+      }
+  }
+
+  // Changes: by what follows the log, and by loading.
+
+  addMembership({ id, user_id, status, roles }: MembershipRow): number {
+    const { size } = this.memberships;
+    const number = this.memberships.add(id);
+    if (number < size && this.states[number] === ENDED) this.gone--;
+    this.states = grown(this.states, number + 1);
+    this.roleOf = grown(this.roleOf, number + 1);
+    this.userOf = grown(this.userOf, number + 1);
+    const user = this.users.add(user_id);
+    this.userOf[number] = user;
+    this.membershipOf = grown(this.membershipOf, user + 1);
+    this.membershipOf[user] = number;
+    this.setStatus(number, status);
+    this.setRoles(number, roles);
+    return number;
+  }
+
+  addGroup(id: string): void {
+    this.endedGroups.delete(this.groups.add(id));
+  }
+
+  addMember(groupId: string, membershipId: string): void {
+    const [group, membership] = [this.groupNumber(groupId), this.membershipNumber(membershipId)];
+    if (group !== NONE && membership !== NONE) this.members.add(group, membership);
+  }
+
+  addGrant(of: 'membership' | 'group', id: string, { role, resource }: GrantFact): void {
+    const subject = this.subjectOf(of, id);
+    const node = this.tree.nodeById(resource.id);
+    const number = this.numberOfRole(role.id);
+    // What is not here is gone for ever: whatever is recorded of a thing comes after the thing.
+    if (subject !== null && node !== undefined && number !== null) this.grants.add(subject, node, number);
+  }
+
+  endUser(id: string): void {
+    const user = this.users.numberOf(id);
+    if (user !== NONE) this.endMembership(this.membershipOf[user]!);
+  }
+
+  /** Folds the next event of this organization. */
+  apply(event: RecordedEvent): void {
+    const { type, data, version } = event;
+    switch (type) {
+      case 'organization.created':
+        this.isAlive = true;
+        return;
+      case 'organization.deleted':
+        this.isAlive = false;
+        return;
+      case 'organization_membership.created': {
+        const fact = data as Omit<MembershipRow, 'roles'> & { readonly roles: readonly { readonly id: string }[] };
+        this.addMembership({ ...fact, roles: fact.roles.map(({ id }) => id) });
+        return;
+      }
+      case 'organization_membership.updated':
+        return this.updateMembership(data as { readonly id: string; readonly status?: string; readonly roles?: readonly { readonly id: string }[] });
+      case 'organization_membership.deleted':
+        return this.endMembership(this.memberships.numberOf(idIn(data)));
+      case 'group.created':
+        return this.addGroup(idIn(data));
+      case 'group.deleted':
+        return this.endGroup(this.groups.numberOf(idIn(data)));
+      case 'group.member_added': {
+        const { group_id, organization_membership_id } = data as Pair;
+        return this.addMember(group_id, organization_membership_id);
+      }
+      case 'group.member_removed': {
+        const { group_id, organization_membership_id } = data as Pair;
+        const [group, membership] = [this.groups.numberOf(group_id), this.memberships.numberOf(organization_membership_id)];
+        return group === NONE || membership === NONE ? undefined : this.members.remove(group, membership);
+      }
+      case 'role_assignment.created':
+        return this.addGrant('membership', (data as { readonly organization_membership_id: string }).organization_membership_id, data as GrantFact);
+      case 'group_role_assignment.created':
+        return this.addGrant('group', (data as { readonly group_id: string }).group_id, data as GrantFact);
+      case 'role_assignment.deleted':
+        return this.removeGrant('membership', event);
+      case 'group_role_assignment.deleted':
+        return this.removeGrant('group', event);
+      case 'organization_role.created':
+      case 'organization_role.updated':
+      case 'organization_role.deleted':
+        return this.applyRole(event);
+      case 'resource.created':
+      case 'resource.updated':
+      case 'resource.moved':
+      case 'resource.deleted':
+        this.tree.apply({ type, data } as Parameters<ResourceTree['apply']>[0], version);
+    }
+  }
+
+  /** Rows were read; what was recorded since is applied. In steps that may be far apart in time. */
+  *finishLoading(): Iterable<void> {
+    this.tree.loaded();
+    yield;
+    yield* this.grants.index();
+  }
+
+  /** An event of this organization's roles, which are folded from their stream before everything else is read. */
+  applyRole({ type, data, version }: Pick<RecordedEvent, 'type' | 'data' | 'version'>): void {
+    if (version <= this.customRolesVersion) return;
+    this.customRolesVersion = version;
+    this.customRoles.apply(type, data as { readonly id: string }, (permission) => this.model.numberOf(permission));
+    this.granting = [];
+  }
+
+  private updateMembership({
+    id,
+    status,
+    roles,
+  }: {
+    readonly id: string;
+    readonly status?: string;
+    readonly roles?: readonly { readonly id: string }[];
+  }): void {
+    const number = this.membershipNumber(id);
+    if (number === NONE) return;
+    if (status !== undefined) this.setStatus(number, status);
+    if (roles !== undefined)
+      this.setRoles(
+        number,
+        roles.map((role) => role.id),
+      );
+  }
+
+  private endMembership(number: number): void {
+    if (number === NONE || this.states[number] === ENDED) return;
+    this.states[number] = ENDED;
+    this.gone++;
+    this.severalRoles.delete(number);
+    this.grants.removeSubject(membershipSubject(number));
+    this.members.removeMembership(number);
+  }
+
+  private endGroup(number: number): void {
+    if (number === NONE) return;
+    this.endedGroups.add(number);
+    this.grants.removeSubject(groupSubject(number));
+    this.members.removeGroup(number);
+  }
+
+  private removeGrant(of: 'membership' | 'group', { stream }: RecordedEvent): void {
+    // The key of its stream says what it was: <who>.<role>.<resource>.
+    const [who, role, resource] = stream.slice(stream.lastIndexOf('-') + 1).split('.') as [string, string, string];
+    const subject = this.subjectOf(of, who);
+    const node = this.tree.nodeById(resource);
+    const number = this.roleNumbers.get(role);
+    if (subject !== null && node !== undefined && number !== undefined) this.grants.remove(subject, node, number);
+  }
+
+  private subjectOf(of: 'membership' | 'group', id: string): Subject | null {
+    const number = of === 'membership' ? this.membershipNumber(id) : this.groupNumber(id);
+    return number === NONE ? null : of === 'membership' ? membershipSubject(number) : groupSubject(number);
+  }
+
+  private living(number: number): number {
+    return number === NONE || this.states[number] === ENDED ? NONE : number;
+  }
+
+  private groupNumber(id: string): number {
+    const number = this.groups.numberOf(id);
+    return number === NONE || this.endedGroups.has(number) ? NONE : number;
+  }
+
+  private groupsOf(membership: number): number[] {
+    const groups: number[] = [];
+    for (let pair = this.members.firstPair(membership); pair !== NONE; pair = this.members.nextPair(pair)) groups.push(this.members.groupOf(pair));
+    return groups;
+  }
+
+  private subjectsOf(membership: number): Subject[] {
+    return [membershipSubject(membership), ...this.groupsOf(membership).map(groupSubject)];
+  }
+
+  private *chainsOf(subject: Subject, node: Node): Generator<Chain> {
+    for (const number of this.grants.rolesOf(subject, node)) {
+      const role = this.roles[number]!;
+      if (role.isAlive) yield this.chain(subject, role, node);
+    }
+  }
+
+  private chain(subject: Subject, role: Role, node: Node): Chain {
+    const isGroup = (subject & 1) === 1;
+    return { role, source: isGroup ? 'group' : 'direct', group: isGroup ? this.groups.idOf(subject >> 1) : null, node };
+  }
+
+  private setStatus(membership: number, status: string): void {
+    this.states[membership] = Math.max(ENDED, STATUSES.indexOf(status as (typeof STATUSES)[number]));
+  }
+
+  private setRoles(membership: number, ids: readonly string[]): void {
+    const numbers = ids.map((id) => this.numberOfRole(id)).filter((number) => number !== null);
+    if (numbers.length > 1) this.severalRoles.set(membership, numbers);
+    else this.severalRoles.delete(membership);
+    this.roleOf[membership] = numbers.length > 1 ? SEVERAL : (numbers[0] ?? NONE);
+  }
+
+  private rolesOf(membership: number): readonly number[] {
+    const role = this.roleOf[membership]!;
+    return role === SEVERAL ? this.severalRoles.get(membership)! : role === NONE ? [] : [role];
+  }
+
+  /** Whose last role is gone has the default one, from then on. */
+  private effectiveRolesOf(membership: number): readonly number[] {
+    const living = this.rolesOf(membership).filter((role) => this.roles[role]!.isAlive);
+    return living.length > 0 ? living : [this.defaultRole()].filter((role) => role !== NONE);
+  }
+
+  private defaultRole(): number {
+    const { defaultRole } = this.model;
+    return defaultRole === null ? NONE : (this.numberOfRole(defaultRole.id) ?? NONE);
+  }
+
+  private holdsByRole(membership: number, granting: Uint8Array): boolean {
+    const role = this.roleOf[membership]!;
+    if (role >= 0 && this.roles[role]!.isAlive) return granting[role] === 1;
+    return this.effectiveRolesOf(membership).some((each) => granting[each] === 1);
+  }
+
+  /** Null for a role that is gone, as far as is known. */
+  private numberOfRole(id: string): number | null {
+    const known = this.roleNumbers.get(id);
+    if (known !== undefined) return known;
+    const role = this.roleById(id);
+    if (role === null) return null;
+    const number = this.roles.push(role) - 1;
+    this.roleNumbers.set(id, number);
+    this.granting = [];
+    return number;
+  }
+
+  private grantingOf({ number }: Permission): Uint8Array {
+    if (this.grantingAt !== this.model.version) {
+      this.granting = [];
+      this.grantingAt = this.model.version;
+    }
+    return (this.granting[number] ??= this.newGrantingOf(number));
+  }
+
+  private newGrantingOf(permission: number): Uint8Array {
+    // With a number first, since what is asked next may need the default role.
+    this.defaultRole();
+    return Uint8Array.from(this.roles, (role) => (role.grants(permission) ? 1 : 0));
+  }
+}
+
+interface Pair {
+  readonly group_id: string;
+  readonly organization_membership_id: string;
+}
+
+function idIn(data: unknown): string {
+  return (data as { readonly id: string }).id;
+}

@@ -1,0 +1,133 @@
+import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { streamName } from '#libs/event-sourcing/src/naming';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import type { ReadModels, StoredRow, Table } from '#libs/read-models/src/read-models';
+import type { LivingGroupRoleAssignment } from '../assignments/group-role-assignment.decider.ts';
+import { groupRoleAssignmentsView } from '../assignments/group-role-assignments.view.ts';
+import type { LivingRoleAssignment } from '../assignments/role-assignment.decider.ts';
+import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';
+import { organizationResourceId } from '../resources/resource-tree.ts';
+import { resourcesView, type ResourceRow } from '../resources/resources.view.ts';
+import { endedUsersView, groupMembersView, groupsView, membershipsView, type StoredGroup, type StoredMember, type StoredMembership } from './access.views.ts';
+import type { OrganizationIndex } from './organization-index.ts';
+import { Slices } from './slices.ts';
+
+/** Rows at a time: a page of them takes less than a slice. */
+const PAGE = 200;
+
+/** The rows of which indexes of organizations are made. */
+export class IndexRows {
+  readonly resources: Table<ResourceRow>;
+  readonly memberships: Table<StoredMembership>;
+  readonly groups: Table<StoredGroup>;
+  private readonly members: Table<StoredMember>;
+  private readonly endedUsers: Table<{ readonly id: string }>;
+  private readonly assignments: Table<LivingRoleAssignment>;
+  private readonly groupAssignments: Table<LivingGroupRoleAssignment>;
+
+  constructor(
+    readModels: ReadModels,
+    private readonly events: EventStore,
+  ) {
+    this.resources = readModels.table(tableOf(resourcesView));
+    this.memberships = readModels.table(tableOf(membershipsView));
+    this.groups = readModels.table(tableOf(groupsView));
+    this.members = readModels.table(tableOf(groupMembersView));
+    this.endedUsers = readModels.table(tableOf(endedUsersView));
+    this.assignments = readModels.table(tableOf(roleAssignmentsView));
+    this.groupAssignments = readModels.table(tableOf(groupRoleAssignmentsView));
+  }
+
+  /** Up to where all of the rows know the log, at the least. */
+  async checkpoint(): Promise<Position> {
+    const { resources, memberships, groups, members, endedUsers, assignments, groupAssignments } = this;
+    const tables = [resources, memberships, groups, members, endedUsers, assignments, groupAssignments];
+    const checkpoints = await Promise.all(tables.map((table) => table.checkpoint()));
+    return checkpoints.reduce((least, checkpoint) => (checkpoint < least ? checkpoint : least));
+  }
+
+  async hasEnded(environment: string, userId: string): Promise<boolean> {
+    return (await this.endedUsers.get(environment, userId)) !== null;
+  }
+
+  /**
+   * What the log holds after `from`, up to `to`, of one organization and of the users of its environment.
+   * @throws what the log throws
+   */
+  async recorded(from: Position, to: Position, isMeant: (event: RecordedEvent) => boolean): Promise<RecordedEvent[]> {
+    const found: RecordedEvent[] = [];
+    if (from >= to || to === START) return found;
+    const reading = new AbortController();
+    for await (const batch of this.events.subscribe(from, reading.signal, 'prompt')) {
+      for (const event of batch) if (event.position <= to && isMeant(event)) found.push(event);
+      if ((batch.at(-1)?.position ?? from) >= to) break;
+    }
+    reading.abort();
+    return found;
+  }
+
+  /**
+   * Reads rows that may be of different ages, none older than the checkpoint: with every event after that, in order, they are what the log says. `onPage` is called
+   * now and then and may throw.
+   */
+  async read(environment: string, index: OrganizationIndex, onPage: () => void): Promise<void> {
+    const slices = new Slices();
+    const pages = <Row>(table: Table<Row>, take: (rows: readonly StoredRow[]) => Promise<void> | void): Promise<void> =>
+      eachPage(table, environment, index.id, async (rows) => {
+        await take(rows);
+        onPage();
+        await slices.step();
+      });
+
+    for (const event of await this.events.read(streamName('organization_roles', environment, index.id))) index.applyRole(event);
+    // First what others refer to: what they refer to and is not there has ended, or is told by an event.
+    await pages(this.resources, (rows) => {
+      for (const { text, revision } of rows) index.tree.load(JSON.parse(text) as ResourceRow, revision);
+    });
+    index.isAlive = (await this.resources.get(environment, organizationResourceId(index.id))) !== null;
+    await pages(this.memberships, async (rows) => {
+      const memberships = rows.map(({ text }) => JSON.parse(text) as StoredMembership);
+      const ended = await this.endedUsers.getMany(
+        environment,
+        memberships.map(({ user_id }) => user_id),
+      );
+      for (const [place, membership] of memberships.entries()) if (ended[place] == null) index.addMembership(membership);
+    });
+    await pages(this.groups, (rows) => {
+      for (const { id } of rows) index.addGroup(id);
+    });
+    await pages(this.members, (rows) => {
+      for (const { text } of rows) {
+        const { group_id, organization_membership_id } = JSON.parse(text) as StoredMember;
+        index.addMember(group_id, organization_membership_id);
+      }
+    });
+    await pages(this.assignments, (rows) => {
+      for (const { text } of rows) {
+        const row = JSON.parse(text) as LivingRoleAssignment;
+        index.addGrant('membership', row.organization_membership_id, row);
+      }
+    });
+    await pages(this.groupAssignments, (rows) => {
+      for (const { text } of rows) {
+        const row = JSON.parse(text) as LivingGroupRoleAssignment;
+        index.addGrant('group', row.group_id, row);
+      }
+    });
+  }
+}
+
+async function eachPage<Row>(
+  table: Table<Row>,
+  environment: string,
+  organizationId: string,
+  take: (rows: readonly StoredRow[]) => Promise<void>,
+): Promise<void> {
+  const where = { index: 'organization', values: [organizationId] };
+  for (let after: string | undefined; ;) {
+    const { rows, hasAfter } = await table.page(environment, { where, order: 'asc', limit: PAGE, ...(after !== undefined && { after }) });
+    await take(rows);
+    after = rows.at(-1)?.id;
+    if (!hasAfter || after === undefined) return;
+  }
+}
