@@ -5,9 +5,6 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import { isIdOf } from '#libs/platform/src/ids';
 import { UnknownCursor, type PageRequest, type RowPage, type StoredRow, type Table } from './read-models.ts';
 
-/** Whatever is read by pages: a table, or what is made of several. */
-export type Pages = Pick<Table<unknown>, 'page'>;
-
 interface Listed {
   /** What the ids of the rows begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
@@ -17,11 +14,14 @@ interface Listed {
   readonly textOf?: (text: string) => string | Promise<string>;
 }
 
+/** The ids of a list from behind `from` on (with it, where that `isMeant` as well and is on the list), upwards or downwards. Taken before the next `await`. */
+export type Walk = (isUpwards: boolean, from: { readonly id: string; readonly isMeant: boolean } | null) => Iterable<string>;
+
 interface Kept {
   /** What the ids begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
-  /** Of everything on the list, ascending. */
-  readonly ids: readonly string[];
+  /** Of everything on the list, ascending; or what walks them, where they are not to be collected for a page. */
+  readonly ids: readonly string[] | Walk;
   /** Whether an id was ever one that a list of this kind could hold: the cursor may have left the list, or be deleted. */
   readonly isKnown: (id: string) => boolean | Promise<boolean>;
   /** The answers' texts in the order of the ids; null for what turns out not to be there, which the page makes up for. */
@@ -47,9 +47,9 @@ type Request = Pick<PageRequest, 'order' | 'limit' | 'after' | 'before'>;
  * Answers a list from rows that are stored as the answer's text.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export function pageOf<T>(pages: Pages, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
+export function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
   return answered(query, idPrefix, async (request) => {
-    const page = await pages.page(query.context.environment, { ...request, where });
+    const page = await table.page(query.context.environment, { ...request, where });
     if (textOf === undefined) return page;
     return { ...page, rows: await Promise.all(page.rows.map(async ({ id, text }) => ({ id, text: await textOf(text) }))) };
   });
@@ -66,15 +66,15 @@ export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, text
 
     // Backwards from a cursor, what is next to it comes first.
     const upwards = (order === 'asc') === (before === undefined);
-    const start = cursor === undefined ? (upwards ? 0 : ids.length) : upwards ? placeAfter(ids, cursor) : placeOf(ids, cursor);
+    const walk = typeof ids === 'function' ? ids : walkOf(ids);
 
-    /** Those that are there, up to `most`, upwards or downwards from the start. */
-    const found = async (isUpwards: boolean, most: number): Promise<Page['rows']> => {
+    /** Those that are there, up to `most`, upwards or downwards from the cursor. */
+    const found = async (isUpwards: boolean, most: number, isMeant: boolean): Promise<Page['rows']> => {
       const rows: Page['rows'][number][] = [];
-      for (let place = start; rows.length < most && (isUpwards ? place < ids.length : place > 0);) {
-        const missing = most - rows.length;
-        const next = isUpwards ? ids.slice(place, place + missing) : ids.slice(Math.max(0, place - missing), place).reverse();
-        place += isUpwards ? next.length : -next.length;
+      for (let from = cursor === undefined ? null : { id: cursor, isMeant }; rows.length < most;) {
+        const next = first(most - rows.length, walk(isUpwards, from));
+        if (next.length === 0) break;
+        from = { id: next.at(-1)!, isMeant: false };
         const texts = await textsOf(next);
         for (const [index, id] of next.entries()) {
           const text = texts[index] ?? null;
@@ -84,10 +84,10 @@ export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, text
       return rows;
     };
 
-    const ahead = await found(upwards, limit + 1);
+    const ahead = await found(upwards, limit + 1, false);
     const rows = ahead.slice(0, limit);
     const further = ahead.length > limit;
-    const behind = cursor !== undefined && (await found(!upwards, 1)).length > 0;
+    const behind = cursor !== undefined && (await found(!upwards, 1, true)).length > 0;
     return before === undefined ? { rows, hasBefore: behind, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: behind };
   });
 }
@@ -147,6 +147,24 @@ async function answered<T>(query: PageQuery<T>, idPrefix: string, read: (request
   const next = hasAfter ? (rows.at(-1)?.id ?? null) : null;
   const texts = rows.map(({ text }) => text);
   return new Serialised(mirrored ? listText(texts, next, previous) : listText(texts, previous, next));
+}
+
+function walkOf(ids: readonly string[]): Walk {
+  return function* (isUpwards, from) {
+    const isAfter = from !== null && isUpwards !== from.isMeant;
+    const start = from === null ? (isUpwards ? 0 : ids.length) : isAfter ? placeAfter(ids, from.id) : placeOf(ids, from.id);
+    if (isUpwards) for (let place = start; place < ids.length; place++) yield ids[place]!;
+    else for (let place = start - 1; place >= 0; place--) yield ids[place]!;
+  };
+}
+
+function first(most: number, ids: Iterable<string>): string[] {
+  const found: string[] = [];
+  for (const id of ids) {
+    found.push(id);
+    if (found.length === most) break;
+  }
+  return found;
 }
 
 /** Where an id stands among ascending ones, or would stand. */
