@@ -57,11 +57,17 @@ export interface Reference {
   readonly place: 'path' | 'query' | 'body';
   readonly field: string;
   readonly of: Class;
+  /** Whether it must belong to the same organization as the other references. */
+  readonly sameOrganization: boolean;
 }
 
 export function referencesOf(operation: RegisteredOperation): readonly Reference[] {
   return Object.entries(placesOf(operation)).flatMap(([place, fields]: [string, readonly Field[]]) =>
-    fields.flatMap((field) => (field.kind === 'ref' ? [{ place: place as Reference['place'], field: field.name, of: field.of() }] : [])),
+    fields.flatMap((field) =>
+      field.kind === 'ref'
+        ? [{ place: place as Reference['place'], field: field.name, of: field.of(), sameOrganization: field.sameOrganization === true }]
+        : [],
+    ),
   );
 }
 
@@ -197,7 +203,8 @@ function idOf(type: Class, known: KnownIds): fc.Arbitrary<string> {
 /** What names something in a path; never the two texts that a URL takes for a direction. */
 function pathValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
   if (field.kind !== 'text') return bareValue(field, known).filter(isSegment);
-  return textValue({ min: 1, max: Math.min(field.max ?? LONG, MAX_REFERENCE) }).filter(isSegment);
+  const anything = textValue({ min: 1, max: Math.min(field.max ?? LONG, MAX_REFERENCE) }).filter(isSegment);
+  return typeof field.example === 'string' ? fc.oneof(fc.constant(field.example), anything) : anything;
 }
 
 function isSegment(value: unknown): boolean {
