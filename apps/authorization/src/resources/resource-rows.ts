@@ -1,0 +1,126 @@
+import { Injectable } from '@nestjs/common';
+import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { AccessIndex } from '../access/access-index.ts';
+import { organizationResourceId } from './resource-tree.ts';
+import { resourcesView, together, typeKey, type ResourceRow } from './resources.view.ts';
+
+const textOf = serialiserOf(AuthorizationResource);
+
+/** What the API shows of a row. */
+export function shown(row: ResourceRow): string {
+  return textOf(row);
+}
+
+/**
+ * Resources as they are told to callers: from rows, of which some are there although something above them was deleted. An organization is asked for as the log
+ * has it, whatever its row says.
+ */
+@Injectable()
+export class ResourceRows {
+  readonly table: Table<ResourceRow>;
+
+  constructor(
+    private readonly access: AccessIndex,
+    private readonly views: AwaitedViews,
+    readModels: ReadModels,
+  ) {
+    this.table = readModels.table(tableOf(resourcesView));
+  }
+
+  /** Null where it never was, or is no more. */
+  async byId(context: RequestContext, id: string): Promise<ResourceRow | null> {
+    return this.found(context, async () => [await this.table.get(context.environment, id)]);
+  }
+
+  /** Null where it never was, or is no more. `typeId`: null for the organization resource. */
+  async byExternalId(context: RequestContext, organizationId: string, typeId: string | null, externalId: string): Promise<ResourceRow | null> {
+    const values = [together(organizationId, typeKey(typeId), externalId)];
+    // What was deleted with its parents may still be there, and another may have taken its external id.
+    return this.found(context, async () => {
+      const { rows } = await this.table.page(context.environment, { where: { index: 'organization_type_external_id', values }, order: 'desc', limit: 10 });
+      return rows;
+    });
+  }
+
+  /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */
+  async living(context: RequestContext, stored: readonly StoredRow[]): Promise<readonly (ResourceRow | null)[]> {
+    const rows = stored.map(({ text }) => JSON.parse(text) as ResourceRow);
+    const organizations = await this.livingOrganizations(context, rows);
+    const candidates = rows.filter(({ organization_id }) => organizations.has(organization_id));
+    const living = await this.hanging(context.environment, candidates);
+    const doubtful = candidates.filter((row) => !living.has(row));
+    // What was moved while its ancestors were being read seems to hang under nothing.
+    if (doubtful.length > 0) {
+      const again = await this.table.getMany(
+        context.environment,
+        doubtful.map(({ id }) => id),
+      );
+      const moved = again.flatMap((row) => (row === null ? [] : [JSON.parse(row.text) as ResourceRow]));
+      const found = new Map([...(await this.hanging(context.environment, moved))].map((row) => [row.id, row]));
+      return rows.map((row) => (living.has(row) ? row : organizations.has(row.organization_id) ? (found.get(row.id) ?? null) : null));
+    }
+    return rows.map((row) => (living.has(row) ? row : null));
+  }
+
+  private async found(context: RequestContext, look: () => Promise<readonly (StoredRow | null)[]>): Promise<ResourceRow | null> {
+    const once = async (): Promise<ResourceRow | null> => {
+      const stored = (await look()).filter((row) => row !== null);
+      return (await this.living(context, stored)).find((row) => row !== null) ?? null;
+    };
+    const row = await once();
+    if (row !== null) return row;
+    // An organization that another service has just told of has no row here yet.
+    await this.views.headReached(context.deadline);
+    return once();
+  }
+
+  private async livingOrganizations(context: RequestContext, rows: readonly ResourceRow[]): Promise<ReadonlySet<string>> {
+    const ids = [...new Set(rows.map(({ organization_id }) => organization_id))];
+    const lives = await Promise.all(ids.map((id) => this.isLiving(context, id)));
+    return new Set(ids.filter((_, index) => lives[index]));
+  }
+
+  private async isLiving(context: RequestContext, organizationId: string): Promise<boolean> {
+    try {
+      await this.access.requireOrganization(context, organizationId);
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError && error.kind === 'not-found') return false;
+      throw error;
+    }
+  }
+
+  /** Those from which the organization resource is reached. */
+  private async hanging(environment: string, rows: readonly ResourceRow[]): Promise<ReadonlySet<ResourceRow>> {
+    const parents = new Map<string, string | null>();
+    const living = new Set<ResourceRow>();
+    let open = rows.map((row) => ({ row, above: row.parent_resource_id }));
+    while (open.length > 0) {
+      const missing = [...new Set(open.map(({ row, above }) => (isTop(row, above) ? null : above)).filter((id) => id !== null))].filter(
+        (id) => !parents.has(id),
+      );
+      const found = await this.table.getMany(environment, missing);
+      missing.forEach((id, index) => parents.set(id, found[index] == null ? null : (JSON.parse(found[index].text) as ResourceRow).parent_resource_id));
+      open = open.flatMap(({ row, above }) => {
+        if (isTop(row, above)) {
+          living.add(row);
+          return [];
+        }
+        const next = parents.get(above!) ?? null;
+        return next === null ? [] : [{ row, above: next }];
+      });
+    }
+    return living;
+  }
+}
+
+/** The organization resource needs no row to hang something under. */
+function isTop({ organization_id }: ResourceRow, above: string | null): boolean {
+  return above === null || above === organizationResourceId(organization_id);
+}
