@@ -1,0 +1,171 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels, UnknownCursor, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import type { OrganizationIndex } from '../access/organization-index.ts';
+import { areOfSameTime, boundsOfSameTime, groupEntryId, mayBeGroupEntry } from './group-entries.ts';
+import type { LivingGroupRoleAssignment } from './group-role-assignment.decider.ts';
+import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
+import { MergedPages, type Item, type Source, type Stretch } from './merged-pages.ts';
+import type { AssignedResource, AssignedRole, LivingRoleAssignment } from './role-assignment.decider.ts';
+import { roleAssignmentsView } from './role-assignments.view.ts';
+
+type Where = NonNullable<PageRequest['where']>;
+
+/** What is read of a table at once, at most. */
+const SLICE = 100;
+
+const textOf = serialiserOf(RoleAssignment);
+
+/** What a list of assignments is made of. */
+interface Parts {
+  readonly index: OrganizationIndex;
+  readonly direct: Where;
+  readonly ofGroups: Where;
+  /** The memberships that have something because of an assignment of their group. */
+  readonly membersOf: (assignment: LivingGroupRoleAssignment) => readonly string[];
+  readonly isWanted?: (assignment: LivingGroupRoleAssignment) => boolean;
+}
+
+/** The assignments of memberships: those stored, and those that they have because their groups have them. */
+@Injectable()
+export class AssignmentLists {
+  private readonly direct: Table<LivingRoleAssignment>;
+  private readonly ofGroups: Table<LivingGroupRoleAssignment>;
+
+  constructor(readModels: ReadModels) {
+    this.direct = readModels.table(tableOf(roleAssignmentsView));
+    this.ofGroups = readModels.table(tableOf(groupRoleAssignmentsView));
+  }
+
+  pages({ environment }: RequestContext, parts: Parts): MergedPages {
+    const { direct, ofGroups } = parts;
+    const sources: Source[] = [];
+    if (direct.values.length > 0) sources.push((stretch) => this.directItems(environment, parts, stretch));
+    if (ofGroups.values.length > 0) sources.push((stretch) => this.groupItems(environment, parts, stretch));
+    return new MergedPages(sources, (id) => this.wasListed(environment, id));
+  }
+
+  /** Whether an id is that of an entry that the membership has because of its groups. */
+  async isGroupEntry(environment: string, index: OrganizationIndex, membershipId: string, id: string): Promise<boolean> {
+    const groups = index.membership(membershipId)?.groups ?? [];
+    if (!mayBeGroupEntry(id) || groups.length === 0) return false;
+    const where = { index: 'group', values: groups };
+    for await (const assignment of this.rowsOfGroups(environment, where, { from: id, isAscending: true, most: 1 })) {
+      if (groupEntryId(assignment.id, membershipId) === id) return isLiving(index, assignment);
+      if (assignment.id > boundsOfSameTime(id).to) return false;
+    }
+    return false;
+  }
+
+  private async *directItems(environment: string, { index, direct: where }: Parts, { from, isAscending, most }: Stretch): AsyncGenerator<Item> {
+    const order = isAscending ? 'asc' : 'desc';
+    // Two at least: where a slice begins with what the last one ended with, the other is news.
+    const limit = Math.max(2, Math.min(most, SLICE));
+    for (let at = from; ;) {
+      const page = await this.direct.page(environment, { where, order, limit, ...(at !== null && (isAscending ? { from: at } : { to: at })) });
+      for (const { id, text } of page.rows) {
+        if (id === at && at !== from) continue;
+        const assignment = JSON.parse(text) as LivingRoleAssignment;
+        if (isLiving(index, assignment) && index.membership(assignment.organization_membership_id) !== null)
+          yield { id, text: textOf(directAssignment(assignment)) };
+      }
+      if (!page.hasAfter) return;
+      at = page.rows.at(-1)!.id;
+    }
+  }
+
+  /** In the order of ids, which is that of the groups' assignments by time; those of one millisecond are mixed. */
+  private async *groupItems(environment: string, parts: Parts, stretch: Stretch): AsyncGenerator<Item> {
+    const { index, ofGroups, isWanted = () => true } = parts;
+    let together: LivingGroupRoleAssignment[] = [];
+    for await (const assignment of this.rowsOfGroups(environment, ofGroups, stretch)) {
+      if (!isWanted(assignment) || !isLiving(index, assignment)) continue;
+      if (together[0] !== undefined && !areOfSameTime(together[0].id, assignment.id)) {
+        yield* this.entries(together, parts, stretch);
+        together = [];
+      }
+      together.push(assignment);
+    }
+    yield* this.entries(together, parts, stretch);
+  }
+
+  private async *entries(assignments: readonly LivingGroupRoleAssignment[], { membersOf }: Parts, { from, isAscending }: Stretch): AsyncGenerator<Item> {
+    const entries: { readonly id: string; readonly assignment: LivingGroupRoleAssignment; readonly member: string }[] = [];
+    for (const assignment of assignments) {
+      // Each of them may have thousands of members.
+      if (entries.length > 0) await nextTurn();
+      for (const member of membersOf(assignment)) {
+        const id = groupEntryId(assignment.id, member);
+        if (from === null || id === from || id > from === isAscending) entries.push({ id, assignment, member });
+      }
+    }
+    entries.sort((one, other) => (one.id < other.id === isAscending ? -1 : 1));
+    for (const { id, assignment, member } of entries) yield { id, text: textOf(groupEntry(id, assignment, member)) };
+  }
+
+  private async *rowsOfGroups(environment: string, where: Where, { from, isAscending }: Stretch): AsyncGenerator<LivingGroupRoleAssignment> {
+    const bounds = from === null ? null : boundsOfSameTime(from);
+    const begin = bounds === null ? {} : isAscending ? { from: bounds.from } : { to: bounds.to };
+    for (let after: string | undefined; ;) {
+      const page = await this.ofGroups.page(environment, {
+        where,
+        order: isAscending ? 'asc' : 'desc',
+        limit: SLICE,
+        ...begin,
+        ...(after !== undefined && { after }),
+      });
+      for (const { text } of page.rows) yield JSON.parse(text) as LivingGroupRoleAssignment;
+      if (!page.hasAfter) return;
+      after = page.rows.at(-1)!.id;
+    }
+  }
+
+  /** What comes through a group is stored nowhere: any id of its form may have been one. */
+  private async wasListed(environment: string, id: string): Promise<boolean> {
+    if (mayBeGroupEntry(id) || (await this.direct.get(environment, id)) !== null) return true;
+    try {
+      await this.direct.page(environment, { where: { index: 'membership', values: [''] }, order: 'asc', limit: 1, after: id });
+      return true;
+    } catch (error) {
+      if (error instanceof UnknownCursor) return false;
+      throw error;
+    }
+  }
+}
+
+/** Whether what was assigned there is still there. */
+export function isLiving(index: OrganizationIndex, { role, resource }: { readonly role: AssignedRole; readonly resource: AssignedResource }): boolean {
+  return index.roleById(role.id) !== null && index.tree.nodeById(resource.id) !== undefined;
+}
+
+/** As the API shows it. */
+export function directAssignment({ id, organization_membership_id, role, resource, created_at }: LivingRoleAssignment): RoleAssignment {
+  return {
+    object: 'role_assignment',
+    id,
+    organization_membership_id,
+    role,
+    resource,
+    source: { type: 'direct', group_role_assignment_id: null },
+    created_at,
+    updated_at: created_at,
+  };
+}
+
+function groupEntry(id: string, assignment: LivingGroupRoleAssignment, organization_membership_id: string): RoleAssignment {
+  const { role, resource, created_at } = assignment;
+  return {
+    object: 'role_assignment',
+    id,
+    organization_membership_id,
+    role,
+    resource,
+    source: { type: 'group', group_role_assignment_id: assignment.id },
+    created_at,
+    updated_at: created_at,
+  };
+}

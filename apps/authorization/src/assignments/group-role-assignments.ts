@@ -1,0 +1,172 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import type { List, Serialised } from '#libs/contracts/src/operation';
+import {
+  CreateGroupRoleAssignment,
+  DeleteGroupRoleAssignment,
+  DeleteGroupRoleAssignmentById,
+  GetGroupRoleAssignment,
+  ListGroupRoleAssignments,
+  ReplaceGroupRoleAssignments,
+} from '#libs/contracts/src/role-assignments/operations';
+import { GroupRoleAssignment, type RequestedGroupRole } from '#libs/contracts/src/role-assignments/role-assignment';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { Clock } from '#libs/platform/src/clock';
+import { notFound } from '#libs/platform/src/domain-error';
+import { newCommandId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { pageOfShown } from '#libs/read-models/src/pages';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { AccessIndex } from '../access/access-index.ts';
+import type { OrganizationIndex } from '../access/organization-index.ts';
+import { isLiving } from './assignment-lists.ts';
+import {
+  assignGroupRole,
+  groupRoleAssignmentDecider,
+  groupRoleAssignmentKey,
+  keepGroupRole,
+  livingGroupRoleAssignment,
+  removeGroupRole,
+  removeGroupRoleAssignment,
+  type LivingGroupRoleAssignment,
+} from './group-role-assignment.decider.ts';
+import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
+import { namedResource, namedRole, roleFor } from './named-resource.ts';
+import { assignedResource } from './role-assignments.ts';
+
+type Given = Omit<LivingGroupRoleAssignment, 'object' | 'id' | 'created_at'>;
+
+const ON_ORGANIZATION = { unless: 'organization' } as const;
+const SLICE = 100;
+
+const textOf = serialiserOf(GroupRoleAssignment);
+
+/** Which role a group has where, and with it all of its members. */
+@Injectable()
+export class GroupRoleAssignments {
+  private readonly rows: Table<LivingGroupRoleAssignment>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly access: AccessIndex,
+    private readonly clock: Clock,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(groupRoleAssignmentsView));
+  }
+
+  @Handles(ListGroupRoleAssignments)
+  async list(query: ListGroupRoleAssignments): Promise<Serialised<List<GroupRoleAssignment>>> {
+    const index = await this.access.ofGroup(query.context, query.group_id);
+    return pageOfShown(this.rows, query, {
+      idPrefix: 'gra',
+      where: { index: 'group', values: [query.group_id] },
+      textsOf: async (rows) =>
+        rows.map(({ text }) => {
+          const assignment = JSON.parse(text) as LivingGroupRoleAssignment;
+          return isLiving(index, assignment) ? textOf(shown(assignment)) : null;
+        }),
+    });
+  }
+
+  @Handles(CreateGroupRoleAssignment)
+  async create(operation: CreateGroupRoleAssignment): Promise<GroupRoleAssignment> {
+    const { context, group_id } = operation;
+    const given = givenBy(await this.access.ofGroup(context, group_id), group_id, operation);
+    const { state } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(given), assignGroupRole(given));
+    return shown(livingGroupRoleAssignment(state, keyOf(given)));
+  }
+
+  /**
+   * Gives first and takes away after, each assignment by itself: whoever repeats the command after it was interrupted finds part of it done, and the rest follows.
+   */
+  @Handles(ReplaceGroupRoleAssignments)
+  async replace({ context, group_id, role_assignments }: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
+    const index = await this.access.ofGroup(context, group_id);
+    const wanted = new Map(
+      role_assignments.map((requested, place) => {
+        const given = givenBy(index, group_id, requested, `role_assignments.${place}.`);
+        return [keyOf(given), given];
+      }),
+    );
+    // All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated.
+    const kept = await Promise.all(
+      [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
+    );
+    const positions = kept.map(({ position }) => position);
+    for await (const assignments of this.assignmentsOf(context, group_id)) {
+      const rest = assignments.filter((assignment) => !wanted.has(keyOf(assignment)));
+      positions.push(...(await Promise.all(rest.map((assignment) => this.remove(context, assignment)))));
+    }
+    const last = positions.sort().at(-1);
+    if (last !== undefined) context.receipt.position = last;
+    const living = kept.flatMap(({ state }) => (state?.object === 'group_role_assignment' ? [shown(state)] : []));
+    const newestFirst = living.sort((one, other) => (one.id < other.id ? 1 : -1));
+    return { object: 'list', data: newestFirst, list_metadata: { before: null, after: null } };
+  }
+
+  @Handles(DeleteGroupRoleAssignment)
+  async delete(operation: DeleteGroupRoleAssignment): Promise<void> {
+    const { context, group_id, role_slug } = operation;
+    const index = await this.access.ofGroup(context, group_id);
+    const resourceId = index.tree.idOf(namedResource(index, operation, ON_ORGANIZATION));
+    const key = groupRoleAssignmentKey(group_id, namedRole(index, role_slug).id, resourceId);
+    const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole());
+    if (facts.length === 0) throw notFound('Group role assignment', `${role_slug} on ${resourceId}`);
+  }
+
+  @Handles(GetGroupRoleAssignment)
+  async get({ context, group_id, role_assignment_id }: GetGroupRoleAssignment): Promise<GroupRoleAssignment> {
+    return shown(await this.found(context, group_id, role_assignment_id));
+  }
+
+  @Handles(DeleteGroupRoleAssignmentById)
+  async deleteById({ context, group_id, role_assignment_id }: DeleteGroupRoleAssignmentById): Promise<void> {
+    const assignment = await this.found(context, group_id, role_assignment_id);
+    const decision = removeGroupRoleAssignment(role_assignment_id);
+    const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), decision);
+    if (facts.length === 0) throw notFound('Group role assignment', role_assignment_id);
+  }
+
+  private async found(context: RequestContext, groupId: string, id: string): Promise<LivingGroupRoleAssignment> {
+    const index = await this.access.ofGroup(context, groupId);
+    const row = await this.rows.get(context.environment, id);
+    const assignment = row === null ? null : (JSON.parse(row.text) as LivingGroupRoleAssignment);
+    if (assignment?.group_id !== groupId || !isLiving(index, assignment)) throw notFound('Group role assignment', id);
+    return assignment;
+  }
+
+  private async *assignmentsOf({ environment }: RequestContext, groupId: string): AsyncGenerator<readonly LivingGroupRoleAssignment[]> {
+    const where = { index: 'group', values: [groupId] };
+    for (let after: string | undefined; ;) {
+      const { rows, hasAfter } = await this.rows.page(environment, { where, order: 'asc', limit: SLICE, ...(after !== undefined && { after }) });
+      yield rows.map(({ text }) => JSON.parse(text) as LivingGroupRoleAssignment);
+      if (!hasAfter) return;
+      after = rows.at(-1)!.id;
+    }
+  }
+
+  /** As a command of its own, since what there is to be removed differs when the command is repeated, and ids count. */
+  private async remove(context: RequestContext, assignment: LivingGroupRoleAssignment): Promise<string> {
+    const own = { ...context, commandId: newCommandId(this.clock.now()), receipt: {} };
+    const decision = removeGroupRoleAssignment(assignment.id);
+    return (await this.repository.transact(groupRoleAssignmentDecider, own, keyOf(assignment), decision)).position;
+  }
+}
+
+function givenBy(index: OrganizationIndex, group_id: string, requested: RequestedGroupRole, within = ''): Given {
+  const node = namedResource(index, requested, { ...ON_ORGANIZATION, within });
+  const { id, slug } = roleFor(index, requested.role_slug, node, { within });
+  return { organization_id: index.id, group_id, role: { id, slug }, resource: assignedResource(index, node) };
+}
+
+function keyOf({ group_id, role, resource }: Given): string {
+  return groupRoleAssignmentKey(group_id, role.id, resource.id);
+}
+
+/** As the API shows it. */
+function shown({ object, id, group_id, role, resource, created_at }: LivingGroupRoleAssignment): GroupRoleAssignment {
+  return { object, id, group_id, role, resource, created_at, updated_at: created_at };
+}

@@ -1,0 +1,163 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import type { List, Serialised } from '#libs/contracts/src/operation';
+import {
+  CreateRoleAssignment,
+  DeleteRoleAssignment,
+  DeleteRoleAssignmentById,
+  ListResourceRoleAssignments,
+  ListResourceRoleAssignmentsByExternalId,
+  ListRoleAssignments,
+} from '#libs/contracts/src/role-assignments/operations';
+import type { RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { pageOf } from '#libs/read-models/src/pages';
+import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { AccessIndex } from '../access/access-index.ts';
+import type { OrganizationIndex } from '../access/organization-index.ts';
+import type { Node } from '../resources/resource-tree.ts';
+import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
+import { namedResource, namedRole, roleFor } from './named-resource.ts';
+import {
+  assignRole,
+  livingRoleAssignment,
+  removeRole,
+  removeRoleAssignment,
+  roleAssignmentDecider,
+  roleAssignmentKey,
+  type LivingRoleAssignment,
+} from './role-assignment.decider.ts';
+import { both, roleAssignmentsView } from './role-assignments.view.ts';
+
+type Where = NonNullable<PageRequest['where']>;
+
+/** Which role a membership has where. */
+@Injectable()
+export class RoleAssignments {
+  private readonly rows: Table<LivingRoleAssignment>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly access: AccessIndex,
+    private readonly lists: AssignmentLists,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(roleAssignmentsView));
+  }
+
+  @Handles(CreateRoleAssignment)
+  async create(operation: CreateRoleAssignment): Promise<RoleAssignment> {
+    const { context, organization_membership_id, role_slug } = operation;
+    const index = await this.access.ofMembership(context, organization_membership_id);
+    const node = namedResource(index, operation);
+    const { id, slug } = roleFor(index, role_slug, node);
+    const resource = assignedResource(index, node);
+    const key = roleAssignmentKey(organization_membership_id, id, resource.id);
+    const decision = assignRole({ organization_id: index.id, organization_membership_id, role: { id, slug }, resource });
+    const { state } = await this.repository.transact(roleAssignmentDecider, context, key, decision);
+    return directAssignment(livingRoleAssignment(state, key));
+  }
+
+  @Handles(DeleteRoleAssignment)
+  async delete(operation: DeleteRoleAssignment): Promise<void> {
+    const { context, organization_membership_id, role_slug } = operation;
+    const index = await this.access.ofMembership(context, organization_membership_id);
+    const resourceId = index.tree.idOf(namedResource(index, operation));
+    const key = roleAssignmentKey(organization_membership_id, namedRole(index, role_slug).id, resourceId);
+    const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRole());
+    if (facts.length === 0) throw notFound('Role assignment', `${role_slug} on ${resourceId}`);
+  }
+
+  @Handles(DeleteRoleAssignmentById)
+  async deleteById({ context, organization_membership_id, role_assignment_id }: DeleteRoleAssignmentById): Promise<void> {
+    const { environment } = context;
+    const index = await this.access.ofMembership(context, organization_membership_id);
+    const row = await this.rows.get(environment, role_assignment_id);
+    if (row === null && (await this.lists.isGroupEntry(environment, index, organization_membership_id, role_assignment_id))) throw fromGroup();
+    const assignment = row === null ? null : (JSON.parse(row.text) as LivingRoleAssignment);
+    if (assignment?.organization_membership_id !== organization_membership_id || !isLiving(index, assignment))
+      throw notFound('Role assignment', role_assignment_id);
+    const key = roleAssignmentKey(organization_membership_id, assignment.role.id, assignment.resource.id);
+    const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRoleAssignment(role_assignment_id));
+    if (facts.length === 0) throw notFound('Role assignment', role_assignment_id);
+  }
+
+  @Handles(ListRoleAssignments)
+  async list(query: ListRoleAssignments): Promise<Serialised<List<RoleAssignment>>> {
+    const { context, organization_membership_id: membershipId } = query;
+    const index = await this.access.ofMembership(context, membershipId);
+    const resources = filteredResources(index, query);
+    const { resource_type_slug: typeSlug } = query;
+    const pages = this.lists.pages(context, {
+      index,
+      direct: filterOf(membershipId, resources, typeSlug),
+      ofGroups: { index: 'group', values: index.membership(membershipId)?.groups ?? [] },
+      membersOf: () => [membershipId],
+      isWanted: ({ resource }) =>
+        (resources === null || resources.includes(resource.id)) && (typeSlug === undefined || resource.resource_type_slug === typeSlug),
+    });
+    return pageOf(pages, query, { idPrefix: 'role_assignment' });
+  }
+
+  @Handles(ListResourceRoleAssignments)
+  async listOfResource(query: ListResourceRoleAssignments): Promise<Serialised<List<RoleAssignment>>> {
+    const index = await this.access.ofResource(query.context, query.resource_id);
+    return this.listOf(query, index, query.resource_id);
+  }
+
+  @Handles(ListResourceRoleAssignmentsByExternalId)
+  async listOfResourceByExternalId(query: ListResourceRoleAssignmentsByExternalId): Promise<Serialised<List<RoleAssignment>>> {
+    const { context, organization_id, resource_type_slug, external_id } = query;
+    const index = await this.access.ofOrganization(context, organization_id);
+    const node = namedResource(index, { resource_external_id: external_id, resource_type_slug });
+    return this.listOf(query, index, index.tree.idOf(node));
+  }
+
+  private listOf(
+    query: ListResourceRoleAssignments | ListResourceRoleAssignmentsByExternalId,
+    index: OrganizationIndex,
+    resourceId: string,
+  ): Promise<Serialised<List<RoleAssignment>>> {
+    const { context, role_slug } = query;
+    // A role that is not there was assigned to nobody.
+    const role = role_slug === undefined ? null : (index.roleBySlug(role_slug)?.id ?? '');
+    const where = role === null ? { index: 'resource', values: [resourceId] } : { index: 'resource_role', values: [both(resourceId, role)] };
+    const pages = this.lists.pages(context, {
+      index,
+      direct: where,
+      ofGroups: where,
+      membersOf: ({ group_id }) => index.group(group_id)?.members.filter((member) => index.membership(member) !== null) ?? [],
+    });
+    return pageOf(pages, query, { idPrefix: 'role_assignment' });
+  }
+}
+
+export function assignedResource({ tree }: OrganizationIndex, node: Node): LivingRoleAssignment['resource'] {
+  return { id: tree.idOf(node), external_id: tree.externalIdOf(node), resource_type_slug: tree.typeSlugOf(node) };
+}
+
+/** Ids of the resources that a list of assignments is limited to; null: to none in particular. A type has too many to be named one by one. */
+function filteredResources({ tree, model }: OrganizationIndex, query: ListRoleAssignments): readonly string[] | null {
+  const { resource_id, resource_external_id, resource_type_slug } = query;
+  if (resource_id === undefined && resource_external_id === undefined) return null;
+  const types = resource_type_slug === undefined ? [...model.resourceTypes()] : [model.resourceTypeBySlug(resource_type_slug)];
+  const nodes = resource_id !== undefined ? [tree.nodeById(resource_id)] : types.map((type) => type && tree.nodeByExternalId(type.id, resource_external_id!));
+  return nodes
+    .filter((node) => node != null)
+    .filter((node) => resource_external_id === undefined || tree.externalIdOf(node) === resource_external_id)
+    .filter((node) => resource_type_slug === undefined || tree.typeSlugOf(node) === resource_type_slug)
+    .map((node) => tree.idOf(node));
+}
+
+function filterOf(membershipId: string, resources: readonly string[] | null, typeSlug: string | undefined): Where {
+  if (resources !== null) return { index: 'membership_resource', values: resources.map((resource) => both(membershipId, resource)) };
+  if (typeSlug !== undefined) return { index: 'membership_type', values: [both(membershipId, typeSlug)] };
+  return { index: 'membership', values: [membershipId] };
+}
+
+function fromGroup(): DomainError {
+  const message = 'The membership has this role through a group: remove the role assignment of the group, or the membership from the group.';
+  return new DomainError('conflict', 'role_assignment_from_group', message);
+}
