@@ -5,6 +5,9 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import { isIdOf } from '#libs/platform/src/ids';
 import { UnknownCursor, type PageRequest, type RowPage, type StoredRow, type Table } from './read-models.ts';
 
+/** Whatever is read by pages: a table, or what is made of several. */
+export type Pages = Pick<Table<unknown>, 'page'>;
+
 interface Listed {
   /** What the ids of the rows begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
@@ -47,9 +50,9 @@ type Request = Pick<PageRequest, 'order' | 'limit' | 'after' | 'before'>;
  * Answers a list from rows that are stored as the answer's text.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export function pageOf<Row, T>(table: Table<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
+export function pageOf<T>(pages: Pages, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
   return answered(query, idPrefix, async (request) => {
-    const page = await table.page(query.context.environment, { ...request, where });
+    const page = await pages.page(query.context.environment, { ...request, where });
     if (textOf === undefined) return page;
     return { ...page, rows: await Promise.all(page.rows.map(async ({ id, text }) => ({ id, text: await textOf(text) }))) };
   });

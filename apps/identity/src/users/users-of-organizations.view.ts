@@ -13,6 +13,10 @@ export function rowIdOf(userId: string, organizationId: string): string {
   return `${userId}.${organizationId}`;
 }
 
+export function userIdOf(rowId: string): string {
+  return rowId.slice(0, rowId.indexOf('.'));
+}
+
 /** Which users an organization has, in the order of the users. Ids begin with the user's, so that a page goes on where a user stood. */
 export const usersOfOrganizationsView: View<UserOfOrganization> = {
   name: 'users-of-organizations',

@@ -203,5 +203,43 @@ describe('users', () => {
       await suite.get(`${USERS}/external_id/there`).expect(404);
       await suite.delete(`${USERS}/${there.id}`).expect(404);
     });
+
+    it('by the organization that they are active members of', async () => {
+      const { id: organization_id } = await other.post('/organizations', { name: 'Acme' }).expect(201);
+      const { id: elsewhere } = await other.post('/organizations', { name: 'Elsewhere' }).expect(201);
+      const ids: string[] = [];
+      const memberships: string[] = [];
+      for (let index = 0; index < 5; index++) {
+        const user = await other.post(USERS, { email: anEmail() }).expect(201);
+        ids.unshift(user.id);
+        const membership = await other.post('/user_management/organization_memberships', { user_id: user.id, organization_id }).expect(201);
+        memberships.unshift(membership.id);
+      }
+      const { email } = await other.get(`${USERS}/${ids[0]}`).expect(200);
+      const listed = async (query: string) => idsOf(await other.get(`${USERS}?${query}`).expect(200));
+      expect(await listed(`organization_id=${organization_id}`)).toEqual(ids);
+      expect(await listed(`organization=${organization_id}&order=asc`)).toEqual([...ids].reverse());
+      expect(await listed(`organization_id=${elsewhere}`)).toEqual([]);
+      expect(await listed(`organization_id=${organization_id}&email=${email}`)).toEqual([ids[0]]);
+      expect(await listed(`organization_id=${elsewhere}&email=${email}`)).toEqual([]);
+      const first = await other.get(`${USERS}?organization_id=${organization_id}&limit=2`).expect(200, { list_metadata: { before: null, after: ids[1] } });
+      expect(idsOf(first)).toEqual(ids.slice(0, 2));
+      expect(await listed(`organization_id=${organization_id}&limit=2&after=${ids[1]}`)).toEqual(ids.slice(2, 4));
+      expect(await listed(`organization_id=${organization_id}&limit=2&before=${ids[4]}`)).toEqual(ids.slice(2, 4));
+
+      await other.put(`/user_management/organization_memberships/${memberships[1]}/deactivate`).expect(200);
+      await other.delete(`${USERS}/${ids[2]}`).expect(200);
+      await other.delete(`/user_management/organization_memberships/${memberships[3]}`).expect(200);
+      expect(await listed(`organization_id=${organization_id}`)).toEqual([ids[0], ids[4]]);
+      // What left the list is still a place to go on from.
+      expect(await listed(`organization_id=${organization_id}&after=${ids[2]}`)).toEqual([ids[4]]);
+      await other.put(`/user_management/organization_memberships/${memberships[1]}/reactivate`).expect(200);
+      expect(await listed(`organization_id=${organization_id}`)).toEqual([ids[0], ids[1], ids[4]]);
+
+      expect(idsOf(await suite.get(`${USERS}?organization_id=${organization_id}`).expect(200))).toEqual([]);
+      await other.delete(`/organizations/${organization_id}`).expect(202);
+      expect(await listed(`organization_id=${organization_id}`)).toEqual([]);
+      expect(await listed(`organization_id=${organization_id}&email=${email}`)).toEqual([]);
+    });
   });
 });

@@ -9,20 +9,19 @@ import { Repository, type Transacted } from '#libs/event-sourcing/src/repository
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
-import { pageOf, type Pages } from '#libs/read-models/src/pages';
+import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import { organizationsView } from '../organizations/organizations.view.ts';
 import { Passwords } from './passwords.ts';
 import { createUser, deleteUser, foldedEmail, living, updateUser, userDecider, type StoredUser, type UserEvent, type UserState } from './user.decider.ts';
-import { UserPages } from './user-pages.ts';
-import { usersOfOrganizationsView } from './users-of-organizations.view.ts';
+import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from './users-of-organizations.view.ts';
 import { shownUser, usersView } from './users.view.ts';
 
 @Injectable()
 export class Users {
   private readonly rows: Table<StoredUser>;
   private readonly organizations: Table<Organization>;
-  private readonly pages: UserPages;
+  private readonly members: Table<UserOfOrganization>;
 
   constructor(
     private readonly repository: Repository,
@@ -31,7 +30,7 @@ export class Users {
   ) {
     this.rows = readModels.table(tableOf(usersView));
     this.organizations = readModels.table(tableOf(organizationsView));
-    this.pages = new UserPages(this.rows, readModels.table(tableOf(usersOfOrganizationsView)));
+    this.members = readModels.table(tableOf(usersOfOrganizationsView));
   }
 
   @Handles(CreateUser)
@@ -62,8 +61,11 @@ export class Users {
   async list(query: ListUsers): Promise<Serialised<List<User>>> {
     const { email, organization_id = query.organization } = query;
     const where = email === undefined ? undefined : { index: 'email', values: [foldedEmail(email)] };
-    const pages = organization_id === undefined ? this.rows : await this.ofOrganization(query.context.environment, organization_id, where);
-    return pageOf(pages, query, { idPrefix: 'user', where, textOf: shownUser });
+    if (organization_id === undefined) return pageOf(this.rows, query, { idPrefix: 'user', where, textOf: shownUser });
+    const organization = await this.organizations.get(query.context.environment, organization_id);
+    // One that was deleted has no users, whatever of its memberships is still to be recorded.
+    if (organization === null) return pageOf(this.rows, query, { idPrefix: 'user', where: { index: 'email', values: [] } });
+    return where === undefined ? this.listMembers(query, organization_id) : this.listAmongMembers(query, organization_id, where);
   }
 
   @Handles(UpdateUser)
@@ -71,6 +73,8 @@ export class Users {
     const { context, id, email, locale } = operation;
     if (email !== undefined && !TEXT_FORMATS.email(email)) throw invalid('invalid_email', 'email', 'This is not an email address.');
     if (typeof locale === 'string' && !isLanguageTag(locale)) throw invalid('invalid_locale', 'locale', 'This is not a BCP 47 language tag.');
+    // Before a password is hashed for nobody.
+    if ((await this.rows.get(context.environment, id)) === null) throw notFound('User', id);
     const password = await this.passwords.stored(operation, context.deadline);
     const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, operation, password));
     return living(state, id);
@@ -83,15 +87,32 @@ export class Users {
     await this.repository.transact(userDecider, context, id, deleteUser(id));
   }
 
-  /** An organization that was deleted has no users, whatever of its memberships is still to be recorded. */
-  private async ofOrganization(environment: string, id: string, where: PageRequest['where']): Promise<Pages> {
-    const organization = await this.organizations.get(environment, id);
-    if (organization === null) return NO_PAGES;
-    return where === undefined ? this.pages.ofOrganization(id) : this.pages.ofOrganizationWhere(id, where);
+  /** In the order of the users, without those who died and whose memberships still stand. */
+  private listMembers(query: ListUsers, organizationId: string): Promise<Serialised<List<User>>> {
+    return pageOfShown(this.members, query, {
+      idPrefix: 'user',
+      where: { index: 'organization', values: [organizationId] },
+      rowIdOf: (userId) => rowIdOf(userId, organizationId),
+      idOf: ({ id }) => userIdOf(id),
+      textsOf: async (rows) => {
+        const users = rows.map(({ id }) => userIdOf(id));
+        return (await this.rows.getMany(query.context.environment, users)).map((user) => user && shownUser(user.text));
+      },
+    });
+  }
+
+  /** Of the few whom another index finds, those who are members. */
+  private listAmongMembers(query: ListUsers, organizationId: string, where: PageRequest['where']): Promise<Serialised<List<User>>> {
+    return pageOfShown(this.rows, query, {
+      idPrefix: 'user',
+      where,
+      textsOf: async (rows) => {
+        const pairs = rows.map(({ id }) => rowIdOf(id, organizationId));
+        return (await this.members.getMany(query.context.environment, pairs)).map((member, index) => member && shownUser(rows[index]!.text));
+      },
+    });
   }
 }
-
-const NO_PAGES: Pages = { page: async () => ({ rows: [], hasBefore: false, hasAfter: false }) };
 
 /** Whoever creates is told in one way what is taken. */
 function asCreationError(error: unknown): Transacted<UserState, UserEvent> {
