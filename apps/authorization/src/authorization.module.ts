@@ -1,5 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
+import { Positions } from '#libs/event-sourcing/src/positions';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { Clock } from '#libs/platform/src/clock';
@@ -8,22 +9,54 @@ import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from './access/access-index.ts';
 import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access/access.views.ts';
+import { groupRoleAssignmentsView } from './assignments/group-role-assignments.view.ts';
+import { roleAssignmentsView } from './assignments/role-assignments.view.ts';
 import { AuthorizationModels } from './model/authorization-models.ts';
 import { authorizationModelsView } from './model/authorization-models.view.ts';
 import { OrganizationRoles } from './model/organization-roles.ts';
 import { organizationRolesView } from './model/organization-roles.view.ts';
 import { Permissions } from './model/permissions.ts';
 import { ResourceTypes } from './model/resource-types.ts';
-import { RoleHolders } from './model/role-holders.ts';
 import { deleteRolesWhenOrganizationDeleted, dropPermissionWhenDeleted } from './model/roles.reactions.ts';
 import { Roles } from './model/roles.ts';
 import { seedModelWhenEnvironmentCreated } from './model/seeds.reaction.ts';
 import { TypeUses } from './model/type-uses.ts';
+import { deleteResourcesUnderDeleted, deleteResourcesWhenOrganizationDeleted } from './resources/delete-resources.reaction.ts';
+import { ResourceRows } from './resources/resource-rows.ts';
+import { ResourceTrees } from './resources/resource-trees.ts';
+import { Resources } from './resources/resources.ts';
+import { resourcesView } from './resources/resources.view.ts';
 
-export const authorization: Service = { owner: 'authorization', views: [authorizationModelsView, organizationRolesView, membershipsView, groupsView, groupMembersView, endedUsersView] };
+export const authorization: Service = {
+  owner: 'authorization',
+  views: [
+    authorizationModelsView,
+    organizationRolesView,
+    membershipsView,
+    groupsView,
+    groupMembersView,
+    endedUsersView,
+    resourcesView,
+    roleAssignmentsView,
+    groupRoleAssignmentsView,
+  ],
+};
 
 /** Needs from the runtime: the ports and settings that its classes name. */
-@Module({ providers: [AuthorizationModels, ResourceTypes, Permissions, Roles, OrganizationRoles, RoleHolders, TypeUses, AccessIndex] })
+@Module({
+  providers: [
+    AuthorizationModels,
+    ResourceTypes,
+    Permissions,
+    Roles,
+    OrganizationRoles,
+    TypeUses,
+    AccessIndex,
+    ResourceRows,
+    ResourceTrees,
+    Resources,
+  ],
+})
 export class AuthorizationModule implements OnModuleInit {
   constructor(
     private readonly forwarders: Forwarders,
@@ -34,6 +67,9 @@ export class AuthorizationModule implements OnModuleInit {
     private readonly models: AuthorizationModels,
     private readonly lifecycle: Lifecycle,
     private readonly access: AccessIndex,
+    private readonly positions: Positions,
+    private readonly trees: ResourceTrees,
+    private readonly resources: ResourceRows,
   ) {}
 
   onModuleInit(): void {
@@ -43,8 +79,11 @@ export class AuthorizationModule implements OnModuleInit {
       categories: ['authorization_model', 'organization_roles', 'resource_tree', 'role_assignment', 'group_role_assignment'],
     });
     this.reactions.add(seedModelWhenEnvironmentCreated(this.models));
-    const { repository, readModels, clock } = this;
-    this.reactions.add(dropPermissionWhenDeleted({ repository, readModels, clock }));
-    this.reactions.add(deleteRolesWhenOrganizationDeleted({ repository, readModels, clock }));
+    const { repository, readModels, positions, clock } = this;
+    this.reactions.add(dropPermissionWhenDeleted({ repository, readModels, positions, clock }));
+    this.reactions.add(deleteRolesWhenOrganizationDeleted({ repository, clock }));
+    const { trees, resources: rows } = this;
+    this.reactions.add(deleteResourcesUnderDeleted({ trees, rows, positions, clock }));
+    this.reactions.add(deleteResourcesWhenOrganizationDeleted({ trees, rows, positions, clock }));
   }
 }

@@ -19,6 +19,7 @@ import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { AccessIndex } from '../access/access-index.ts';
 import { AuthorizationModels } from './authorization-models.ts';
 import {
   badRequest,
@@ -49,7 +50,6 @@ import {
   type OrganizationRolesState,
 } from './organization-roles.decider.ts';
 import { organizationRolesView } from './organization-roles.view.ts';
-import { RoleHolders } from './role-holders.ts';
 
 type Decide = Decision<OrganizationRolesState | null, OrganizationRolesEvent>;
 
@@ -61,7 +61,7 @@ export class OrganizationRoles {
   constructor(
     private readonly repository: Repository,
     private readonly models: AuthorizationModels,
-    private readonly holders: RoleHolders,
+    private readonly access: AccessIndex,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationRolesView));
@@ -125,7 +125,7 @@ export class OrganizationRoles {
     const { model, own } = await this.of(context, organization_id);
     refuseShared(model, slug);
     const { id } = organizationRoleBySlug(own, slug);
-    if (await this.holders.haveRole(context, organization_id, id)) throw roleHasAssignments(slug);
+    if ((await this.access.ofOrganization(context, organization_id)).isAssigned(id)) throw roleHasAssignments(slug);
     await this.transact(context, organization_id, deleteOrganizationRole(id));
   }
 
@@ -152,7 +152,7 @@ export class OrganizationRoles {
     const [row, model] = await Promise.all([
       this.rows.get(context.environment, organizationId),
       this.models.of(context.environment),
-      this.holders.requireOrganization(context, organizationId),
+      this.access.requireOrganization(context, organizationId),
     ]);
     return { model, own: row === null ? null : (JSON.parse(row.text) as OrganizationRolesState) };
   }

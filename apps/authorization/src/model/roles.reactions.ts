@@ -1,3 +1,4 @@
+import type { Positions } from '#libs/event-sourcing/src/positions';
 import type { Reaction } from '#libs/event-sourcing/src/reaction';
 import type { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
@@ -11,17 +12,20 @@ import { organizationRolesView } from './organization-roles.view.ts';
 interface Needs {
   readonly repository: Repository;
   readonly readModels: ReadModels;
+  readonly positions: Positions;
   readonly clock: Clock;
 }
 
 /** The permission is dead in every role with its own event; this tells so of each role that an organization made. Asked again, it finds none that still holds it. */
-export function dropPermissionWhenDeleted({ repository, readModels, clock }: Needs): Reaction {
+export function dropPermissionWhenDeleted({ repository, readModels, positions, clock }: Needs): Reaction {
   const rows = readModels.table(tableOf(organizationRolesView));
   return {
     name: 'drop-permission-when-permission-deleted',
     handles: ['permission.deleted' satisfies AuthorizationModelEvent['type']],
-    react: async ({ meta: { environment }, data }) => {
+    react: async ({ meta: { environment }, data, position }) => {
       const { id } = data as { readonly id: string };
+      // The rows of what held it when it was deleted.
+      await positions.reached(position, systemContext(environment, clock.now()).deadline);
       const where = { index: 'permission', values: [id] };
       for (let after: string | undefined, hasMore = true; hasMore;) {
         const page = await rows.page(environment, { where, order: 'asc', limit: 100, after });
@@ -34,7 +38,7 @@ export function dropPermissionWhenDeleted({ repository, readModels, clock }: Nee
 }
 
 /** The roles are dead with their organization; this tells so of each. */
-export function deleteRolesWhenOrganizationDeleted({ repository, clock }: Needs): Reaction {
+export function deleteRolesWhenOrganizationDeleted({ repository, clock }: Pick<Needs, 'repository' | 'clock'>): Reaction {
   return {
     name: 'delete-roles-when-organization-deleted',
     handles: ['organization.deleted'],

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { resourcesView, typeKey, type ResourceRow } from '../resources/resources.view.ts';
 import type { OrganizationRolesState } from './organization-roles.decider.ts';
 import { organizationRolesView } from './organization-roles.view.ts';
 
@@ -8,17 +9,19 @@ import { organizationRolesView } from './organization-roles.view.ts';
 @Injectable()
 export class TypeUses {
   private readonly organizationRoles: Table<OrganizationRolesState>;
+  private readonly resources: Table<ResourceRow>;
 
   constructor(readModels: ReadModels) {
     this.organizationRoles = readModels.table(tableOf(organizationRolesView));
+    this.resources = readModels.table(tableOf(resourcesView));
   }
 
   async byOrganizationRoles(environment: string, typeId: string): Promise<boolean> {
     return isAnyOf(this.organizationRoles, environment, { index: 'resource_type', values: [typeId] });
   }
 
-  async byResources(_environment: string, _typeId: string): Promise<boolean> {
-    return false;
+  async byResources(environment: string, typeId: string): Promise<boolean> {
+    return isAnyOf(this.resources, environment, { index: 'type', values: [typeKey(typeId)] });
   }
 }
 
