@@ -179,6 +179,15 @@ describe('memberships', () => {
       expect(await publicOf(membership.id)).toEqual(['organization_membership.created', 'organization_membership.updated']);
     });
 
+    it('the order of their roles with the priority of these', async () => {
+      const membership = await joined({ role_slugs: ['admin', 'member'] });
+      const slugs = (await suite.get('/authorization/roles').expect(200)).data.map(({ slug }: { slug: string }) => slug);
+      const order = ['member', ...slugs.filter((slug: string) => slug !== 'member')];
+      await suite.put('/admin/roles/priority', { role_slugs: order }).expect(200);
+      await suite.get(`${PATH}/${membership.id}`).expect(200, { role: { slug: 'member' }, roles: [{ slug: 'member' }, { slug: 'admin' }] });
+      await suite.put('/admin/roles/priority', { role_slugs: slugs }).expect(200);
+    });
+
     it('their status, and stay what they are otherwise', async () => {
       const membership = await joined({ role_slug: 'admin' });
       const inactive = await suite
