@@ -144,6 +144,46 @@ describe('the roles of an organization', () => {
     await suite.delete(`${path}/org-deleted`).expect(404, { code: 'entity_not_found' });
   });
 
+  describe('are not deleted while somebody has them', () => {
+    let membership: string;
+    beforeAll(async () => {
+      const user = await suite.post('/user_management/users', { email: 'holder@acme.test' }).expect(201);
+      membership = (await suite.post('/user_management/organization_memberships', { user_id: user.id, organization_id: organization }).expect(201)).id;
+    });
+    const inUse = (slug: string) => suite.delete(`${path}/${slug}`).expect(409, { code: 'role_has_assignments' });
+    const gone = (slug: string) => suite.delete(`${path}/${slug}`).expect(204);
+
+    it('as a member of the organization', async () => {
+      await create('org-member');
+      await suite.put(`/user_management/organization_memberships/${membership}`, { role_slug: 'org-member' }).expect(200);
+      await inUse('org-member');
+      await suite.put(`/user_management/organization_memberships/${membership}/deactivate`).expect(200);
+      await inUse('org-member');
+      await suite.put(`/user_management/organization_memberships/${membership}/reactivate`).expect(200);
+      await suite.put(`/user_management/organization_memberships/${membership}`, { role_slug: 'member' }).expect(200);
+      await gone('org-member');
+    });
+
+    it('on a resource', async () => {
+      await create('org-assigned');
+      const assignments = `/authorization/organization_memberships/${membership}/role_assignments`;
+      const given = { role_slug: 'org-assigned', resource_external_id: organization, resource_type_slug: 'organization' };
+      await suite.post(assignments, given).expect(201);
+      await inUse('org-assigned');
+      await suite.delete(assignments, given).expect(204);
+      await gone('org-assigned');
+    });
+
+    it('through a group', async () => {
+      await create('org-grouped');
+      const group = await suite.post(`/organizations/${organization}/groups`, { name: 'G' }).expect(201);
+      await suite.post(`/authorization/groups/${group.id}/role_assignments`, { role_slug: 'org-grouped' }).expect(201);
+      await inUse('org-grouped');
+      await suite.delete(`/organizations/${organization}/groups/${group.id}`).expect(204);
+      await gone('org-grouped');
+    });
+  });
+
   it('end with their organization, and each is told of', async () => {
     const { organization: id, path: ended } = await newOrganization();
     for (const slug of ['org-a', 'org-b']) await suite.post(ended, { slug, name: slug }).expect(201);

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -104,6 +105,27 @@ describe('resource types', () => {
     await suite.get('/admin/resource_types/leaf').expect(404);
     await suite.delete('/admin/resource_types/leaf').expect(404, { code: 'entity_not_found' });
     await suite.delete('/admin/resource_types/organization').expect(404);
+  });
+
+  it('stay while there are resources of them, and so do their parent types', async () => {
+    await create('above');
+    await create('beside');
+    await create('lived-in', 'above');
+    const { id } = await suite.post('/organizations', { name: 'Acme' }).expect(201);
+    const resource = async (resource_type_slug: string, parent: object = {}): Promise<string> =>
+      (await suite.post('/authorization/resources', { organization_id: id, resource_type_slug, external_id: 'x', name: 'x', ...parent }).expect(201)).id;
+    const above = await resource('above');
+    const inside = await resource('lived-in', { parent_resource_id: above });
+    await suite.delete('/admin/resource_types/lived-in').expect(409, { code: 'resource_type_in_use' });
+    await suite.patch('/admin/resource_types/lived-in', { parent_type_slugs: ['beside'] }).expect(409, { code: 'resource_type_in_use' });
+    await suite.patch('/admin/resource_types/lived-in', { parent_type_slugs: ['beside', 'above'], name: 'Both' }).expect(200, { name: 'Both' });
+    await suite.delete(`/authorization/resources/${inside}`).expect(204);
+    await suite.patch('/admin/resource_types/lived-in', { parent_type_slugs: ['beside'] }).expect(200, { parent_type_slugs: ['beside'] });
+    await suite.delete('/admin/resource_types/lived-in').expect(204);
+    await suite.delete('/admin/resource_types/above').expect(409, { code: 'resource_type_in_use' });
+    await suite.delete(`/organizations/${id}`).expect(202);
+    for (const end = Date.now() + 10_000; (await suite.delete('/admin/resource_types/above')).status !== 204 && Date.now() < end; await pause(20));
+    await suite.get('/admin/resource_types/above').expect(404);
   });
 
   it('go by pages, also after one that is gone', async () => {
