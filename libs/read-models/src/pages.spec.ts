@@ -6,7 +6,7 @@ import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from './lmdb.read-models.ts';
-import { pageOf, pageOfIds } from './pages.ts';
+import { pageOf, pageOfIds, pageOfShown } from './pages.ts';
 import type { Table } from './read-models.ts';
 
 interface Thing {
@@ -20,7 +20,7 @@ const command = newCommandId(Date.now());
 const ids = Array.from({ length: 5 }, (_, index) => `thing_${derivedId(command, index)}`);
 const unknown = `thing_${derivedId(command, 99)}`;
 
-describe.each(['rows', 'ids'] as const)('a page of %s', (kind) => {
+describe.each(['rows', 'ids', 'shown rows'] as const)('a page of %s', (kind) => {
   let directory: string;
   let storage: LmdbStorage;
   let table: Table<Thing>;
@@ -46,17 +46,25 @@ describe.each(['rows', 'ids'] as const)('a page of %s', (kind) => {
   async function page(given: Partial<ListThings>, colour?: string) {
     const query = Object.assign(new ListThings(), { limit: 10, context: systemContext(ENVIRONMENT, Date.now()), ...given });
     const where = colour === undefined ? undefined : { index: 'colour', values: [colour] };
-    const { json } = await (kind === 'rows' ? pageOf(table, query, { idPrefix: 'thing', where }) : pageOfIds(query, keptIn(query.context.environment, colour)));
+    const { json } = await (kind === 'rows'
+      ? pageOf(table, query, { idPrefix: 'thing', where })
+      : kind === 'ids'
+        ? pageOfIds(query, keptIn(query.context.environment, colour))
+        : pageOfShown(table, query, { idPrefix: 'thing', textsOf: async (rows) => rows.map(({ text }) => ofColour(text, colour)) }));
     const { data, list_metadata } = JSON.parse(json) as { data: readonly Thing[]; list_metadata: { before: string | null; after: string | null } };
     const index = (id: string | null) => (id === null ? null : ids.indexOf(id));
     return { ids: data.map(({ id }) => index(id)), before: index(list_metadata.before), after: index(list_metadata.after) };
+  }
+
+  function ofColour(text: string, colour?: string): string | null {
+    return colour !== undefined && (JSON.parse(text) as Thing).colour !== colour ? null : text;
   }
 
   /** The same things, of which those of another colour are found not to be there. */
   function keptIn(environment: string, colour?: string) {
     const textsOf = async (wanted: readonly string[]) => {
       const rows = await table.getMany(environment, wanted);
-      return rows.map((row) => (row === null || (colour !== undefined && (JSON.parse(row.text) as Thing).colour !== colour) ? null : row.text));
+      return rows.map((row) => (row === null ? null : ofColour(row.text, colour)));
     };
     return { idPrefix: 'thing', ids, isKnown: async (id: string) => (await table.get(environment, id)) !== null, textsOf };
   }
@@ -95,7 +103,9 @@ describe.each(['rows', 'ids'] as const)('a page of %s', (kind) => {
   it('has only what a filter finds, and fills the page with it', async () => {
     expect(await page({ limit: 2 }, 'red')).toEqual({ ids: [4, 2], before: null, after: 2 });
     expect(await page({ limit: 2, after: ids[2] }, 'red')).toEqual({ ids: [0], before: 0, after: null });
-    expect(await page({ limit: 2, order: 'asc', after: ids[0] }, 'blue')).toEqual({ ids: [1, 3], before: null, after: null });
+    // What a row before the page is found to be, is found out when it is asked for.
+    const before = kind === 'shown rows' ? 1 : null;
+    expect(await page({ limit: 2, order: 'asc', after: ids[0] }, 'blue')).toEqual({ ids: [1, 3], before, after: null });
   });
 
   it.each([

@@ -96,7 +96,8 @@ export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, text
 }
 
 /**
- * Answers a list from rows of which some are not to be seen, or that are answered together with others.
+ * Answers a list from rows of which some are not to be seen, or that are answered together with others. Where only such rows stand before a page, it may still
+ * say that something does.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
 export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, shown: Shown): Promise<Serialised<List<T>>> {
