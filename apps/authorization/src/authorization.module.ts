@@ -7,10 +7,15 @@ import { Clock } from '#libs/platform/src/clock';
 import type { Service } from '#libs/platform/src/runtime/app';
 import { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { ReadModels } from '#libs/read-models/src/read-models';
+import { AccessChecks } from './access/access-checks.ts';
 import { AccessIndex } from './access/access-index.ts';
 import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access/access.views.ts';
+import { AssignmentLists } from './assignments/assignment-lists.ts';
+import { deleteAssignmentsOfWhatIsGone } from './assignments/delete-assignments.reaction.ts';
 import { groupRoleAssignmentsView } from './assignments/group-role-assignments.view.ts';
+import { GroupRoleAssignments } from './assignments/group-role-assignments.ts';
 import { roleAssignmentsView } from './assignments/role-assignments.view.ts';
+import { RoleAssignments } from './assignments/role-assignments.ts';
 import { AuthorizationModels } from './model/authorization-models.ts';
 import { authorizationModelsView } from './model/authorization-models.view.ts';
 import { OrganizationRoles } from './model/organization-roles.ts';
@@ -52,9 +57,13 @@ export const authorization: Service = {
     OrganizationRoles,
     TypeUses,
     AccessIndex,
+    AccessChecks,
     ResourceRows,
     ResourceTrees,
     Resources,
+    AssignmentLists,
+    RoleAssignments,
+    GroupRoleAssignments,
   ],
 })
 export class AuthorizationModule implements OnModuleInit {
@@ -85,5 +94,6 @@ export class AuthorizationModule implements OnModuleInit {
     const { trees, resources: rows } = this;
     this.reactions.add(deleteResourcesUnderDeleted({ trees, rows, positions, clock }));
     this.reactions.add(deleteResourcesWhenOrganizationDeleted({ trees, rows, positions, clock }));
+    this.reactions.add(deleteAssignmentsOfWhatIsGone({ repository, readModels, positions, clock }));
   }
 }

@@ -1,4 +1,6 @@
 /** Every operation, by its side effect of registering: for the routes, the API document and the table. */
+import './authorization-resources/operations.ts';
+import './access-checks/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
 import './groups/operations.ts';
@@ -6,6 +8,7 @@ import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
 import './permissions/operations.ts';
 import './resource-types/operations.ts';
+import './role-assignments/operations.ts';
 import './roles/operations.ts';
 import './users/operations.ts';
 import './webhook-endpoints/operations.ts';

@@ -111,6 +111,10 @@ export class EnvironmentModel {
     return this.permissionsById.values();
   }
 
+  resourceTypes(): Iterable<ResourceType> {
+    return this.typesById.values();
+  }
+
   resourceTypeBySlug(slug: string): ResourceType | null {
     return this.typesBySlug.get(slug) ?? null;
   }

@@ -4,6 +4,7 @@ import { RoleTable, type EnvironmentModel, type Permission, type Role } from './
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';
 import { GroupMembers } from './group-members.ts';
 import { grown, IdTable } from './id-table.ts';
+import { MembershipOrder } from './membership-order.ts';
 
 const STATUSES = ['ended', 'active', 'inactive', 'pending'] as const;
 const [ENDED, ACTIVE] = [0, 1];
@@ -68,6 +69,8 @@ export class OrganizationIndex {
   private readonly roles: Role[] = [];
   private readonly roleNumbers = new Map<string, number>();
   private readonly memberships = new IdTable('om');
+  /** Of the numbers of memberships, by id. */
+  readonly order = new MembershipOrder(this.memberships);
   private states = new Uint8Array(0);
   private gone = 0;
   /** The number of the organization role, NONE or SEVERAL. */
@@ -79,8 +82,8 @@ export class OrganizationIndex {
   private membershipOf = new Int32Array(0);
   private readonly groups = new IdTable('group');
   private readonly endedGroups = new Set<number>();
-  private readonly members = new GroupMembers();
-  private readonly grants = new GrantTable();
+  readonly members = new GroupMembers();
+  readonly grants = new GrantTable();
   /** Which roles hold a permission, by the permission's number: 1 for each number of a role that does. */
   private granting: (Uint8Array | undefined)[] = [];
   private grantingAt = -1;
@@ -100,7 +103,7 @@ export class OrganizationIndex {
     const { tree, memberships, states, roleOf, users, userOf, membershipOf, groups, members, grants } = this;
     const numbers = states.byteLength + roleOf.byteLength + userOf.byteLength + membershipOf.byteLength;
     const few = 2_000 + 500 * this.roles.length + 100 * this.severalRoles.size + this.granting.length * (this.roles.length + 100);
-    return few + numbers + tree.bytes + memberships.bytes + users.bytes + groups.bytes + members.bytes + grants.bytes;
+    return few + numbers + tree.bytes + memberships.bytes + users.bytes + groups.bytes + members.bytes + grants.bytes + this.order.bytes;
   }
 
   /** How many there are of what takes up memory. */
@@ -202,9 +205,33 @@ export class OrganizationIndex {
     const granting = this.grantingOf(permission);
     const isRoot = node === this.tree.root;
     if (isRoot === (way === 'direct') && this.holdsByRole(membership, granting)) return true;
-    if (way === 'direct') return this.subjectsOf(membership).some((subject) => this.grants.some(subject, node, granting));
+    if (way === 'direct') return this.isGrantedOn(membership, node, granting);
     const parent = this.tree.parentOf(node);
     return parent >= 0 && this.allows(membership, permission, parent);
+  }
+
+  /** Whether the membership or one of its groups was given a role on the very node that `grantingOf` tells of. */
+  isGrantedOn(membership: number, node: Node, granting: Uint8Array): boolean {
+    return this.grants.hasOn(node) && this.subjectsOf(membership).some((subject) => this.grants.some(subject, node, granting));
+  }
+
+  /** Marks those whose organization role `grantingOf` tells of. */
+  markByRole(marks: Uint8Array, granting: Uint8Array): void {
+    for (let membership = 0; membership < marks.length; membership++) if (this.holdsByRole(membership, granting)) marks[membership] = 1;
+  }
+
+  /** Who has what the membership has: itself and its groups. */
+  subjectsOf(membership: number): Subject[] {
+    return [membershipSubject(membership), ...this.groupsOf(membership).map(groupSubject)];
+  }
+
+  /** Which roles hold a permission: 1 at the number of each. */
+  grantingOf({ number }: Permission): Uint8Array {
+    if (this.grantingAt !== this.model.version) {
+      this.granting = [];
+      this.grantingAt = this.model.version;
+    }
+    return (this.granting[number] ??= this.newGrantingOf(number));
   }
 
   /** The permissions that a membership has on a node. */
@@ -242,7 +269,8 @@ export class OrganizationIndex {
   addMembership({ id, user_id, status, roles }: MembershipRow): number {
     const { size } = this.memberships;
     const number = this.memberships.add(id);
-    if (number < size && this.states[number] === ENDED) this.gone--;
+    if (number === size) this.order.add();
+    else if (this.states[number] === ENDED) this.gone--;
     this.states = grown(this.states, number + 1);
     this.roleOf = grown(this.roleOf, number + 1);
     this.userOf = grown(this.userOf, number + 1);
@@ -408,10 +436,6 @@ export class OrganizationIndex {
     return groups;
   }
 
-  private subjectsOf(membership: number): Subject[] {
-    return [membershipSubject(membership), ...this.groupsOf(membership).map(groupSubject)];
-  }
-
   private *chainsOf(subject: Subject, node: Node): Generator<Chain> {
     for (const number of this.grants.rolesOf(subject, node)) {
       const role = this.roles[number]!;
@@ -467,14 +491,6 @@ export class OrganizationIndex {
     this.roleNumbers.set(id, number);
     this.granting = [];
     return number;
-  }
-
-  private grantingOf({ number }: Permission): Uint8Array {
-    if (this.grantingAt !== this.model.version) {
-      this.granting = [];
-      this.grantingAt = this.model.version;
-    }
-    return (this.granting[number] ??= this.newGrantingOf(number));
   }
 
   private newGrantingOf(permission: number): Uint8Array {

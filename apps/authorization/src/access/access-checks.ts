@@ -1,0 +1,246 @@
+import { Injectable } from '@nestjs/common';
+import type {
+  AccessChain,
+  AccessCheck,
+  AccessCheckBatch,
+  AccessExplanation,
+  AccessNearMiss,
+  NearMissReason,
+} from '#libs/contracts/src/access-checks/access-check';
+import {
+  CheckAccess,
+  CheckAccessBatch,
+  ExplainAccess,
+  ListAccessibleResources,
+  ListEffectivePermissions,
+  ListEffectivePermissionsByExternalId,
+  ListMembershipsWithAccess,
+  ListMembershipsWithAccessByExternalId,
+} from '#libs/contracts/src/access-checks/operations';
+import type { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
+import { Handles } from '#libs/contracts/src/handles';
+import { Serialised, type List } from '#libs/contracts/src/operation';
+import { OrganizationMembershipWithUser } from '#libs/contracts/src/organization-memberships/organization-membership';
+import { FindOrganizationMemberships } from '#libs/contracts/src/organization-memberships/operations';
+import type { PageQuery } from '#libs/contracts/src/pages';
+import { Permission as PermissionAnswer } from '#libs/contracts/src/permissions/permission';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { notFound } from '#libs/platform/src/domain-error';
+import { pageOfIds } from '#libs/read-models/src/pages';
+import { ReadModels, UnknownCursor, type Table } from '#libs/read-models/src/read-models';
+import { namedResource } from '../assignments/named-resource.ts';
+import { AuthorizationModels } from '../model/authorization-models.ts';
+import { shownPermission } from '../model/authorization-model.decider.ts';
+import { listedBy } from '../model/listed.ts';
+import type { Node } from '../resources/resource-tree.ts';
+import { shown } from '../resources/resource-rows.ts';
+import { resourcesView, type ResourceRow } from '../resources/resources.view.ts';
+import { AccessIndex } from './access-index.ts';
+import { membershipsView, type StoredMembership } from './access.views.ts';
+import { accessibleChildren, holders } from './discovery.ts';
+import type { EnvironmentModel, Permission } from './environment-model.ts';
+import type { Chain, OrganizationIndex, Way } from './organization-index.ts';
+
+/** Chains, or near misses, of one explanation. */
+const MOST = 100;
+
+const YES = '{"authorized":true}';
+const NO = '{"authorized":false}';
+const AUTHORIZED = new Serialised<AccessCheck>(YES);
+const NOT_AUTHORIZED = new Serialised<AccessCheck>(NO);
+
+const membershipText = serialiserOf(OrganizationMembershipWithUser);
+
+/** Whether somebody may do something, who may, and what. Asks the index; rows and other services only say how things are shown. */
+@Injectable()
+export class AccessChecks {
+  private readonly resources: Table<ResourceRow>;
+  private readonly memberships: Table<StoredMembership>;
+
+  constructor(
+    private readonly access: AccessIndex,
+    private readonly models: AuthorizationModels,
+    private readonly transport: OperationTransport,
+    readModels: ReadModels,
+  ) {
+    this.resources = readModels.table(tableOf(resourcesView));
+    this.memberships = readModels.table(tableOf(membershipsView));
+  }
+
+  @Handles(CheckAccess)
+  async check(query: CheckAccess): Promise<Serialised<AccessCheck>> {
+    const index = await this.access.ofMembership(query.context, query.organization_membership_id);
+    const permission = permissionNamed(index.model, query.permission_slug);
+    const node = namedResource(index, query);
+    return index.allows(index.membershipNumber(query.organization_membership_id), permission, node) ? AUTHORIZED : NOT_AUTHORIZED;
+  }
+
+  @Handles(CheckAccessBatch)
+  async checkBatch({ context, organization_membership_id, checks }: CheckAccessBatch): Promise<Serialised<AccessCheckBatch>> {
+    const index = await this.access.ofMembership(context, organization_membership_id);
+    const membership = index.membershipNumber(organization_membership_id);
+    let text = '{"results":[';
+    for (const [place, asked] of checks.entries()) {
+      const permission = permissionNamed(index.model, asked.permission_slug);
+      const node = namedResource(index, asked, { within: `checks.${place}.` });
+      text += (place === 0 ? '' : ',') + (index.allows(membership, permission, node) ? YES : NO);
+    }
+    return new Serialised(`${text}]}`);
+  }
+
+  @Handles(ExplainAccess)
+  async explain(query: ExplainAccess): Promise<AccessExplanation> {
+    const index = await this.access.ofMembership(query.context, query.organization_membership_id);
+    const permission = permissionNamed(index.model, query.permission_slug);
+    const node = namedResource(index, query);
+    const membership = index.membershipNumber(query.organization_membership_id);
+    const authorized = index.allows(membership, permission, node);
+    const chains = some(index.chains(membership, permission, node), (chain) => shownChain(index, chain, node));
+    const misses = authorized ? { found: [], hasMore: false } : some(nearMisses(index, membership, permission, node), (miss) => shownMiss(index, miss));
+    return {
+      authorized,
+      permission_slug: permission.slug,
+      resource_id: index.tree.idOf(node),
+      chains: chains.found,
+      near_misses: misses.found,
+      has_more: chains.hasMore || misses.hasMore,
+    };
+  }
+
+  @Handles(ListAccessibleResources)
+  async listResources(query: ListAccessibleResources): Promise<Serialised<List<AuthorizationResource>>> {
+    const { context, organization_membership_id, permission_slug } = query;
+    const index = await this.access.ofMembership(context, organization_membership_id);
+    const permission = permissionNamed(index.model, permission_slug);
+    const { parent_resource_id: resource_id, parent_resource_external_id: resource_external_id, parent_resource_type_slug: resource_type_slug } = query;
+    const parent = namedResource(index, { resource_id, resource_external_id, resource_type_slug }, { within: 'parent_' });
+    return pageOfIds(query, {
+      idPrefix: 'authz_resource',
+      ids: accessibleChildren(index, index.membershipNumber(organization_membership_id), permission, parent),
+      isKnown: (id) => wasThere(this.resources, context.environment, id),
+      textsOf: async (ids) =>
+        (await this.resources.getMany(context.environment, ids)).map((row) => (row === null ? null : shown(JSON.parse(row.text) as ResourceRow))),
+    });
+  }
+
+  @Handles(ListMembershipsWithAccess)
+  async listMemberships(query: ListMembershipsWithAccess): Promise<Serialised<List<OrganizationMembershipWithUser>>> {
+    const index = await this.access.ofResource(query.context, query.resource_id);
+    return this.holdersOn(query, index, namedResource(index, { resource_id: query.resource_id }));
+  }
+
+  @Handles(ListMembershipsWithAccessByExternalId)
+  async listMembershipsByExternalId(query: ListMembershipsWithAccessByExternalId): Promise<Serialised<List<OrganizationMembershipWithUser>>> {
+    const { context, organization_id, resource_type_slug, external_id } = query;
+    const index = await this.access.ofOrganization(context, organization_id);
+    return this.holdersOn(query, index, namedResource(index, { resource_external_id: external_id, resource_type_slug }));
+  }
+
+  @Handles(ListEffectivePermissions)
+  async listPermissions(query: ListEffectivePermissions): Promise<Serialised<List<PermissionAnswer>>> {
+    const index = await this.access.ofMembership(query.context, query.organization_membership_id);
+    return this.permissionsOn(query, index, namedResource(index, { resource_id: query.resource_id }));
+  }
+
+  @Handles(ListEffectivePermissionsByExternalId)
+  async listPermissionsByExternalId(query: ListEffectivePermissionsByExternalId): Promise<Serialised<List<PermissionAnswer>>> {
+    const { context, organization_membership_id, resource_type_slug, external_id } = query;
+    const index = await this.access.ofMembership(context, organization_membership_id);
+    return this.permissionsOn(query, index, namedResource(index, { resource_external_id: external_id, resource_type_slug }));
+  }
+
+  private holdersOn(
+    query: PageQuery<OrganizationMembershipWithUser> & { readonly permission_slug: string; readonly assignment?: Way },
+    index: OrganizationIndex,
+    node: Node,
+  ): Promise<Serialised<List<OrganizationMembershipWithUser>>> {
+    const { context, permission_slug, assignment = null } = query;
+    const permission = permissionNamed(index.model, permission_slug);
+    return pageOfIds(query, {
+      idPrefix: 'om',
+      ids: holders(index, permission, node, assignment),
+      isKnown: (id) => wasThere(this.memberships, context.environment, id),
+      textsOf: async (ids) => {
+        const found = await this.transport.call(Object.assign(new FindOrganizationMemberships(), { context, ids }));
+        const texts = new Map(found.map((membership) => [membership.id, membershipText(membership)]));
+        return ids.map((id) => texts.get(id) ?? null);
+      },
+    });
+  }
+
+  private async permissionsOn(
+    query: PageQuery<PermissionAnswer> & { readonly organization_membership_id: string },
+    index: OrganizationIndex,
+    node: Node,
+  ): Promise<Serialised<List<PermissionAnswer>>> {
+    const held = new Set(index.permissionsOn(index.membershipNumber(query.organization_membership_id), node).map(({ id }) => id));
+    const { permissions, ended_ids } = await this.models.of(query.context.environment);
+    const all = permissions.filter(({ id }) => held.has(id)).map(shownPermission);
+    // A permission that is not held is a cursor as good as one that was deleted.
+    const endedIds = [...ended_ids, ...permissions.map(({ id }) => id).filter((id) => !held.has(id))];
+    return listedBy(query, { idPrefix: 'perm', of: PermissionAnswer, all, endedIds });
+  }
+}
+
+/** @throws DomainError `entity_not_found` */
+function permissionNamed(model: EnvironmentModel, slug: string): Permission {
+  const permission = model.permissionBySlug(slug);
+  if (permission === null) throw notFound('Permission', slug);
+  return permission;
+}
+
+/** Whether a row is, or was, in a table: then its id is a cursor. */
+async function wasThere(table: Table<never> | Table<ResourceRow> | Table<StoredMembership>, environment: string, id: string): Promise<boolean> {
+  try {
+    await table.page(environment, { order: 'asc', limit: 1, after: id });
+    return true;
+  } catch (error) {
+    if (error instanceof UnknownCursor) return false;
+    throw error;
+  }
+}
+
+interface NearMiss {
+  readonly reason: NearMissReason;
+  readonly chain: Chain;
+}
+
+function* nearMisses(index: OrganizationIndex, membership: number, permission: Permission, node: Node): Generator<NearMiss> {
+  const isActive = index.isActive(membership);
+  const onTheWay = new Set<Node>();
+  for (let at = node; at >= 0; at = index.tree.parentOf(at)) onTheWay.add(at);
+  for (const chain of index.rolesOnTheWay(membership, node)) {
+    if (!chain.role.grants(permission.number)) yield { reason: 'role_without_permission', chain };
+    else if (!isActive) yield { reason: 'membership_not_active', chain };
+  }
+  for (const chain of index.rolesAnywhere(membership))
+    if (!onTheWay.has(chain.node) && chain.role.grants(permission.number)) yield { reason: 'role_elsewhere', chain };
+}
+
+function some<Found, Shown>(all: Iterable<Found>, show: (found: Found) => Shown): { readonly found: readonly Shown[]; readonly hasMore: boolean } {
+  const found: Shown[] = [];
+  for (const each of all) {
+    if (found.length === MOST) return { found, hasMore: true };
+    found.push(show(each));
+  }
+  return { found, hasMore: false };
+}
+
+function shownChain(index: OrganizationIndex, chain: Chain, asked: Node): AccessChain {
+  return { ...shownRole(index, chain), inherited: chain.node !== asked };
+}
+
+function shownMiss(index: OrganizationIndex, { reason, chain }: NearMiss): AccessNearMiss {
+  return { reason, ...shownRole(index, chain) };
+}
+
+function shownRole({ tree }: OrganizationIndex, { role, source, group, node }: Chain): Omit<AccessNearMiss, 'reason'> {
+  return {
+    role: { slug: role.slug },
+    source,
+    group_id: group,
+    resource: { id: tree.idOf(node), external_id: tree.externalIdOf(node), resource_type_slug: tree.typeSlugOf(node) },
+  };
+}
