@@ -50,11 +50,11 @@ export class GivenOrganization {
     await this.caller.delete(`/organizations/${this.id}/groups/${group}/organization-memberships/${member}`).expect(204);
   }
 
-  async workspace(externalId = `workspace-${++names}`): Promise<string> {
+  async workspace(externalId = `a-workspace-${++names}`): Promise<string> {
     return this.resource({ external_id: externalId, resource_type_slug: 'workspace' });
   }
 
-  async project(externalId = `project-${++names}`, parent?: string): Promise<string> {
+  async project(externalId = `a-project-${++names}`, parent?: string): Promise<string> {
     return this.resource({ external_id: externalId, resource_type_slug: 'project', ...(parent !== undefined && { parent_resource_id: parent }) });
   }
 
