@@ -5,12 +5,17 @@ import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels, UnknownCursor, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { organizationResourceId } from './resource-tree.ts';
 import { resourcesView, together, typeKey, type ResourceRow } from './resources.view.ts';
 
 const textOf = serialiserOf(AuthorizationResource);
+
+/** More than there are between a resource and its organization. */
+const MAX_LEVELS = 10;
+/** Rows that one external id may have: of what was deleted and is not swept yet, and of what lives. */
+const MAX_NAMESAKES = 100;
 
 /** What the API shows of a row. */
 export function shown(row: ResourceRow): string {
@@ -43,9 +48,24 @@ export class ResourceRows {
     const values = [together(organizationId, typeKey(typeId), externalId)];
     // What was deleted with its parents may still be there, and another may have taken its external id.
     return this.found(context, async () => {
-      const { rows } = await this.table.page(context.environment, { where: { index: 'organization_type_external_id', values }, order: 'desc', limit: 10 });
+      const { rows } = await this.table.page(context.environment, {
+        where: { index: 'organization_type_external_id', values },
+        order: 'desc',
+        limit: MAX_NAMESAKES,
+      });
       return rows;
     });
+  }
+
+  /** Whether there ever was a resource with this id. */
+  async wasThere({ environment }: RequestContext, id: string): Promise<boolean> {
+    try {
+      await this.table.page(environment, { order: 'asc', limit: 1, after: id });
+      return true;
+    } catch (error) {
+      if (error instanceof UnknownCursor) return false;
+      throw error;
+    }
   }
 
   /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */
@@ -101,7 +121,8 @@ export class ResourceRows {
     const parents = new Map<string, string | null>();
     const living = new Set<ResourceRow>();
     let open = rows.map((row) => ({ row, above: row.parent_resource_id }));
-    while (open.length > 0) {
+    // Rows that are read one after another may seem to hang under each other.
+    for (let level = 0; open.length > 0 && level < MAX_LEVELS; level++) {
       const missing = [...new Set(open.map(({ row, above }) => (isTop(row, above) ? null : above)).filter((id) => id !== null))].filter(
         (id) => !parents.has(id),
       );

@@ -271,7 +271,7 @@ export class ResourceTree {
     if (isNew) {
       this.type[node] = this.typeIndexOf(type);
       this.write(node, externalId);
-      this.types[this.type[node]!]!.count++;
+      this.types[this.type[node]]!.count++;
       this.enter(node);
     }
     this.hang(node, parentId);

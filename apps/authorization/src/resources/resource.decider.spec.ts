@@ -18,7 +18,7 @@ const log: Decider<readonly ResourceEvent[], ResourceEvent> = {
   category: 'resource_tree',
   foldVersion: 1,
   initial: [],
-  evolve: (events, { at: _at, ...event }) => [...events, event as ResourceEvent],
+  evolve: (events, { at: _at, ...event }) => [...events, event],
   announce: () => null,
 };
 

@@ -15,7 +15,7 @@ import { Serialised, type List } from '#libs/contracts/src/operation';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
-import { derivedId } from '#libs/platform/src/ids';
+import { derivedId, timeOfId } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -34,6 +34,9 @@ interface GivenChange extends GivenParent {
   readonly name?: string;
   readonly description?: string | null;
 }
+
+/** A command that was given this short a time ago has not been carried out and what it made deleted. */
+const UNREPEATED = 200;
 
 /** How the resource that a request is about is found in the index of its organization. */
 type Find = (organization: OrganizationIndex) => ResourceReference;
@@ -60,6 +63,7 @@ export class Resources {
   async create(operation: CreateAuthorizationResource): Promise<AuthorizationResource> {
     const { context, organization_id, resource_type_slug } = operation;
     const parent = parentNamed(operation);
+    await this.refuseRevival(context);
     const known = new TypeWatch();
     const { facts, rows } = await this.trees
       .transact(context, {
@@ -70,7 +74,7 @@ export class Resources {
         },
       })
       .catch((error: unknown) => this.explained(error, context, organization_id, parent));
-    const id = facts[0]?.data.id ?? `authz_resource_${derivedId(context.commandId, 0)}`;
+    const id = createdBy(context);
     if (facts.length > 0) await this.settle(operation, id);
     return this.present(context, rows.get(id), id);
   }
@@ -180,6 +184,16 @@ export class Resources {
   }
 
   /**
+   * A repeated command meets what it made; once that was deleted, which the tree does not remember, it stays deleted.
+   * @throws DomainError `entity_not_found`
+   */
+  private async refuseRevival(context: RequestContext): Promise<void> {
+    if (this.clock.now() - timeOfId(context.commandId) < UNREPEATED) return;
+    const id = createdBy(context);
+    if ((await this.rows.wasThere(context, id)) && (await this.rows.byId(context, id)) === null) throw notFound('Resource', id);
+  }
+
+  /**
    * What was recorded although its organization or its type had just been deleted is ended at once: nobody else would come across it.
    * @throws DomainError `entity_not_found`
    */
@@ -205,6 +219,11 @@ export class Resources {
     if (found === null) throw notFound('Resource', id);
     return found;
   }
+}
+
+/** The id of what a command creates. */
+function createdBy({ commandId }: RequestContext): string {
+  return `authz_resource_${derivedId(commandId, 0)}`;
 }
 
 /** Sees to it that a command that is tried again is decided by the same type. */

@@ -1,0 +1,207 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CreateAuthorizationResource, DeleteAuthorizationResource, UpdateAuthorizationResource } from '#libs/contracts/src/authorization-resources/operations';
+import type { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
+import type { EventStore, NewEvent } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { streamName } from '#libs/event-sourcing/src/naming';
+import { metaOf } from '#libs/event-sourcing/src/records';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { SystemClock } from '#libs/platform/src/clock';
+import type { AuthorizationSettings } from '#libs/platform/src/config/settings';
+import { newUlid } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { systemContext } from '#libs/platform/src/system-context';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { AccessIndex } from '../access/access-index.ts';
+import { ResourceRows } from './resource-rows.ts';
+import { ResourceTrees } from './resource-trees.ts';
+import { organizationResourceId } from './resource-tree.ts';
+import { Resources } from './resources.ts';
+import { resourcesView } from './resources.view.ts';
+
+const ENVIRONMENT = 'environment_01J00000000000000000000000';
+const ORGANIZATION = 'org_01J00000000000000000000000';
+
+describe('resources in several processes', () => {
+  let directory: string;
+  let storage: LmdbStorage;
+  let events: LmdbEventStore;
+  let readModels: LmdbReadModels;
+  let indexes: AccessIndex[];
+  let replicas: Resources[];
+  /** Does something before each append of the first replica. */
+  let beforeAppend: () => Promise<void>;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'resources-'));
+    storage = await LmdbStorage.open({ directory });
+    events = new LmdbEventStore(storage);
+    readModels = new LmdbReadModels(storage);
+    beforeAppend = async () => {};
+    await record('organization', ORGANIZATION, 'organization.created', { id: ORGANIZATION, name: 'Acme' }, ORGANIZATION);
+    await record('authorization_model', ENVIRONMENT, 'resource_type.created', folder);
+    indexes = [];
+    replicas = [0, 1].map((number) => replica(number === 0 ? slowed() : events));
+    await Promise.all(indexes.map((index) => index.start()));
+  });
+  afterEach(async () => {
+    await Promise.all(indexes.map((index) => index.stop()));
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  const top = { id: null, slug: 'organization' };
+  const folder = {
+    id: 'resource_type_01J00000000000000000000000',
+    slug: 'folder',
+    name: 'Folder',
+    description: null,
+    parents: [top, { id: 'resource_type_01J00000000000000000000000', slug: 'folder' }],
+  };
+
+  function replica(log: EventStore): Resources {
+    const clock = new SystemClock();
+    const lines = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+    const metrics = new Metrics();
+    const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9 } as AuthorizationSettings;
+    // Rows are written with their events, and nothing else follows this log.
+    const views = { headReached: async () => {} } as unknown as AwaitedViews;
+    const access = new AccessIndex(log, views, settings, clock, lines, readModels, metrics);
+    indexes.push(access);
+    const rows = new ResourceRows(access, views, readModels);
+    return new Resources(access, new ResourceTrees(access, log, clock, lines, views, rows), rows, settings, clock, metrics);
+  }
+
+  function slowed(): EventStore {
+    const append: EventStore['append'] = async (...given) => {
+      await beforeAppend();
+      return events.append(...given);
+    };
+    return new Proxy(events as EventStore, {
+      get: (target, name) => {
+        if (name === 'append') return append;
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+      },
+    });
+  }
+
+  async function record(category: string, key: string, type: string, data: unknown, organization?: string): Promise<void> {
+    const stream = streamName(category, ENVIRONMENT, key);
+    const context = systemContext(ENVIRONMENT, Date.now());
+    const event: NewEvent = { id: newUlid(Date.now()), type, shape: 1, data, subject: null, public: [], meta: metaOf(context, Date.now(), organization) };
+    const { position, version } = await events.append(stream, (await events.last(stream))?.version ?? 0, [event]);
+    if (category !== 'organization') return;
+    const row = resourcesView.evolve(null, { ...event, stream, version, position }, '');
+    const text = row === null ? null : JSON.stringify(row);
+    const id = organizationResourceId(key);
+    await readModels.table(tableOf(resourcesView)).write([{ environment: ENVIRONMENT, id, position, revision: version, text }]);
+  }
+
+  function operation<O extends object>(type: new () => O, fields: Partial<O>, context: Partial<RequestContext> = {}): O {
+    return Object.assign(new type(), { context: { ...systemContext(ENVIRONMENT, Date.now()), ...context } }, fields);
+  }
+  const creation = (external_id: string, parent_resource_id?: string) =>
+    operation(CreateAuthorizationResource, { organization_id: ORGANIZATION, resource_type_slug: 'folder', external_id, name: 'Name', parent_resource_id });
+  const outcomes = async (work: readonly Promise<unknown>[]) =>
+    (await Promise.allSettled(work)).map((result) => (result.status === 'fulfilled' ? 'done' : (result.reason as { code: string }).code));
+  const recorded = async () => (await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION))).map(({ type }) => type);
+
+  it('are created wherever they are asked for, at the same time', async () => {
+    const work = Array.from({ length: 20 }, (_, number) => replicas[number % 2]!.create(creation(`folder-${number}`)));
+    const ids = (await Promise.all(work)).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(20);
+    expect(await recorded()).toHaveLength(20);
+  });
+
+  it('get an external id once', async () => {
+    const done = await outcomes(Array.from({ length: 6 }, (_, number) => replicas[number % 2]!.create(creation('wanted'))));
+    expect([...done].sort()).toEqual([...Array.from({ length: 5 }, () => 'authorization_resource_external_id_conflict'), 'done']);
+  });
+
+  it('are created once by a command that both are asked for', async () => {
+    const command = creation('once');
+    const twin = { ...command, context: { ...command.context, receipt: {} } };
+    const [one, other] = await Promise.all([replicas[0]!.create(command), replicas[1]!.create(twin)]);
+    expect(other).toEqual(one);
+    expect(await recorded()).toEqual(['resource.created']);
+  });
+
+  it('are not created again by a command whose resource was deleted since', async () => {
+    const command = creation('gone');
+    const { id } = await replicas[0]!.create(command);
+    await replicas[1]!.delete(operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false }));
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    expect(await outcomes([replicas[1]!.create({ ...command, context: { ...command.context, receipt: {} } })])).toEqual(['entity_not_found']);
+    expect(await recorded()).toEqual(['resource.created', 'resource.deleted']);
+  });
+
+  it('are deleted once by a command that both are asked for', async () => {
+    const { id } = await replicas[0]!.create(creation('ended'));
+    const command = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false });
+    beforeAppend = async () => {
+      beforeAppend = async () => {};
+      await replicas[1]!.delete({ ...command, context: { ...command.context, receipt: {} } });
+    };
+    await replicas[0]!.delete(command);
+    expect(await recorded()).toEqual(['resource.created', 'resource.deleted']);
+  });
+
+  it('never come to hang under each other', async () => {
+    for (let round = 0; round < 5; round++) {
+      const [one, other] = await Promise.all([replicas[0]!.create(creation(`one-${round}`)), replicas[1]!.create(creation(`other-${round}`))]);
+      const move = (replica: number, id: string, parent_resource_id: string) =>
+        replicas[replica]!.update(operation(UpdateAuthorizationResource, { resource_id: id, parent_resource_id }));
+      const done = await outcomes([move(0, one!.id, other!.id), move(1, other!.id, one!.id)]);
+      expect([...done].sort()).toEqual(['bad_request', 'done']);
+    }
+  });
+
+  it('keep what each of two has changed', async () => {
+    const { id } = await replicas[0]!.create(creation('shared'));
+    await Promise.all([
+      replicas[0]!.update(operation(UpdateAuthorizationResource, { resource_id: id, name: 'Renamed' })),
+      replicas[1]!.update(operation(UpdateAuthorizationResource, { resource_id: id, description: 'Described' })),
+    ]);
+    const after = await replicas[0]!.update(operation(UpdateAuthorizationResource, { resource_id: id }));
+    expect(after).toMatchObject({ name: 'Renamed', description: 'Described' });
+  });
+
+  it('are refused in the end where others are always faster', async () => {
+    let number = 0;
+    beforeAppend = async () => void (await replicas[1]!.create(creation(`faster-${number++}`)));
+    expect(await outcomes([replicas[0]!.create(creation('slow'))])).toEqual(['lock_timeout']);
+    expect(number).toBe(10);
+    expect(await recorded()).toHaveLength(10);
+  });
+
+  it('are not decided by a type that changes meanwhile', async () => {
+    beforeAppend = async () => {
+      beforeAppend = async () => {};
+      await replicas[1]!.create(creation('first'));
+      await record('authorization_model', ENVIRONMENT, 'resource_type.updated', { id: folder.id, parents: [] });
+    };
+    expect(await outcomes([replicas[0]!.create(creation('second'))])).toEqual(['resource_type_update_in_progress']);
+  });
+
+  it('are ended at once where their organization was deleted just before', async () => {
+    await replicas[0]!.create(creation('warm'));
+    beforeAppend = async () => {
+      beforeAppend = async () => {};
+      await record('organization', ORGANIZATION, 'organization.deleted', { id: ORGANIZATION }, ORGANIZATION);
+    };
+    expect(await outcomes([replicas[0]!.create(creation('late'))])).toEqual(['entity_not_found']);
+    expect(await recorded()).toEqual(['resource.created', 'resource.created', 'resource.deleted']);
+  });
+
+  it('answer unavailable past the deadline, and nothing happened', async () => {
+    const late = creation('late');
+    expect(await outcomes([replicas[0]!.create({ ...late, context: { ...late.context, deadline: Date.now() - 1 } })])).toEqual(['service_unavailable']);
+    expect(await recorded()).toEqual([]);
+  });
+});
