@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { Event } from '#libs/contracts/src/feed/event';
-import { prefixOf } from '#libs/contracts/src/json-schema';
-import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { fieldsOf, mayBeAbsent, type Field } from '#libs/contracts/src/field';
+import { Group } from '#libs/contracts/src/groups/group';
+import { placesOf, prefixOf } from '#libs/contracts/src/json-schema';
+import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
+import { User } from '#libs/contracts/src/users/user';
 import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { isProtocol } from '#libs/event-sourcing/src/log.repository';
 import { newUlid } from '#libs/platform/src/ids';
@@ -12,8 +15,17 @@ import { exchange, type Exchange } from '#libs/testing/src/exchange';
 import { referencesOf, requestNaming, type GeneratedRequest, type KnownIds, type Reference } from '#libs/testing/src/requests';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { inhabitants, organization, type Inhabitants } from './inhabitants.ts';
 
 const RUNS = 10;
+/** More, since most of what is generated beside the one id has to be right. */
+const RUNS_OF_NEIGHBOURS = 40;
+/** Lists that want one of several filters. */
+const NEEDED: Readonly<Record<string, readonly string[]>> = {
+  ListOrganizationMemberships: ['organization_id'],
+  ListAuthorizationResources: ['organization_id'],
+  ListAccessibleResources: ['parent_resource_external_id', 'parent_resource_type_slug'],
+};
 
 const published = operations().filter((operation) => operation.route !== null);
 const places = published.flatMap((operation) =>
@@ -23,16 +35,17 @@ const places = published.flatMap((operation) =>
     reference,
   ]),
 );
-const lists = published.filter(({ options }) => options.answers.shape === 'list' || options.answers.shape === 'feed');
+const lists = published.filter(({ route, options }) => route!.method === 'get' && (options.answers.shape === 'list' || options.answers.shape === 'feed'));
+
+function isPaged({ type }: RegisteredOperation): boolean {
+  return fieldsOf(type).some(({ name }) => name === 'after');
+}
 
 /** What lies in one environment: an object of each kind. */
-interface Inhabited {
+interface Inhabited extends Inhabitants {
   readonly url: string;
   readonly key: string;
   readonly caller: Caller;
-  readonly ids: ReadonlyMap<Class, string>;
-  readonly externalId: string;
-  readonly domain: string;
 }
 
 let suite: GivenSuite;
@@ -53,23 +66,7 @@ afterAll(async () => {
 });
 
 async function inhabited(caller: Caller): Promise<Inhabited> {
-  const externalId = randomUUID();
-  const domain = `${randomUUID()}.test`;
-  const { id: endpoint } = await caller
-    .post('/webhook_endpoints', { endpoint_url: `${receiver.url}/${externalId}`, events: ['organization.created'] })
-    .expect(201);
-  const { id: organization } = await caller.post('/organizations', { name: `Called ${externalId}`, external_id: externalId }).expect(201);
-  const { id: added } = await caller.post('/organization_domains', { domain, organization_id: organization }).expect(201);
-  const { data } = await caller.eventually(`/webhook_endpoints/${endpoint}/deliveries`, { data: [{ status: 'delivered' }] });
-  await caller.eventually(`/events?organization_id=${organization}`, { data: [{ event: 'organization.created' }, { event: 'organization_domain.created' }] });
-  const ids = new Map<Class, string>([
-    [Organization, organization],
-    [OrganizationDomain, added],
-    [WebhookEndpoint, endpoint],
-    [WebhookDelivery, data[0].id],
-    [Event, data[0].event_id],
-  ]);
-  return { url: suite.url, key: caller.key, caller, ids, externalId, domain };
+  return { url: suite.url, key: caller.key, caller, ...(await inhabitants(caller, receiver.url)) };
 }
 
 /** An answer without the id that it echoes, and without what is new in each answer. */
@@ -78,33 +75,50 @@ function comparable({ status, body, headers }: Exchange, id: string): object {
   return { status, body: body === undefined ? undefined : JSON.parse(JSON.stringify(body).replaceAll(id, 'ID')), headers: rest };
 }
 
+/**
+ * Generated requests in which one reference holds an id that is not to be found are answered as where it holds one that never was, and nothing is recorded of
+ * them. `known`: what is generated beside it.
+ */
+async function expectUnseen(
+  operation: RegisteredOperation,
+  reference: Reference,
+  { foreign, known, runs, refusal }: { readonly foreign: string; readonly known: KnownIds; readonly runs: number; readonly refusal?: object },
+): Promise<void> {
+  const prefix = prefixOf(reference.of)!;
+  const sent = new Set<string>();
+  const ask = (request: GeneratedRequest): Promise<Exchange> => {
+    const requestId = randomUUID();
+    sent.add(requestId);
+    return exchange(ours, request, { 'X-Request-ID': requestId });
+  };
+  const requests = requestNaming(operation, reference, 'PLACEHOLDER', known);
+  const naming = (request: GeneratedRequest, id: string): GeneratedRequest =>
+    JSON.parse(JSON.stringify(request).replaceAll('PLACEHOLDER', id)) as GeneratedRequest;
+
+  await fc.assert(
+    fc.asyncProperty(requests, async (request) => {
+      const never = `${prefix}_${newUlid(Date.now())}`;
+      const answer = await ask(naming(request, foreign));
+      if (refusal !== undefined && answer.status === 400) return expect(answer.body).toEqual(refusal);
+      expect(comparable(answer, foreign)).toEqual(comparable(await ask(naming(request, never)), never));
+    }),
+    { numRuns: runs },
+  );
+  const recorded = (await suite.records()).filter(({ type, meta }) => sent.has(meta.requestId) && !isProtocol(type));
+  expect(recorded).toEqual([]);
+}
+
 describe('an id of another environment', () => {
   /** What is generated beside the one id exists here or there. */
-  const known: KnownIds = (type) => [ours, theirs].flatMap(({ ids }) => ids.get(type) ?? []);
+  const knownBeside =
+    (foreign: string): KnownIds =>
+    (type) =>
+      [ours, theirs].flatMap(({ ids }) => ids.get(type) ?? []).filter((id) => id !== foreign);
 
   it.each(places)('is as good as one that never existed: %s', async (_, operation, reference) => {
     const foreign = theirs.ids.get(reference.of);
     if (foreign === undefined) throw new Error(`Nothing of ${reference.of.name} lies in the other environment: let there be something.`);
-    const prefix = prefixOf(reference.of)!;
-    const sent = new Set<string>();
-    const ask = (request: GeneratedRequest): Promise<Exchange> => {
-      const requestId = randomUUID();
-      sent.add(requestId);
-      return exchange(ours, request, { 'X-Request-ID': requestId });
-    };
-    const requests = requestNaming(operation, reference, 'PLACEHOLDER', known);
-    const naming = (request: GeneratedRequest, id: string): GeneratedRequest =>
-      JSON.parse(JSON.stringify(request).replaceAll('PLACEHOLDER', id)) as GeneratedRequest;
-
-    await fc.assert(
-      fc.asyncProperty(requests, async (request) => {
-        const never = `${prefix}_${newUlid(Date.now())}`;
-        expect(comparable(await ask(naming(request, foreign)), foreign)).toEqual(comparable(await ask(naming(request, never)), never));
-      }),
-      { numRuns: RUNS },
-    );
-    const recorded = (await suite.records()).filter(({ type, meta }) => sent.has(meta.requestId) && !isProtocol(type));
-    expect(recorded).toEqual([]);
+    await expectUnseen(operation, reference, { foreign, known: knownBeside(foreign), runs: RUNS });
   });
 
   it('is not found, where its own environment finds it', async () => {
@@ -114,6 +128,12 @@ describe('an id of another environment', () => {
       `/organization_domains/${ids.get(OrganizationDomain)}`,
       `/webhook_endpoints/${ids.get(WebhookEndpoint)}/deliveries`,
       `/webhook_endpoints/${ids.get(WebhookEndpoint)}/deliveries/${ids.get(WebhookDelivery)}`,
+      `/user_management/users/${ids.get(User)}`,
+      `/user_management/users/external_id/${externalId}`,
+      `/user_management/organization_memberships/${ids.get(OrganizationMembership)}`,
+      `/organizations/${ids.get(Organization)}/groups/${ids.get(Group)}`,
+      `/authorization/organizations/${ids.get(Organization)}/roles/org-auditor`,
+      `/authorization/organizations/${ids.get(Organization)}/resources/project/project-42`,
     ];
     for (const path of paths(theirs)) {
       await theirs.caller.get(path).expect(200);
@@ -122,22 +142,56 @@ describe('an id of another environment', () => {
   });
 });
 
+describe('an id of another organization', () => {
+  /** Where a resource is to hang under another one, the refusal may say what is wrong: the environment is the same. */
+  const OF_ANOTHER_ORGANIZATION = { code: 'bad_request', message: expect.stringContaining('another organization') };
+  let neighbours: Inhabitants;
+  beforeAll(async () => {
+    neighbours = await organization(suite);
+  });
+  const known: KnownIds = (type) => [ours.ids.get(type) ?? []].flat();
+  // The first one says which organization the others have to be of.
+  const references = published.flatMap((operation) =>
+    referencesOf(operation)
+      .slice(1)
+      .filter(({ sameOrganization }) => sameOrganization)
+      .map((reference): [string, RegisteredOperation, Reference] => [`${operation.name} (${reference.place} ${reference.field})`, operation, reference]),
+  );
+
+  it.each(references)('is as good as one that never existed, beside what is of ours: %s', async (_, operation, reference) => {
+    const foreign = neighbours.ids.get(reference.of);
+    if (foreign === undefined) throw new Error(`Nothing of ${reference.of.name} lies in the other organization: let there be something.`);
+    await expectUnseen(operation, reference, { foreign, known, runs: RUNS_OF_NEIGHBOURS, refusal: OF_ANOTHER_ORGANIZATION });
+  });
+});
+
 describe('lists of an environment', () => {
-  const pathOf = ({ route }: RegisteredOperation, { ids }: Inhabited): string => route!.path.replace('{id}', ids.get(WebhookEndpoint)!);
+  /** A request for the list that holds something. */
+  function pathOf(operation: RegisteredOperation, { ids }: Inhabited): string {
+    const { path, query } = placesOf(operation);
+    const value = (field: Field): string => {
+      const found = field.kind === 'ref' ? ids.get(field.of()) : 'example' in field ? field.example : undefined;
+      if (typeof found !== 'string') throw new Error(`${operation.name} needs ${field.name}: let there be something, or give an example in its contract.`);
+      return encodeURIComponent(found);
+    };
+    const filled = path.reduce((all, field) => all.replace(`{${field.name}}`, value(field)), operation.route!.path);
+    const needed = query.filter((field) => !mayBeAbsent(field) || NEEDED[operation.name]?.includes(field.name));
+    return `${filled}?${needed.map((field) => `${field.name}=${value(field)}&`).join('')}`;
+  }
   const cases = lists.map((operation): [string, RegisteredOperation] => [operation.name, operation]);
 
   it.each(cases)('hold nothing of another: %s', async (_, operation) => {
-    const { text } = await ours.caller.get(`${pathOf(operation, ours)}?limit=100`);
+    const { text } = await ours.caller.get(`${pathOf(operation, ours)}${isPaged(operation) ? 'limit=100' : ''}`);
     expect(text).toContain(ours.ids.get(operation.options.answers.of!));
     for (const foreign of [...theirs.ids.values(), theirs.externalId, theirs.domain]) expect(text).not.toContain(foreign);
   });
 
-  it.each(cases)('take no cursor of another: %s', async (_, operation) => {
+  it.each(cases.filter(([, operation]) => isPaged(operation)))('take no cursor of another: %s', async (_, operation) => {
     const path = pathOf(operation, ours);
     const { of } = operation.options.answers;
     for (const parameter of ['after', 'before']) {
-      await ours.caller.get(`${path}?${parameter}=${ours.ids.get(of!)}`).expect(200);
-      await ours.caller.get(`${path}?${parameter}=${theirs.ids.get(of!)}`).expect(422, { errors: [{ code: 'invalid_cursor', field: parameter }] });
+      await ours.caller.get(`${path}${parameter}=${ours.ids.get(of!)}`).expect(200);
+      await ours.caller.get(`${path}${parameter}=${theirs.ids.get(of!)}`).expect(422, { errors: [{ code: 'invalid_cursor', field: parameter }] });
     }
   });
 
@@ -146,6 +200,9 @@ describe('lists of an environment', () => {
       expect((await theirs.caller.get(`/organizations?${query}`).expect(200)).data).toHaveLength(1);
       expect((await ours.caller.get(`/organizations?${query}`).expect(200)).data).toEqual([]);
     }
+    const email = `email=${theirs.externalId}@acme.test`;
+    expect((await theirs.caller.get(`/user_management/users?${email}`).expect(200)).data).toHaveLength(1);
+    expect((await ours.caller.get(`/user_management/users?${email}`).expect(200)).data).toEqual([]);
   });
 });
 
@@ -155,6 +212,15 @@ describe('what is unique in an environment', () => {
     await caller.post('/organizations', { name: 'Twin', external_id: externalId }).expect(400, { code: 'external_id_already_used' });
     await ours.caller.post('/organizations', { name: 'Twin', external_id: externalId, domain_data: [{ domain, state: 'verified' }] }).expect(201);
     await ours.caller.post('/organizations', { name: 'Twin of the twin', domain_data: [{ domain, state: 'verified' }] }).expect(409);
+    const user = { email: `${externalId}@acme.test`, external_id: externalId };
+    await caller.post('/user_management/users', user).expect(400, { code: 'user_creation_error' });
+    await ours.caller.post('/user_management/users', user).expect(201);
+    const role = { slug: externalId, name: 'Twin' };
+    for (const path of ['/authorization/roles', '/authorization/permissions']) {
+      await caller.post(path, role).expect(201);
+      await caller.post(path, role).expect(409);
+      await ours.caller.post(path, role).expect(201);
+    }
     const endpoint = { endpoint_url: `${receiver.url}/${externalId}`, events: [] };
     await caller.post('/webhook_endpoints', endpoint).expect(409, { code: 'duplicate_endpoint' });
     await ours.caller.post('/webhook_endpoints', endpoint).expect(201);

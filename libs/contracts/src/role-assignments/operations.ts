@@ -89,8 +89,8 @@ export class ListResourceRoleAssignments extends PageQuery<RoleAssignment> {
 })
 export class ListResourceRoleAssignmentsByExternalId extends PageQuery<RoleAssignment> {
   @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
-  @Text({ doc: 'Slug of the type of the resource.' }) resource_type_slug!: string;
-  @Text({ doc: 'Your own identifier of the resource, percent-encoded.' }) external_id!: string;
+  @Text({ doc: 'Slug of the type of the resource.', example: 'project' }) resource_type_slug!: string;
+  @Text({ doc: 'Your own identifier of the resource, percent-encoded.', example: 'project-42' }) external_id!: string;
   @Optional() @Text({ doc: 'Those that give this role.', min: 1, max: 128 }) role_slug?: string;
 }
 

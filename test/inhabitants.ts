@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
+import { Event } from '#libs/contracts/src/feed/event';
+import { Group } from '#libs/contracts/src/groups/group';
+import type { Class } from '#libs/contracts/src/operation';
+import {
+  FullOrganizationMembership,
+  OrganizationMembership,
+  OrganizationMembershipWithUser,
+} from '#libs/contracts/src/organization-memberships/organization-membership';
+import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
+import { Permission } from '#libs/contracts/src/permissions/permission';
+import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
+import { GroupRoleAssignment, RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
+import { Role } from '#libs/contracts/src/roles/role';
+import { User } from '#libs/contracts/src/users/user';
+import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import type { Caller } from '#libs/testing/src/suite';
+
+/** One object of each kind, by class; those of one organization all belong to the same one. */
+export interface Inhabitants {
+  readonly ids: ReadonlyMap<Class, string>;
+  readonly externalId: string;
+  readonly domain: string;
+}
+
+/** What the examples in the contracts name, so that generated requests find it: types, a permission and a role. Where a request took one away, it is there again. */
+export async function model(caller: Caller): Promise<ReadonlyMap<Class, string>> {
+  const ensured = async <Named extends { readonly slug: string }>(path: string, body: Named): Promise<string> => {
+    const { status, text, body: made } = await caller.post(path, body);
+    if (status === 201) return made.id;
+    if (status !== 409) throw new Error(`${path} was answered ${status}: ${text}`);
+    return (await caller.get(`${path}/${encodeURIComponent(body.slug)}`).expect(200)).id;
+  };
+  const workspace = { slug: 'workspace', name: 'Workspace', parent_type_slugs: ['organization'] };
+  const project = { slug: 'project', name: 'Project', parent_type_slugs: ['organization', 'workspace'] };
+  await ensured('/admin/resource_types', workspace);
+  const type = await ensured('/admin/resource_types', project);
+  await caller.patch('/admin/resource_types/project', { parent_type_slugs: project.parent_type_slugs }).expect(200);
+  const permission = await ensured('/authorization/permissions', { slug: 'documents:read', name: 'Read documents', resource_type_slug: 'project' });
+  const role = await ensured('/authorization/roles', { slug: 'editor', name: 'Editor', resource_type_slug: 'project' });
+  await caller.put('/authorization/roles/editor/permissions', { permissions: ['documents:read'] }).expect(200);
+  return new Map<Class, string>([
+    [ResourceType, type],
+    [Permission, permission],
+    [Role, role],
+  ]);
+}
+
+/** An organization with people, groups, resources and roles on them. */
+export async function organization(caller: Caller, externalId: string = randomUUID()): Promise<Inhabitants> {
+  const domain = `${randomUUID()}.test`;
+  const created = async (path: string, body: object): Promise<string> => (await caller.post(path, body).expect(201)).id as string;
+
+  const id = await created('/organizations', { name: `Called ${externalId}`, external_id: externalId });
+  const added = await created('/organization_domains', { domain, organization_id: id });
+  const member = await created('/user_management/users', { email: `${externalId}@acme.test`, external_id: externalId });
+  const membership = await created('/user_management/organization_memberships', { user_id: member, organization_id: id });
+  const group = await created(`/organizations/${id}/groups`, { name: 'Editors' });
+  await caller.post(`/organizations/${id}/groups/${group}/organization-memberships`, { organization_membership_id: membership }).expect(200);
+  await created(`/authorization/organizations/${id}/roles`, { slug: 'org-auditor', name: 'Auditor' });
+  const workspace = { resource_type_slug: 'workspace', external_id: 'workspace-7', name: 'Workspace 7', organization_id: id };
+  const parent = await created('/authorization/resources', workspace);
+  const project = (external_id: string): Promise<string> =>
+    created('/authorization/resources', { organization_id: id, resource_type_slug: 'project', external_id, name: external_id, parent_resource_id: parent });
+  await project('project-7');
+  const resource = await project('project-42');
+  const role = { role_slug: 'editor', resource_id: resource };
+  const ids = new Map<Class, string>([
+    [Organization, id],
+    [OrganizationDomain, added],
+    [User, member],
+    [OrganizationMembership, membership],
+    [FullOrganizationMembership, membership],
+    [OrganizationMembershipWithUser, membership],
+    [Group, group],
+    [AuthorizationResource, resource],
+    [RoleAssignment, await created(`/authorization/organization_memberships/${membership}/role_assignments`, role)],
+    [GroupRoleAssignment, await created(`/authorization/groups/${group}/role_assignments`, role)],
+  ]);
+  return { ids, externalId, domain };
+}
+
+/** An organization, and a webhook that told of it, to a path that ends in its external id. */
+export async function inhabitants(caller: Caller, receiver: string): Promise<Inhabitants> {
+  const externalId = randomUUID();
+  const endpoint = { endpoint_url: `${receiver}/${externalId}`, events: ['organization.created'] };
+  const { id: webhook } = await caller.post('/webhook_endpoints', endpoint).expect(201);
+  const modelled = await model(caller);
+  const { ids, ...names } = await organization(caller, externalId);
+  const { data } = await caller.eventually(`/webhook_endpoints/${webhook}/deliveries`, { data: [{ status: 'delivered' }] });
+  await caller.eventually(`/events?organization_id=${ids.get(Organization)}&events=organization.created`, { data: [{ event: 'organization.created' }] });
+  const told: readonly (readonly [Class, string])[] = [
+    [WebhookEndpoint, webhook],
+    [WebhookDelivery, data[0].id],
+    [Event, data[0].event_id],
+  ];
+  return { ids: new Map([...modelled, ...ids, ...told]), ...names };
+}
