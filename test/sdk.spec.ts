@@ -129,6 +129,215 @@ describe('organization domains through the SDK', () => {
   });
 });
 
+describe('users and memberships through the SDK', () => {
+  const um = () => workos.userManagement;
+
+  it('are created, found, updated and deleted', async () => {
+    const created = await um().createUser({
+      email: 'Ada@sdk.test',
+      password: 'ride-a-giraffe-7',
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      emailVerified: true,
+      externalId: 'employee-sdk',
+      metadata: { language: 'en' },
+    });
+    expect(created).toMatchObject({
+      object: 'user',
+      email: 'Ada@sdk.test',
+      emailVerified: true,
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      externalId: 'employee-sdk',
+      metadata: { language: 'en' },
+      lastSignInAt: null,
+    });
+    expect(await um().getUser(created.id)).toEqual(created);
+    expect(await um().getUserByExternalId('employee-sdk')).toEqual(created);
+    expect((await um().listUsers({ email: 'ada@SDK.test' })).data).toEqual([created]);
+
+    const updated = await um().updateUser({ userId: created.id, firstName: 'Augusta', metadata: { team: 'engines' }, locale: 'en-GB' });
+    expect(updated).toMatchObject({
+      id: created.id,
+      firstName: 'Augusta',
+      lastName: 'Lovelace',
+      locale: 'en-GB',
+      metadata: { language: 'en', team: 'engines' },
+    });
+
+    await um().deleteUser(created.id);
+    await expect(um().getUser(created.id)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+
+  it('meet in an organization, with roles', async () => {
+    const { id: organizationId, name } = await workos.organizations.createOrganization({ name: 'Has members' });
+    const { id: userId } = await um().createUser({ email: 'member@sdk.test' });
+    const membership = await um().createOrganizationMembership({ organizationId, userId, roleSlug: 'admin' });
+    expect(membership).toMatchObject({ organizationId, userId, organizationName: name, status: 'active', role: { slug: 'admin' }, directoryManaged: false });
+    expect(await um().getOrganizationMembership(membership.id)).toEqual(membership);
+    expect((await um().listOrganizationMemberships({ organizationId, statuses: ['active', 'inactive'] })).data).toEqual([membership]);
+    expect((await um().listUsers({ organizationId })).data).toMatchObject([{ id: userId }]);
+    await expect(um().createOrganizationMembership({ organizationId, userId })).rejects.toMatchObject({ status: 400 });
+
+    expect(await um().updateOrganizationMembership(membership.id, { roleSlug: 'member' })).toMatchObject({ id: membership.id, role: { slug: 'member' } });
+    expect(await um().deactivateOrganizationMembership(membership.id)).toMatchObject({ status: 'inactive' });
+    expect((await um().listOrganizationMemberships({ userId })).data).toEqual([]);
+    expect(await um().reactivateOrganizationMembership(membership.id)).toMatchObject({ status: 'active' });
+    await um().deleteOrganizationMembership(membership.id);
+    await expect(um().getOrganizationMembership(membership.id)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+
+  it('are listed page by page, and all of them by auto-pagination', async () => {
+    const lister = new WorkOS((await suite.otherEnvironment('users')).key, addressOf(suite)).userManagement;
+    const ids: string[] = [];
+    for (let index = 0; index < 101; index++) ids.push((await lister.createUser({ email: `user-${index}@sdk.test` })).id);
+    expect((await (await lister.listUsers({ order: 'asc' })).autoPagination()).map(({ id }) => id)).toEqual(ids);
+  });
+});
+
+describe('groups through the SDK', () => {
+  it('are created, filled, listed, updated and deleted', async () => {
+    const { groups } = workos10;
+    const { id: organizationId } = await workos.organizations.createOrganization({ name: 'Has groups' });
+    const { id: userId } = await workos.userManagement.createUser({ email: 'grouped@sdk.test' });
+    const { id: organizationMembershipId } = await workos.userManagement.createOrganizationMembership({ organizationId, userId });
+    const group = await groups.createGroup({ organizationId, name: 'Engineering', description: 'Builds' });
+    expect(group).toMatchObject({ object: 'group', organizationId, name: 'Engineering', description: 'Builds' });
+    expect(group.createdAt).toBeInstanceOf(Date);
+    const { id: groupId } = group;
+    expect(await groups.getGroup({ organizationId, groupId })).toEqual(group);
+    expect((await groups.listGroups({ organizationId })).data).toEqual([group]);
+    expect(await groups.updateGroup({ organizationId, groupId, description: null })).toMatchObject({ name: 'Engineering', description: null });
+
+    expect(await groups.addOrganizationMembership({ organizationId, groupId, organizationMembershipId })).toMatchObject({ id: groupId });
+    expect((await groups.listOrganizationMemberships({ organizationId, groupId })).data).toMatchObject([
+      { id: organizationMembershipId, userId, organizationId },
+    ]);
+    await groups.removeOrganizationMembership({ organizationId, groupId, organizationMembershipId });
+    expect((await groups.listOrganizationMemberships({ organizationId, groupId })).data).toEqual([]);
+
+    await groups.deleteGroup({ organizationId, groupId });
+    await expect(groups.getGroup({ organizationId, groupId })).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+});
+
+describe('authorization through the SDK', () => {
+  const az = () => workos.authorization;
+  let organizationId: string;
+  let organizationMembershipId: string;
+  beforeAll(async () => {
+    ({ id: organizationId } = await workos.organizations.createOrganization({ name: 'Modelled' }));
+    const { id: userId } = await workos.userManagement.createUser({ email: 'modelled@sdk.test' });
+    ({ id: organizationMembershipId } = await workos.userManagement.createOrganizationMembership({ organizationId, userId }));
+    // The SDK has no call for types.
+    await suite.post('/admin/resource_types', { slug: 'sdk_workspace', name: 'Workspace', parent_type_slugs: ['organization'] }).expect(201);
+    await suite.post('/admin/resource_types', { slug: 'sdk_project', name: 'Project', parent_type_slugs: ['sdk_workspace'] }).expect(201);
+  });
+
+  it('has permissions', async () => {
+    const created = await az().createPermission({ slug: 'sdk:read', name: 'Read', description: 'Look', resourceTypeSlug: 'sdk_project' });
+    expect(created).toMatchObject({
+      object: 'permission',
+      slug: 'sdk:read',
+      name: 'Read',
+      description: 'Look',
+      resourceTypeSlug: 'sdk_project',
+      system: false,
+    });
+    expect(await az().getPermission('sdk:read')).toEqual(created);
+    expect((await az().listPermissions({ limit: 100 })).data).toContainEqual(created);
+    expect(await az().updatePermission('sdk:read', { name: 'Read all' })).toMatchObject({ id: created.id, name: 'Read all' });
+    await az().createPermission({ slug: 'sdk:gone', name: 'Gone' });
+    await az().deletePermission('sdk:gone');
+    await expect(az().getPermission('sdk:gone')).rejects.toMatchObject({ name: 'NotFoundException' });
+    await expect(az().createPermission({ slug: 'sdk:read', name: 'Twin' })).rejects.toMatchObject({ name: 'ConflictException' });
+  });
+
+  it('has roles of the environment', async () => {
+    const created = await az().createEnvironmentRole({ slug: 'sdk-editor', name: 'Editor', resourceTypeSlug: 'sdk_project' });
+    expect(created).toMatchObject({ object: 'role', slug: 'sdk-editor', type: 'EnvironmentRole', permissions: [], resourceTypeSlug: 'sdk_project' });
+    expect(await az().getEnvironmentRole('sdk-editor')).toEqual(created);
+    expect((await az().listEnvironmentRoles()).data.map(({ slug }) => slug)).toEqual(expect.arrayContaining(['member', 'admin', 'sdk-editor']));
+    expect(await az().updateEnvironmentRole('sdk-editor', { description: 'Writes' })).toMatchObject({ name: 'Editor', description: 'Writes' });
+    await az().createPermission({ slug: 'sdk:write', name: 'Write', resourceTypeSlug: 'sdk_project' });
+    expect(await az().setEnvironmentRolePermissions('sdk-editor', { permissions: ['sdk:read'] })).toMatchObject({ permissions: ['sdk:read'] });
+    const { permissions } = await az().addEnvironmentRolePermission('sdk-editor', { permissionSlug: 'sdk:write' });
+    expect(permissions.toSorted()).toEqual(['sdk:read', 'sdk:write']);
+  });
+
+  it('has roles of an organization', async () => {
+    const created = await az().createOrganizationRole(organizationId, { slug: 'org-sdk', name: 'Ours' });
+    expect(created).toMatchObject({ slug: 'org-sdk', type: 'OrganizationRole', permissions: [] });
+    expect(await az().getOrganizationRole(organizationId, 'org-sdk')).toEqual(created);
+    expect((await az().listOrganizationRoles(organizationId)).data).toContainEqual(created);
+    await az().createPermission({ slug: 'sdk:bill', name: 'Bill' });
+    expect(await az().updateOrganizationRole(organizationId, 'org-sdk', { name: 'Still ours' })).toMatchObject({ name: 'Still ours' });
+    expect(await az().setOrganizationRolePermissions(organizationId, 'org-sdk', { permissions: [] })).toMatchObject({ permissions: [] });
+    expect(await az().addOrganizationRolePermission(organizationId, 'org-sdk', { permissionSlug: 'sdk:bill' })).toMatchObject({ permissions: ['sdk:bill'] });
+    await az().removeOrganizationRolePermission(organizationId, 'org-sdk', { permissionSlug: 'sdk:bill' });
+    expect(await az().getOrganizationRole(organizationId, 'org-sdk')).toMatchObject({ permissions: [] });
+    await az().deleteOrganizationRole(organizationId, 'org-sdk');
+    await expect(az().getOrganizationRole(organizationId, 'org-sdk')).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+
+  it('has resources, roles on them, checks, and says who reaches what', async () => {
+    const workspace = await az().createResource({ organizationId, resourceTypeSlug: 'sdk_workspace', externalId: 'w-1', name: 'Workspace' });
+    expect(workspace).toMatchObject({ object: 'authorization_resource', externalId: 'w-1', organizationId, resourceTypeSlug: 'sdk_workspace' });
+    const project = await az().createResource({
+      organizationId,
+      resourceTypeSlug: 'sdk_project',
+      externalId: 'p-1',
+      name: 'Project',
+      parentResourceId: workspace.id,
+    });
+    const other = await az().createResource({
+      organizationId,
+      resourceTypeSlug: 'sdk_project',
+      externalId: 'p-2',
+      name: 'Other',
+      parentResourceExternalId: 'w-1',
+      parentResourceTypeSlug: 'sdk_workspace',
+    });
+    expect([project.parentResourceId, other.parentResourceId]).toEqual([workspace.id, workspace.id]);
+    const byExternalId = { organizationId, resourceTypeSlug: 'sdk_project', externalId: 'p-1' };
+    expect(await az().getResource(project.id)).toEqual(project);
+    expect(await az().getResourceByExternalId(byExternalId)).toEqual(project);
+    expect((await az().listResources({ organizationId, resourceTypeSlug: 'sdk_project', order: 'asc' })).data).toEqual([project, other]);
+    expect((await az().listResources({ organizationId, parentResourceId: workspace.id, limit: 1, order: 'asc' })).data).toEqual([project]);
+    expect(await az().updateResource({ resourceId: project.id, description: 'One' })).toMatchObject({ description: 'One', name: 'Project' });
+    expect(await az().updateResourceByExternalId({ ...byExternalId, name: 'First' })).toMatchObject({ description: 'One', name: 'First' });
+
+    const question = { organizationMembershipId, permissionSlug: 'sdk:read' };
+    expect(await az().check({ ...question, resourceId: project.id })).toEqual({ authorized: false });
+    const assigned = await az().assignRole({ organizationMembershipId, roleSlug: 'sdk-editor', resourceId: project.id });
+    expect(assigned).toMatchObject({ object: 'role_assignment', role: { slug: 'sdk-editor' }, resource: { id: project.id, externalId: 'p-1' } });
+    expect(await az().check({ ...question, resourceId: project.id })).toEqual({ authorized: true });
+    expect(await az().check({ ...question, resourceExternalId: 'p-1', resourceTypeSlug: 'sdk_project' })).toEqual({ authorized: true });
+    expect(await az().check({ ...question, resourceId: other.id })).toEqual({ authorized: false });
+    expect((await az().listRoleAssignments({ organizationMembershipId })).data).toEqual([assigned]);
+
+    const reached = await az().listResourcesForMembership({ ...question, parentResourceId: workspace.id });
+    expect(reached.data.map(({ id }) => id)).toEqual([project.id]);
+    const resource = { permissionSlug: 'sdk:read', resourceId: project.id };
+    expect((await az().listMembershipsForResource(resource)).data.map(({ id }) => id)).toEqual([organizationMembershipId]);
+    const reaching = await az().listMembershipsForResourceByExternalId({ ...byExternalId, permissionSlug: 'sdk:read', assignment: 'direct' });
+    expect(reaching.data.map(({ id }) => id)).toEqual([organizationMembershipId]);
+
+    await az().removeRoleAssignment({ organizationMembershipId, roleAssignmentId: assigned.id });
+    expect(await az().check({ ...question, resourceId: project.id })).toEqual({ authorized: false });
+    const external = { organizationMembershipId, roleSlug: 'sdk-editor', resourceExternalId: 'p-2', resourceTypeSlug: 'sdk_project' };
+    await az().assignRole(external);
+    expect(await az().check({ ...question, resourceId: other.id })).toEqual({ authorized: true });
+    await az().removeRole(external);
+    expect(await az().check({ ...question, resourceId: other.id })).toEqual({ authorized: false });
+
+    await expect(az().deleteResource({ resourceId: workspace.id })).rejects.toMatchObject({ name: 'ConflictException' });
+    await az().deleteResourceByExternalId({ organizationId, resourceTypeSlug: 'sdk_project', externalId: 'p-2' });
+    await az().deleteResource({ resourceId: workspace.id, cascadeDelete: true });
+    await expect(az().getResource(project.id)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+});
+
 describe('the events feed through the SDK', () => {
   it('is read by name, organization, range and cursor', async () => {
     const before = new Date().toISOString();
