@@ -82,7 +82,7 @@ describe('resources in several processes', () => {
       await beforeAppend();
       return events.append(...given);
     };
-    return new Proxy(events as EventStore, {
+    return new Proxy(events, {
       get: (target, name) => {
         if (name === 'append') return append;
         const value: unknown = Reflect.get(target, name);
@@ -157,7 +157,7 @@ describe('resources in several processes', () => {
       const [one, other] = await Promise.all([replicas[0]!.create(creation(`one-${round}`)), replicas[1]!.create(creation(`other-${round}`))]);
       const move = (replica: number, id: string, parent_resource_id: string) =>
         replicas[replica]!.update(operation(UpdateAuthorizationResource, { resource_id: id, parent_resource_id }));
-      const done = await outcomes([move(0, one!.id, other!.id), move(1, other!.id, one!.id)]);
+      const done = await outcomes([move(0, one.id, other.id), move(1, other.id, one.id)]);
       expect([...done].sort()).toEqual(['bad_request', 'done']);
     }
   });
