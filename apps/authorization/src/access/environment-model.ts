@@ -123,10 +123,6 @@ export class EnvironmentModel {
     return this.typesById.get(id) ?? null;
   }
 
-  resourceTypes(): Iterable<ResourceType> {
-    return this.typesById.values();
-  }
-
   /** The number of a permission, whether it is known already or not. */
   numberOf(permissionId: string): number {
     let number = this.numbers.get(permissionId);
