@@ -97,7 +97,7 @@ export class UpdateOrganization extends Command<Organization> {
   description: 'The organization and everything in it is gone at once; events for each of its domains, memberships and groups follow.',
   answers: empty(202),
   limit: { requests: 50, perSeconds: 60 },
-  emits: ['organization.deleted', 'organization_domain.deleted', 'organization_membership.deleted', 'group.deleted'],
+  emits: ['organization.deleted', 'organization_domain.deleted', 'organization_membership.deleted', 'group.deleted', 'organization_role.deleted'],
 })
 export class DeleteOrganization extends Command<void> {
   @Ref(() => Organization, { doc: 'The organization.' }) id!: string;

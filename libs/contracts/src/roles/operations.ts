@@ -94,7 +94,7 @@ export class SetRolePriority extends Command<List<Role>> {
   summary: 'Delete a role',
   description: 'Whoever had it loses it at once; a membership that is left without a role has the default role `member`, which cannot be deleted.',
   answers: empty(204),
-  emits: ['role.deleted'],
+  emits: ['role.deleted', 'organization_membership.updated'],
 })
 export class DeleteRole extends Command<void> {
   @Text({ doc: 'Slug of the role.', example: 'editor' }) slug!: string;
