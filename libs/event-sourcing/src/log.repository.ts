@@ -110,6 +110,11 @@ export class LogRepository extends Repository {
     }
   }
 
+  async hasRecorded<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string): Promise<boolean> {
+    const recorded = await this.events.read(streamName(decider.category, context.environment, key), 1);
+    return isDone(recorded, 0, context.commandId);
+  }
+
   async load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
     return (await this.loadLatest(decider, environment, key)).state;
   }

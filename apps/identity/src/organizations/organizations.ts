@@ -75,8 +75,11 @@ export class Organizations {
 
   @Handles(DeleteOrganization)
   async delete({ context, id }: DeleteOrganization): Promise<void> {
-    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
-    if ((await this.rows.get(context.environment, id)) === null) throw notFound('Organization', id);
+    if ((await this.rows.get(context.environment, id)) === null) {
+      // A repeated command is done; another one is told that there is nothing to delete.
+      if (await this.repository.hasRecorded(organizationDecider, context, id)) return;
+      throw notFound('Organization', id);
+    }
     await this.repository.transact(organizationDecider, context, id, deleteOrganization(id));
   }
 }
