@@ -1,4 +1,5 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
+import { ROLE_DIRECTORY } from '#libs/contracts/src/roles/role-directory';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { Positions } from '#libs/event-sourcing/src/positions';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
@@ -45,6 +46,7 @@ export const authorization: Service = {
     roleAssignmentsView,
     groupRoleAssignmentsView,
   ],
+  awaits: [{ ...ROLE_DIRECTORY, handles: ['role.deleted', 'roles.reordered', 'organization_role.deleted'] }],
 };
 
 /** Needs from the runtime: the ports and settings that its classes name. */

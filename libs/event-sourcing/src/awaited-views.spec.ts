@@ -76,6 +76,9 @@ const dusted: View<{ readonly times: number }> = {
 };
 const views = [shelves, places, dusted] as unknown as readonly View<never>[];
 
+/** What another service wants to be known there. */
+const elsewhere = [{ name: 'places', version: 1, handles: ['shelf.filled'] }];
+
 describe('views that answers wait for', () => {
   const clock = new SystemClock();
   const log = new PinoLog({ level: 'silent', readable: false });
@@ -93,14 +96,14 @@ describe('views that answers wait for', () => {
     readonly awaited: AwaitedViews;
     readonly repository: LogRepository;
 
-    constructor() {
+    constructor(own: readonly View<never>[] = views) {
       const { metrics } = this;
       const leases = new Leases(shortLived, newUlid(clock.now()), log, metrics);
       const states = new FollowerStates(readModels, clock);
       const stopped = new StoppedViews();
       const needs = { events, readModels, leases, states, stopped, readiness: new Readiness(), metrics: new ProjectorMetrics(metrics), clock, log };
-      this.projector = new Projector('library', views, needs);
-      this.awaited = new AwaitedViews({ views, projector: this.projector, events, clock, metrics });
+      this.projector = new Projector(own === views ? 'library' : 'desk', own, needs);
+      this.awaited = new AwaitedViews({ views: own, elsewhere, readModels, projector: this.projector, events, clock, metrics });
       this.repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log, stopped, this.awaited);
       this.repository.keep(shelves);
     }
@@ -135,8 +138,8 @@ describe('views that answers wait for', () => {
     await rm(directory, { recursive: true });
   });
 
-  async function start(): Promise<Process> {
-    const process = new Process();
+  async function start(own?: readonly View<never>[]): Promise<Process> {
+    const process = new Process(own);
     await process.projector.start();
     processes.push(process);
     return process;
@@ -150,6 +153,20 @@ describe('views that answers wait for', () => {
       expect(await process.placeOf(`book${index}`)).toBe(`shelf${index}`);
     }
     expect([await holder.late(), await other.late()]).toEqual([0, 0]);
+  });
+
+  it('show it in another service, where that is asked for, or the answer is given after a second', async () => {
+    const [library, desk] = [await start(), await start([])];
+    for (const book of ['one', 'two']) {
+      await desk.record('shelf.filled', book);
+      expect(await library.placeOf(book)).toBe('a');
+    }
+    expect(desk.awaited.shown([{ type: 'shelf.dusted' }], '0000000000000001')).toBeNull();
+    let release = (): void => {};
+    held = new Promise((resolve) => (release = resolve));
+    await desk.record('shelf.filled', 'late');
+    expect([await library.placeOf('late'), await desk.late()]).toEqual([null, 1]);
+    release();
   });
 
   it('cost nothing where none of them folds what was recorded', async () => {

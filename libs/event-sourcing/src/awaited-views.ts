@@ -1,16 +1,30 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { Metrics } from '#libs/platform/src/metrics';
+import type { ReadModels, Table } from '#libs/read-models/src/read-models';
 import type { EventStore, Position } from './event-store.ts';
 import type { Projector } from './projector.ts';
 import type { View } from './view.ts';
 
 /** How long an answer waits for views to show what it tells of. */
 const PATIENCE = 1_000;
+/** Nobody tells this process how far the views of other services are. */
+const POLL = 10;
+
+/** A view of another service, whose readers count on what is answered here. */
+export interface ViewElsewhere {
+  readonly name: string;
+  readonly version: number;
+  /** What has to be known there: of the types that it folds, those that matter so much. */
+  readonly handles: readonly string[];
+}
 
 interface Needs {
   readonly views: readonly View<never>[];
+  readonly elsewhere: readonly ViewElsewhere[];
+  readonly readModels: ReadModels;
   readonly projector: Projector;
   readonly events: EventStore;
   readonly clock: Clock;
@@ -18,16 +32,20 @@ interface Needs {
 }
 
 /**
- * Waits for views of this process, whoever brings them along: an answered command is seen by every later list and look-up (architecture §5 step 6). Primary views
+ * Waits for views of this process, and for a few of other services, whoever brings them along: an answered command is seen by every later list and look-up (architecture §5 step 6). Primary views
  * are written at once, and nobody waits for a view that says so of itself.
  */
 export class AwaitedViews {
   /** By the types of events that they fold. */
   private readonly views = new Map<string, ReadonlySet<string>>();
+  /** Of other services, by the names of their views. */
+  private readonly tables = new Map<string, Table<never>>();
   private readonly late;
 
   constructor(private readonly needs: Needs) {
-    for (const view of needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false))
+    const elsewhere = needs.elsewhere.filter(({ name }) => !needs.views.some((view) => view.name === name));
+    for (const { name, version } of elsewhere) this.tables.set(name, needs.readModels.table({ name: `${name}-v${version}`, indexes: [], rebuildable: true }));
+    for (const view of [...needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false), ...elsewhere])
       for (const type of view.handles) this.views.set(type, new Set([...(this.views.get(type) ?? []), view.name]));
     this.late = needs.metrics.counter({ name: 'answers_before_views_total', help: 'Commands that were answered before a view showed what they recorded.' });
   }
@@ -63,7 +81,12 @@ export class AwaitedViews {
       this.late.inc();
       late.abort();
     }, PATIENCE);
-    await this.needs.projector.shows(names, position, late.signal);
+    const elsewhere = [...this.tables].filter(([name]) => names.has(name));
+    await Promise.all([this.needs.projector.shows(names, position, late.signal), ...elsewhere.map(([, table]) => storedUpTo(table, position, late.signal))]);
     clearTimeout(timer);
   }
+}
+
+async function storedUpTo(table: Table<never>, position: Position, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && (await table.checkpoint().catch(() => '')) < position) await pause(POLL, undefined, { signal }).catch(() => {});
 }

@@ -1,3 +1,4 @@
+import { ROLE_DIRECTORY } from '#libs/contracts/src/roles/role-directory';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { View } from '#libs/event-sourcing/src/view';
@@ -30,8 +31,7 @@ const HANDLED = [
 
 /** What identity knows of the roles that the authorization service owns. A row for each environment and each organization with custom roles, under its id. */
 export const roleDirectoryView: View<RoleScope> = {
-  name: 'role_directory',
-  version: 1,
+  ...ROLE_DIRECTORY,
   handles: HANDLED,
   indexes: [],
   idsOf: (event) => [scopeOf(event)],

@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import type { Owner } from '#libs/contracts/src/operation';
+import type { ViewElsewhere } from '#libs/event-sourcing/src/awaited-views';
 import type { View } from '#libs/event-sourcing/src/view';
 import type { AppProcess } from './app-process.ts';
 
@@ -10,6 +11,8 @@ export interface Service {
   readonly owner: Owner;
   /** Each of rows of its own, which only the view itself knows. */
   readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
+  /** Views of other services that its answers wait for. */
+  readonly awaits?: readonly ViewElsewhere[];
 }
 
 /** The settings of a process, by their class. */

@@ -92,7 +92,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
   // One for all that run here, so that the log is read once for all of them.
   const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
-  const awaited = new AwaitedViews({ views: services.flatMap(viewsOf), projector, events, clock, metrics });
+  const elsewhere = services.flatMap(({ awaits = [] }) => awaits);
+  const awaited = new AwaitedViews({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, events, clock, metrics });
   // A process without services decides nothing, so it starts while the log is away.
   const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
   const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
