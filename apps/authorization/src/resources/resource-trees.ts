@@ -168,22 +168,24 @@ export class ResourceTrees {
     const appended = await this.events.append(streamName(CATEGORY, environment, organizationId), version, records);
     const rows = new Map<string, ResourceRow | null>(row === null ? [] : [[row.id, row]]);
     for (const fact of facts) rows.set(fact.data.id, resourceAfter(rows.get(fact.data.id) ?? null, fact, new Date(at).toISOString()));
-    await this.write(environment, rows, appended);
+    if (!(await this.write(environment, rows, appended))) await this.views.shown(facts, appended.position);
     return { position: appended.position, rows };
   }
 
-  /** After the append nothing may change the answer: a row that could not be written is written by the projector. */
+  /** After the append nothing may change the answer: false where the projector has to write the rows. */
   private async write(
     environment: string,
     rows: Carried['rows'],
     { position, version }: { readonly position: Position; readonly version: number },
-  ): Promise<void> {
+  ): Promise<boolean> {
     try {
       await this.table.write(
         [...rows].map(([id, row]) => ({ environment, id, position, revision: version, text: row === null ? null : JSON.stringify(row), row })),
       );
+      return true;
     } catch (error) {
       this.log.warn('A row was not written with its event; the projector writes it.', { view: resourcesView.name, error });
+      return false;
     }
   }
 
