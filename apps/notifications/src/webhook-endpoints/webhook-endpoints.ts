@@ -102,7 +102,8 @@ export class WebhookEndpoints {
 
   @Handles(DeleteWebhookEndpoint)
   async delete({ context, id }: DeleteWebhookEndpoint): Promise<void> {
-    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
+    // A repeated command is done; another one is told that there is nothing to delete.
+    if (isIdOf('we', id) && (await this.repository.hasRecorded(webhookEndpointDecider, context, id))) return;
     await this.get(context, id);
     await this.repository.transact(webhookEndpointDecider, context, id, deleteEndpoint(id));
   }
