@@ -4,7 +4,7 @@ import type { Permission } from './environment-model.ts';
 import type { OrganizationIndex, Way } from './organization-index.ts';
 
 /** So many memberships are asked one by one for a page of those that have a permission; then those who may have it are collected. */
-const ASKED_ONE_BY_ONE = 500;
+const ASKED_ONE_BY_ONE = 100;
 
 /** What hangs right under a node and what the membership has the permission on, by id. Costs what is found, or what the membership was given, whichever is less. */
 export function accessibleChildren(index: OrganizationIndex, membership: number, permission: Permission, parent: Node): Walk {
@@ -17,7 +17,7 @@ export function accessibleChildren(index: OrganizationIndex, membership: number,
   const found = new Set<Node>();
   for (const subject of index.subjectsOf(membership))
     for (let grant = index.grants.firstOf(subject); grant !== -1; grant = index.grants.nextOf(grant))
-      if (granting[index.grants.roleOf(grant)] === 1 && tree.parentOf(index.grants.nodeOf(grant)) === parent) found.add(index.grants.nodeOf(grant));
+      if (granting.assigned[index.grants.roleOf(grant)] === 1 && tree.parentOf(index.grants.nodeOf(grant)) === parent) found.add(index.grants.nodeOf(grant));
   const ids = [...found].map((node) => tree.idOf(node)).sort();
   return function* (isUpwards, from) {
     const listed = isUpwards ? ids : ids.toReversed();
@@ -70,7 +70,7 @@ function marked(index: OrganizationIndex, permission: Permission, node: Node, wa
   for (let at = node; at >= 0; at = tree.parentOf(at)) {
     if (way !== null && (at === node) !== (way === 'direct')) continue;
     for (let grant = grants.firstOn(at); grant !== -1; grant = grants.nextOn(grant)) {
-      if (granting[grants.roleOf(grant)] !== 1) continue;
+      if (granting.assigned[grants.roleOf(grant)] !== 1) continue;
       const subject = grants.subjectOf(grant);
       if ((subject & 1) === 0) marks[subject >> 1] = 1;
       else for (const membership of members.of(subject >> 1)) marks[membership] = 1;

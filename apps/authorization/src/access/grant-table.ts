@@ -2,6 +2,10 @@ import { grown } from './id-table.ts';
 
 const FIRST_SLOTS = 32;
 const NONE = -1;
+/** Of a slot: what is left of the hash of the grant that lies there, so that hardly another one is looked at. The rest is the grant, one more than it is. */
+const TAG_BITS = 6;
+const TAG = (1 << TAG_BITS) - 1;
+const MOST = 2 ** (32 - TAG_BITS) - 2;
 
 /** Who has a grant: a membership or a group, by its number. */
 export type Subject = number;
@@ -62,8 +66,8 @@ export class GrantTable {
   private subjects = new Int32Array(0);
   private nodes = new Int32Array(0);
   private roles = new Int32Array(0);
-  /** Each one more than the grant that lies there; 0: free. Grants of one subject on one node lie behind each other. */
-  private slots = new Int32Array(FIRST_SLOTS);
+  /** 0: free. Grants of one subject on one node lie behind each other. */
+  private slots = new Uint32Array(FIRST_SLOTS);
   private readonly ofNode = new Lists();
   private readonly ofMembership = new Lists();
   private readonly ofGroup = new Lists();
@@ -85,9 +89,9 @@ export class GrantTable {
   *index(): Iterable<void> {
     let length = FIRST_SLOTS;
     while (this.size * 4 > length * 3) length *= 2;
-    this.slots = new Int32Array(length);
+    this.slots = new Uint32Array(length);
     for (let grant = 0; grant < this.used; grant++) {
-      if (this.subjects[grant] !== NONE) this.slots[this.freeSlot(this.subjects[grant]!, this.nodes[grant]!)] = grant + 1;
+      if (this.subjects[grant] !== NONE) this.enter(grant);
       if (grant % 1_024 === 0) yield;
     }
     this.isIndexed = true;
@@ -104,7 +108,7 @@ export class GrantTable {
     this.bySubject(subject).add(subject >> 1, grant);
     this.size++;
     if (!this.isIndexed) return true;
-    this.slots[this.freeSlot(subject, node)] = grant + 1;
+    this.enter(grant);
     if (this.size * 4 > this.slots.length * 3) this.enlarge();
     return true;
   }
@@ -136,18 +140,22 @@ export class GrantTable {
   some(subject: Subject, node: number, grants: Uint8Array): boolean {
     const { slots, subjects, nodes, roles } = this;
     const mask = slots.length - 1;
-    for (let slot = hashOf(subject, node) & mask; ; slot = (slot + 1) & mask) {
-      const grant = slots[slot]! - 1;
-      if (grant < 0) return false;
+    const hash = hashOf(subject, node);
+    const tag = tagOf(hash);
+    for (let slot = hash & mask; slots[slot] !== 0; slot = (slot + 1) & mask) {
+      const entry = slots[slot]!;
+      if ((entry & TAG) !== tag) continue;
+      const grant = (entry >>> TAG_BITS) - 1;
       if (subjects[grant] === subject && nodes[grant] === node && grants[roles[grant]!] === 1) return true;
     }
+    return false;
   }
 
   /** The roles that the subject has there. */
   *rolesOf(subject: Subject, node: number): Generator<number> {
     const mask = this.slots.length - 1;
     for (let slot = hashOf(subject, node) & mask; this.slots[slot] !== 0; slot = (slot + 1) & mask) {
-      const grant = this.slots[slot]! - 1;
+      const grant = grantIn(this.slots[slot]!);
       if (this.subjects[grant] === subject && this.nodes[grant] === node) yield this.roles[grant]!;
     }
   }
@@ -198,6 +206,7 @@ export class GrantTable {
       this.free = this.nodes[grant]!;
       return grant;
     }
+    if (this.used === MOST) throw new RangeError('An organization has more grants than can be numbered.');
     this.subjects = grown(this.subjects, this.used + 1);
     this.nodes = grown(this.nodes, this.used + 1);
     this.roles = grown(this.roles, this.used + 1);
@@ -219,10 +228,11 @@ export class GrantTable {
     if (!this.isIndexed) return this.findUnindexed(subject, node, role);
     const { slots, subjects, nodes, roles } = this;
     const mask = slots.length - 1;
-    for (let slot = hashOf(subject, node) & mask; ; slot = (slot + 1) & mask) {
-      const grant = slots[slot]! - 1;
-      if (grant < 0 || (subjects[grant] === subject && nodes[grant] === node && roles[grant] === role)) return grant;
+    for (let slot = hashOf(subject, node) & mask; slots[slot] !== 0; slot = (slot + 1) & mask) {
+      const grant = grantIn(slots[slot]!);
+      if (subjects[grant] === subject && nodes[grant] === node && roles[grant] === role) return grant;
     }
+    return NONE;
   }
 
   private findUnindexed(subject: Subject, node: number, role: number): number {
@@ -231,12 +241,13 @@ export class GrantTable {
     return NONE;
   }
 
-  private freeSlot(subject: Subject, node: number): number {
+  private enter(grant: number): void {
     const { slots } = this;
     const mask = slots.length - 1;
-    let slot = hashOf(subject, node) & mask;
+    const hash = hashOf(this.subjects[grant]!, this.nodes[grant]!);
+    let slot = hash & mask;
     while (slots[slot] !== 0) slot = (slot + 1) & mask;
-    return slot;
+    slots[slot] = ((grant + 1) << TAG_BITS) | tagOf(hash);
   }
 
   /** Frees the grant's slot, and moves up those behind it that would not be found any more. */
@@ -244,13 +255,13 @@ export class GrantTable {
     const { slots } = this;
     const mask = slots.length - 1;
     let gap = hashOf(subject, node) & mask;
-    while (slots[gap] !== grant + 1) gap = (gap + 1) & mask;
+    while (grantIn(slots[gap]!) !== grant) gap = (gap + 1) & mask;
     for (let slot = (gap + 1) & mask; slots[slot] !== 0; slot = (slot + 1) & mask) {
-      const other = slots[slot]! - 1;
+      const other = grantIn(slots[slot]!);
       const home = hashOf(this.subjects[other]!, this.nodes[other]!) & mask;
       // It may move up unless its search begins behind the gap.
       if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
-      slots[gap] = other + 1;
+      slots[gap] = slots[slot]!;
       gap = slot;
     }
     slots[gap] = 0;
@@ -258,9 +269,19 @@ export class GrantTable {
 
   private enlarge(): void {
     const { slots: old } = this;
-    this.slots = new Int32Array(old.length * 2);
-    for (const entry of old) if (entry > 0) this.slots[this.freeSlot(this.subjects[entry - 1]!, this.nodes[entry - 1]!)] = entry;
+    this.slots = new Uint32Array(old.length * 2);
+    for (const entry of old) if (entry !== 0) this.enter(grantIn(entry));
   }
+}
+
+/** -1 for a slot that is free. */
+function grantIn(entry: number): number {
+  return (entry >>> TAG_BITS) - 1;
+}
+
+/** Bits that small tables do not need for the place. */
+function tagOf(hash: number): number {
+  return hash >>> (32 - TAG_BITS);
 }
 
 function hashOf(subject: number, node: number): number {

@@ -29,6 +29,15 @@ export interface Group {
   readonly members: readonly string[];
 }
 
+/** Which roles hold a permission, by their numbers: 1 for those that do. */
+export interface Granting {
+  readonly assigned: Uint8Array;
+  /** Of organization roles: in the place of those that are gone, the default role counts. */
+  readonly ofOrganization: Uint8Array;
+  /** Whether the default role does. */
+  readonly byDefault: boolean;
+}
+
 /** One thing that gives a permission. */
 export interface Chain {
   readonly role: Role;
@@ -84,8 +93,8 @@ export class OrganizationIndex {
   private readonly endedGroups = new Set<number>();
   readonly members = new GroupMembers();
   readonly grants = new GrantTable();
-  /** Which roles hold a permission, by the permission's number: 1 for each number of a role that does. */
-  private granting: (Uint8Array | undefined)[] = [];
+  /** By the number of the permission. */
+  private granting: (Granting | undefined)[] = [];
   private grantingAt = -1;
 
   constructor(
@@ -186,6 +195,7 @@ export class OrganizationIndex {
     if (this.states[membership] !== ACTIVE) return false;
     const granting = this.grantingOf(permission);
     if (this.holdsByRole(membership, granting)) return true;
+    const { assigned } = granting;
     const { grants, members, tree } = this;
     const subject = membershipSubject(membership);
     const hasGrants = grants.hasOf(subject);
@@ -193,8 +203,8 @@ export class OrganizationIndex {
     if (!hasGrants && firstPair === NONE) return false;
     for (let at = node; at >= 0; at = tree.parentOf(at)) {
       if (!grants.hasOn(at)) continue;
-      if (hasGrants && grants.some(subject, at, granting)) return true;
-      for (let pair = firstPair; pair !== NONE; pair = members.nextPair(pair)) if (grants.some(groupSubject(members.groupOf(pair)), at, granting)) return true;
+      if (hasGrants && grants.some(subject, at, assigned)) return true;
+      for (let pair = firstPair; pair !== NONE; pair = members.nextPair(pair)) if (grants.some(groupSubject(members.groupOf(pair)), at, assigned)) return true;
     }
     return false;
   }
@@ -211,12 +221,12 @@ export class OrganizationIndex {
   }
 
   /** Whether the membership or one of its groups was given a role on the very node that `grantingOf` tells of. */
-  isGrantedOn(membership: number, node: Node, granting: Uint8Array): boolean {
-    return this.grants.hasOn(node) && this.subjectsOf(membership).some((subject) => this.grants.some(subject, node, granting));
+  isGrantedOn(membership: number, node: Node, { assigned }: Granting): boolean {
+    return this.grants.hasOn(node) && this.subjectsOf(membership).some((subject) => this.grants.some(subject, node, assigned));
   }
 
   /** Marks those whose organization role `grantingOf` tells of. */
-  markByRole(marks: Uint8Array, granting: Uint8Array): void {
+  markByRole(marks: Uint8Array, granting: Granting): void {
     for (let membership = 0; membership < marks.length; membership++) if (this.holdsByRole(membership, granting)) marks[membership] = 1;
   }
 
@@ -225,8 +235,7 @@ export class OrganizationIndex {
     return [membershipSubject(membership), ...this.groupsOf(membership).map(groupSubject)];
   }
 
-  /** Which roles hold a permission: 1 at the number of each. */
-  grantingOf({ number }: Permission): Uint8Array {
+  grantingOf({ number }: Permission): Granting {
     if (this.grantingAt !== this.model.version) {
       this.granting = [];
       this.grantingAt = this.model.version;
@@ -475,10 +484,12 @@ export class OrganizationIndex {
     return defaultRole === null ? NONE : (this.numberOfRole(defaultRole.id) ?? NONE);
   }
 
-  private holdsByRole(membership: number, granting: Uint8Array): boolean {
+  private holdsByRole(membership: number, { ofOrganization, byDefault }: Granting): boolean {
     const role = this.roleOf[membership]!;
-    if (role >= 0 && this.roles[role]!.isAlive) return granting[role] === 1;
-    return this.effectiveRolesOf(membership).some((each) => granting[each] === 1);
+    if (role >= 0) return ofOrganization[role] === 1;
+    if (role === NONE) return byDefault;
+    const living = this.severalRoles.get(membership)!.filter((each) => this.roles[each]!.isAlive);
+    return living.length === 0 ? byDefault : living.some((each) => ofOrganization[each] === 1);
   }
 
   /** Null for a role that is gone, as far as is known. */
@@ -493,10 +504,11 @@ export class OrganizationIndex {
     return number;
   }
 
-  private newGrantingOf(permission: number): Uint8Array {
-    // With a number first, since what is asked next may need the default role.
-    this.defaultRole();
-    return Uint8Array.from(this.roles, (role) => (role.grants(permission) ? 1 : 0));
+  private newGrantingOf(permission: number): Granting {
+    const byDefault = this.model.defaultRole?.grants(permission) ?? false;
+    const assigned = Uint8Array.from(this.roles, (role) => (role.grants(permission) ? 1 : 0));
+    const ofOrganization = Uint8Array.from(this.roles, (role) => ((role.isAlive ? role.grants(permission) : byDefault) ? 1 : 0));
+    return { assigned, ofOrganization, byDefault };
   }
 }
 

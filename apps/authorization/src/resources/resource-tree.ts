@@ -1,3 +1,4 @@
+import { compareUlids, hashOfUlid, readUlid, ulidOf } from '#libs/platform/src/ulid-words';
 import type { ResourceEvent } from './resource.events.ts';
 
 /** A resource in a tree: a small integer. It is never given to another resource while this tree is in memory, so that nothing kept by it is revived. */
@@ -20,10 +21,7 @@ const DEAD = -2;
 /** In `parent`: named as a parent by a row that was read before its own. */
 const EXPECTED = -3;
 
-const PREFIX = 'authz_resource_';
-const BASE_32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-const VALUES = new Int8Array(128).fill(-1);
-for (const [value, character] of [...BASE_32].entries()) VALUES[character.charCodeAt(0)] = value;
+const PREFIX = 'authz_resource';
 
 /** How full a hash table gets before it doubles. */
 const FULL = 0.7;
@@ -166,7 +164,7 @@ export class ResourceTree {
   }
 
   idOf(node: Node): string {
-    return PREFIX + this.ulidOf(node);
+    return `${PREFIX}_${ulidOf(this.ids, 4 * node)}`;
   }
 
   externalIdOf(node: Node): string {
@@ -227,7 +225,7 @@ export class ResourceTree {
     const [near, far] = order === 'asc' ? [this.left, this.right] : [this.right, this.left];
     const sign = order === 'asc' ? 1 : -1;
     const bound = new Uint32Array(4);
-    const isBound = after !== null && readId(after, bound);
+    const isBound = after !== null && readUlid(PREFIX, after, bound);
     const path: Node[] = [];
     for (let at = this.top[node]!; at !== NONE;) {
       if (isBound && sign * this.compareTo(at, bound) <= 0) at = far[at]!;
@@ -272,7 +270,7 @@ export class ResourceTree {
       this.type[node] = this.typeIndexOf(type);
       this.write(node, externalId);
       this.types[this.type[node]]!.count++;
-      this.enter(node);
+      this.enterName(node);
     }
     this.hang(node, parentId);
     this.version = Math.max(this.version, revision);
@@ -308,31 +306,46 @@ export class ResourceTree {
     const before = this.parent[node]!;
     if (before >= 0) this.top[before] = this.withoutChild(this.top[before]!, node);
     const open: Node[] = [node];
+    const gone: Node[] = [];
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
       // Rows that were read one after another may seem to hang under each other.
       if (this.parent[next] === DEAD) continue;
       if (this.textLength[next] !== 0) this.onRemoved?.(next);
       this.parent[next] = DEAD;
+      gone.push(next);
       for (const child of this.linked(next)) open.push(child);
       this.top[next] = NONE;
-      this.leaveIds(next);
-      if (this.textLength[next] === 0) continue;
-      this.living--;
-      this.types[this.type[next]!]!.count--;
-      this.leaveNames(next);
     }
+    this.leaveTables(gone);
+  }
+
+  /** Of many, taking each out of the tables would cost more than making them anew without. */
+  private leaveTables(gone: readonly Node[]): void {
+    const isEach = gone.length < this.nodes / 4;
+    for (const node of gone) {
+      if (isEach) this.leaveIds(node);
+      if (this.textLength[node] === 0) continue;
+      if (isEach) this.leaveNames(node);
+      this.living--;
+      this.types[this.type[node]!]!.count--;
+    }
+    if (isEach) return;
+    this.fillIds();
+    this.fillNames();
   }
 
   private add(id: string, parent: number): Node {
     if (this.nodes === this.capacity) this.grow();
     const node = this.nodes++;
-    if (!readId(id, this.wanted)) throw new Error(`${id} is no id of a resource.`);
+    if (!readUlid(PREFIX, id, this.wanted)) throw new Error(`${id} is no id of a resource.`);
     this.ids.set(this.wanted, 4 * node);
     this.parent[node] = parent;
     this.top[node] = this.left[node] = this.right[node] = NONE;
     if (node === ORGANIZATION) this.living = 1;
-    if (++this.identified > FULL * this.byId.length) this.enlargeIds();
-    else this.enterId(node);
+    if (++this.identified > FULL * this.byId.length) {
+      this.byId = new Int32Array(2 * this.byId.length);
+      this.fillIds();
+    } else this.enterId(node);
     return node;
   }
 
@@ -378,34 +391,48 @@ export class ResourceTree {
 
   private find(id: string): number {
     const { wanted } = this;
-    if (!readId(id, wanted)) return NONE;
+    if (!readUlid(PREFIX, id, wanted)) return NONE;
     const mask = this.byId.length - 1;
-    for (let slot = hashOfId(wanted, 0) & mask; ; slot = (slot + 1) & mask) {
+    for (let slot = hashOfUlid(wanted, 0) & mask; ; slot = (slot + 1) & mask) {
       const node = this.byId[slot]!;
       if (node === NONE || this.compareTo(node, wanted) === 0) return node;
     }
   }
 
   private enterId(node: Node): void {
-    enterInto(this.byId, hashOfId(this.ids, 4 * node), node);
+    enterInto(this.byId, hashOfUlid(this.ids, 4 * node), node);
   }
 
-  private enlargeIds(): void {
-    this.byId = new Int32Array(2 * this.byId.length).fill(NONE);
-    for (let node = 0; node < this.nodes; node++) if (this.parent[node] !== DEAD) this.enterId(node);
+  private fillIds(): void {
+    this.byId.fill(NONE);
+    this.identified = 0;
+    for (let node = 0; node < this.nodes; node++) {
+      if (this.parent[node] === DEAD) continue;
+      this.enterId(node);
+      this.identified++;
+    }
   }
 
   private leaveIds(node: Node): void {
     this.identified--;
-    leaveFrom(this.byId, node, (other) => hashOfId(this.ids, 4 * other));
+    leaveFrom(this.byId, node, (other) => hashOfUlid(this.ids, 4 * other));
   }
 
-  private enter(node: Node): void {
+  private enterName(node: Node): void {
     if (++this.named > FULL * this.byExternalId.length) {
-      this.byExternalId = new Int32Array(2 * this.byExternalId.length).fill(NONE);
-      for (let other = 1; other < this.nodes; other++)
-        if (this.parent[other] !== DEAD && this.textLength[other] !== 0) enterInto(this.byExternalId, this.hashOfName(other), other);
+      this.byExternalId = new Int32Array(2 * this.byExternalId.length);
+      this.fillNames();
     } else enterInto(this.byExternalId, this.hashOfName(node), node);
+  }
+
+  private fillNames(): void {
+    this.byExternalId.fill(NONE);
+    this.named = 0;
+    for (let node = 1; node < this.nodes; node++) {
+      if (this.parent[node] === DEAD || this.textLength[node] === 0) continue;
+      enterInto(this.byExternalId, this.hashOfName(node), node);
+      this.named++;
+    }
   }
 
   private leaveNames(node: Node): void {
@@ -420,36 +447,17 @@ export class ResourceTree {
     return finished(hash);
   }
 
-  private ulidOf(node: Node): string {
-    const at = 4 * node;
-    // 26 characters of 5 bits, the first of 3.
-    let text = BASE_32[this.ids[at]! >>> 29]!;
-    for (let bit = 3; bit < 128; bit += 5) {
-      const word = this.ids[at + (bit >> 5)]!;
-      const offset = bit & 31;
-      text += BASE_32[(offset <= 27 ? word >>> (27 - offset) : (word << (offset - 27)) | (this.ids[at + (bit >> 5) + 1]! >>> (59 - offset))) & 31];
-    }
-    return text;
-  }
-
   private compareTo(node: Node, words: Uint32Array): number {
-    const at = 4 * node;
-    for (let index = 0; index < 4; index++) if (this.ids[at + index] !== words[index]) return this.ids[at + index]! < words[index]! ? -1 : 1;
-    return 0;
+    return compareUlids(this.ids, 4 * node, words, 0);
   }
 
   private isBefore(one: Node, other: Node): boolean {
-    for (let index = 0; index < 4; index++) {
-      const first = this.ids[4 * one + index]!;
-      const second = this.ids[4 * other + index]!;
-      if (first !== second) return first < second;
-    }
-    return false;
+    return compareUlids(this.ids, 4 * one, this.ids, 4 * other) < 0;
   }
 
   /** What keeps a treap balanced: as good as random, and needs no place. */
   private rankOf(node: Node): number {
-    return finished(hashOfId(this.ids, 4 * node) ^ 0x5bd1e995);
+    return finished(hashOfUlid(this.ids, 4 * node) ^ 0x5bd1e995);
   }
 
   private withChild(top: number, node: Node): Node {
@@ -501,32 +509,7 @@ export class ResourceTree {
 
 /** Its ULID is that of the organization: it needs no record of its own. */
 export function organizationResourceId(organizationId: string): string {
-  return PREFIX + organizationId.slice(-26);
-}
-
-/** The 128 bits of the ULID in an id of a resource; false where it is none. */
-function readId(id: string, words: Uint32Array): boolean {
-  if (id.length !== PREFIX.length + 26 || !id.startsWith(PREFIX)) return false;
-  let word = VALUES[id.charCodeAt(PREFIX.length)] ?? -1;
-  if (word < 0 || word > 7) return false;
-  for (let index = 1, filled = 3, at = 0; index < 26; index++) {
-    const value = VALUES[id.charCodeAt(PREFIX.length + index)] ?? -1;
-    if (value < 0) return false;
-    const room = 32 - filled;
-    if (room > 5) {
-      word = (word << 5) | value;
-      filled += 5;
-    } else {
-      words[at++] = (word << room) | (value >> (5 - room));
-      word = value & ((1 << (5 - room)) - 1);
-      filled = 5 - room;
-    }
-  }
-  return true;
-}
-
-function hashOfId(words: Uint32Array, at: number): number {
-  return finished(Math.imul(words[at + 1]!, 0x85ebca6b) ^ Math.imul(words[at + 2]!, 0xc2b2ae35) ^ Math.imul(words[at + 3]!, 0x27d4eb2f) ^ words[at]!);
+  return `${PREFIX}_${organizationId.slice(-26)}`;
 }
 
 function textSeed(type: number): number {
