@@ -1,16 +1,15 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { Event } from '#libs/contracts/src/feed/event';
 import { openApiDocument, type OpenApiDocument } from '#libs/contracts/src/openapi';
 import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
-import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
-import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { isProtocol } from '#libs/event-sourcing/src/log.repository';
 import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
 import { exchange, holdToDocument } from '#libs/testing/src/exchange';
 import { brokenRequest, validRequest, type GeneratedRequest } from '#libs/testing/src/requests';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { inhabitants } from './inhabitants.ts';
 
 const RUNS = 25;
 /** A failure names it with the path to the smallest request that fails; put it here to see that again. */
@@ -27,7 +26,7 @@ let receiver: WebhookReceiver;
 beforeAll(async () => {
   dns = await startDnsServer();
   receiver = await WebhookReceiver.listen();
-  suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
+  suite = await givenSuite({ variables: { DNS_SERVERS: dns.address, WEBHOOK_ENDPOINTS_PER_ENVIRONMENT: '10000' } });
 });
 afterAll(async () => {
   await dns.close();
@@ -36,22 +35,10 @@ afterAll(async () => {
 
 /** Something of every kind that the generated requests can find, change and delete. */
 async function existing(): Promise<(type: Class) => readonly string[]> {
-  const { id: endpoint } = await suite
-    .post('/webhook_endpoints', { endpoint_url: `${receiver.url}/${randomUUID()}`, events: ['organization.created'] })
-    .expect(201);
-  const { id: organization } = await suite.post('/organizations', { name: 'Existing', external_id: randomUUID() }).expect(201);
-  const { id: domain } = await suite.post('/organization_domains', { domain: `${randomUUID()}.test`, organization_id: organization }).expect(201);
-  const { data: deliveries } = await suite.eventually(`/webhook_endpoints/${endpoint}/deliveries`, { data: [{ event: 'organization.created' }] });
+  const { ids } = await inhabitants(suite, receiver.url);
   // From here on it is told nothing: there will be many of them.
-  await suite.patch(`/webhook_endpoints/${endpoint}`, { events: [] }).expect(200);
-  const ids = new Map<Class, readonly string[]>([
-    [Organization, [organization]],
-    [OrganizationDomain, [domain]],
-    [WebhookEndpoint, [endpoint]],
-    [WebhookDelivery, [deliveries[0].id]],
-    [Event, [deliveries[0].event_id]],
-  ]);
-  return (type) => ids.get(type) ?? [];
+  await suite.patch(`/webhook_endpoints/${ids.get(WebhookEndpoint)}`, { events: [] }).expect(200);
+  return (type) => [ids.get(type) ?? []].flat();
 }
 
 /** Nothing is sent beyond this machine. */
