@@ -128,6 +128,15 @@ describe('the forwarder', () => {
     expect(JSON.parse(delivered[0]!.value)).toMatchObject({ id, data: { name: 'Acme' }, version: 1 });
   });
 
+  it('tells nothing personal to the topic of domain events', async () => {
+    const data = { id: 'user_1', email: 'ada@acme.test', password: { hash: '$2b$12$secret' } };
+    await record('organization', 0, { type: 'user.password_set', data });
+    await start();
+    await until(() => delivered.length === 1);
+    expect(JSON.parse(delivered[0]!.value)).toMatchObject({ type: 'user.password_set', data: { id: 'user_1' } });
+    expect(delivered[0]!.value).not.toMatch(/ada@|secret/);
+  });
+
   it('keeps to its own streams, and never tells of claims, fences and the system', async () => {
     await record('webhook_endpoint', 0, announced('event_1'));
     await record('claim', 0, { type: 'claim.taken' });
@@ -151,7 +160,7 @@ describe('the forwarder', () => {
   });
 
   it('passes over a record that cannot be told, and says so', async () => {
-    await record('organization', 0, { subject, public: [{ id: 'event_1', name: 'user.created' }] });
+    await record('organization', 0, { subject, public: [{ id: 'event_1', name: 'session.created' }] });
     await record('organization', 1, announced('event_2'));
     await start();
     await until(() => delivered.length === 1);

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Owner } from '#libs/contracts/src/operation';
+import { SEALED } from '#libs/contracts/src/sealed';
 import { MessageBus, type Message } from '#libs/messaging/src/message-bus';
 import { Clock } from '#libs/platform/src/clock';
 import { Log } from '#libs/platform/src/log';
@@ -11,6 +12,7 @@ import { LeasedFollowers } from './leased-followers.ts';
 import { isProtocol } from './log.repository.ts';
 import { categoryOf } from './naming.ts';
 import { publicEventsOf } from './public-events.ts';
+import { sealedFieldsOf, withoutPersonal } from './sealing/sealed-fields.ts';
 
 /** What this process tried so long ago, and not again, another process has taken over. */
 const OTHERS_BUSINESS = 60_000;
@@ -26,6 +28,8 @@ interface Behind {
   readonly since: number;
   readonly triedAt: number;
 }
+
+const sealedFields = sealedFieldsOf(SEALED);
 
 /** Where the public events of a service go; prefixes of it are what a cluster grants rights on. */
 function topicOf(environment: string, service: Owner): string {
@@ -138,9 +142,10 @@ function message(
   return { key: meta.organization ?? stream, value: text, headers };
 }
 
-/** What services tell each other beside the public events; secrets in it are sealed. */
+/** What services tell each other beside the public events: nothing personal, such as the hash of a password; secrets in it are sealed. */
 function domainText({ id, stream, version, type, shape, data, meta }: RecordedEvent): string {
   const { environment, organization, actor, at } = meta;
+  const sealed = sealedFields(type);
   return JSON.stringify({
     id,
     type,
@@ -150,7 +155,7 @@ function domainText({ id, stream, version, type, shape, data, meta }: RecordedEv
     environment,
     ...(organization !== undefined && { organization }),
     actor,
-    data,
+    data: sealed === null ? data : withoutPersonal(data, sealed),
     created_at: new Date(at).toISOString(),
   });
 }

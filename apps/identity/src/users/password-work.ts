@@ -7,7 +7,7 @@ import { Metrics } from '#libs/platform/src/metrics';
 /** Of the four threads that Node keeps for slow work, one is left to files and names. */
 const AT_ONCE = Math.min(3, availableParallelism());
 /** At a quarter of a second each, who comes after these would be answered after nobody waits any more. */
-const MAX_WAITING = 64;
+const MAX_WAITING = 32;
 
 /** Lets a few passwords be hashed at a time, and refuses when too many wait. */
 @Injectable()

@@ -27,6 +27,18 @@ export function sealedFieldsOf(resources: Readonly<Record<string, Class>>): Seal
   };
 }
 
+/** A copy of what was opened that leaves out what is personal, at any depth. */
+export function withoutPersonal(value: unknown, fields: SealedFields): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutPersonal(item, fields));
+  if (typeof value !== 'object' || value === null) return value;
+  const copy: Record<string, unknown> = { ...value };
+  for (const [name, field] of Object.entries(fields)) {
+    if (field === 'personal') delete copy[name];
+    else if (typeof field === 'object' && Object.hasOwn(copy, name)) copy[name] = withoutPersonal(copy[name], field);
+  }
+  return copy;
+}
+
 function sealedIn(type: Class, above: readonly Class[]): SealedFields | null {
   // A class that holds itself adds nothing at the second look.
   if (above.includes(type)) return null;

@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { SystemClock } from '#libs/platform/src/clock';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PasswordWork } from './password-work.ts';
+import { Passwords } from './passwords.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'passwords-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const later = (): number => Date.now() + 60_000;
+const newWork = (): PasswordWork => new PasswordWork(new SystemClock(), new Metrics());
+const newPasswords = async (keys = 'keys'): Promise<Passwords> => new Passwords(await FileKeyStore.open(join(directory, keys), []), newWork());
+
+describe('a password', () => {
+  it('is right for itself alone, also after a restart', async () => {
+    const stored = await (await newPasswords()).stored({ password: 'ride-a-giraffe' }, later());
+    expect(stored).toEqual({ type: 'bcrypt-hmac', hash: expect.stringMatching(/^\$2b\$12\$/) });
+    const passwords = await newPasswords();
+    expect(await passwords.matches(stored!, 'ride-a-giraffe', later())).toBe(true);
+    for (const wrong of ['ride-a-giraffE', 'ride-a-giraffe ', '']) expect(await passwords.matches(stored!, wrong, later())).toBe(false);
+  });
+
+  it('counts beyond 72 bytes', async () => {
+    const passwords = await newPasswords();
+    const long = 'x'.repeat(100);
+    const stored = await passwords.stored({ password: `${long}1` }, later());
+    expect(await passwords.matches(stored!, `${long}1`, later())).toBe(true);
+    expect(await passwords.matches(stored!, `${long}2`, later())).toBe(false);
+  });
+
+  it('is the same however an accent is typed', async () => {
+    const passwords = await newPasswords();
+    const stored = await passwords.stored({ password: 'caf\u00e9-au-lait' }, later());
+    expect(await passwords.matches(stored!, 'cafe\u0301-au-lait', later())).toBe(true);
+  });
+
+  it('cannot be tried without the key', async () => {
+    const stored = await (await newPasswords()).stored({ password: 'ride-a-giraffe' }, later());
+    expect(await (await newPasswords('other-keys')).matches(stored!, 'ride-a-giraffe', later())).toBe(false);
+  });
+
+  it('that came hashed is verified by the function that hashed it', async () => {
+    const passwords = await newPasswords();
+    const password_hash = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc';
+    const stored = await passwords.stored({ password_hash, password_hash_type: 'argon2' }, later());
+    expect(await passwords.matches(stored!, 'password', later())).toBe(true);
+    expect(await passwords.matches(stored!, 'passwort', later())).toBe(false);
+  });
+
+  it('is hashed while others are served', async () => {
+    const passwords = await newPasswords();
+    let turns = 0;
+    const turning = setInterval(() => turns++, 5);
+    await passwords.stored({ password: 'ride-a-giraffe' }, later());
+    clearInterval(turning);
+    expect(turns).toBeGreaterThan(5);
+  });
+
+  it.each([
+    ['password_too_short', ''],
+    ['password_too_short', 'short'],
+    ['password_too_short', '😀😀😀😀😀'],
+    ['password_too_common', 'password123'],
+    ['password_too_common', '1234567890'],
+    ['password_too_common', 'QwertyUiop'],
+  ])('is refused as %s: %s', async (code, password) => {
+    const refused = (await newPasswords()).stored({ password }, later());
+    await expect(refused).rejects.toMatchObject({ code: 'password_strength_error', details: { errors: [{ code, field: 'password' }] } });
+  });
+});
+
+describe('work on passwords', () => {
+  const never = new Promise<never>(() => {});
+
+  it('is refused at once where too much waits', async () => {
+    const work = newWork();
+    const held = Array.from({ length: 200 }, () => work.run(later(), () => never));
+    const refused = held.map((running) => running.catch(({ code }: { code: string }) => code));
+    const answers = await Promise.all(refused.map((running) => Promise.race([running, pause(50, 'waits')])));
+    expect(answers.filter((answer) => answer === 'waits').length).toBeLessThan(100);
+    expect(new Set(answers)).toEqual(new Set(['waits', 'service_unavailable']));
+  });
+
+  it('is not begun past its deadline, and leaves its place to the next', async () => {
+    const work = newWork();
+    let begun = 0;
+    const slow = Array.from({ length: 4 }, () => work.run(later(), () => pause(30)));
+    const late = Array.from({ length: 4 }, () => work.run(Date.now() - 1, async () => begun++).catch(({ code }: { code: string }) => code));
+    const last = work.run(later(), async () => 'done');
+    await Promise.all(slow);
+    expect(await Promise.all(late)).toEqual(Array.from({ length: 4 }, () => 'service_unavailable'));
+    expect(await last).toBe('done');
+    expect(begun).toBe(0);
+  });
+
+  it('that fails leaves its place to the next', async () => {
+    const work = newWork();
+    const failing = Array.from({ length: 8 }, () => work.run(later(), () => Promise.reject(new Error('broken'))).catch(String));
+    expect(new Set(await Promise.all(failing))).toEqual(new Set(['Error: broken']));
+    expect(await work.run(later(), async () => 'done')).toBe('done');
+  });
+});

@@ -1,0 +1,128 @@
+import { specOf } from '#libs/testing/src/decider-spec';
+import { createUser, deleteUser, updateUser, userDecider, type UserEvent } from './user.decider.ts';
+
+const { given, id, now } = specOf(userDecider);
+const user = id('user');
+const other = 'user_01HZZZZZZZZZZZZZZZZZZZZZZ1';
+const elsewhere = { id: (prefix: string) => `${prefix}_01HZZZZZZZZZZZZZZZZZZZZZZ1` };
+
+const fields = { email: 'Ada@Acme.test', email_verified: false, first_name: null, last_name: null, name: null, external_id: null, metadata: {} };
+const created: UserEvent = { type: 'user.created', data: { id: user, ...fields } };
+const deleted: UserEvent = { type: 'user.deleted', data: { id: user } };
+const updated = (data: Extract<UserEvent, { type: 'user.updated' }>['data']): UserEvent => ({ type: 'user.updated', data });
+const password = { type: 'bcrypt-hmac', hash: '$2b$12$stored' } as const;
+const passwordSet: UserEvent = { type: 'user.password_set', data: { id: user, password_id: id('password'), password } };
+
+const create = (given: Partial<Parameters<typeof createUser>[0]> = {}) => createUser({ email: 'Ada@Acme.test', ...given }, null);
+const update = (given: Parameters<typeof updateUser>[1]) => updateUser(user, given, null);
+const stateAfter = (...events: readonly UserEvent[]) => events.reduce((state, event) => userDecider.evolve(state, { ...event, at: now }), userDecider.initial);
+const claimsOf = (...events: readonly UserEvent[]) => userDecider.claims!(stateAfter(...events)).map(({ kind, value }) => [kind, value]);
+
+describe('a user', () => {
+  it('is created with its email as it was given', () => given().when(create()).then(created));
+
+  it('is created with all that it may have', () => {
+    const all = { email_verified: true, first_name: 'Ada', last_name: 'King', name: 'Ada King', external_id: 'one', metadata: { a: '1' } };
+    given()
+      .when(create({ ...all, metadata: { a: '1', b: null } }))
+      .then({ type: 'user.created', data: { id: user, ...fields, ...all } });
+  });
+
+  it('is created once, however often it is asked for', () => given(created).when(create()).thenNothing());
+  it('is not created anew by a command that is repeated after its deletion', () => given(created, deleted).when(create()).thenRefused('entity_not_found'));
+  it('is not created with metadata beyond its limits', () =>
+    given()
+      .when(create({ metadata: { a: 'ü' } }))
+      .thenRefused('invalid_metadata'));
+
+  it('changes only what is given', () =>
+    given(created)
+      .when(update({ first_name: 'Ada', locale: 'en' }))
+      .then(updated({ first_name: 'Ada', locale: 'en' })));
+  it('ignores what it has already', () =>
+    given(created)
+      .when(update({ email: fields.email, email_verified: false, name: null, metadata: {} }))
+      .thenNothing());
+  it('clears what is null', () =>
+    given(created, updated({ name: 'Ada', locale: 'en' }))
+      .when(update({ name: null, locale: null }))
+      .then(updated({ name: null, locale: null })));
+  it('merges metadata', () =>
+    given(created, updated({ metadata: { a: '1', b: '2' } }))
+      .when(update({ metadata: { a: null, c: '3' } }))
+      .then(updated({ metadata: { b: '2', c: '3' } })));
+  it('drops all metadata', () =>
+    given(created, updated({ metadata: { a: '1' } }))
+      .when(update({ metadata: {} }))
+      .then(updated({ metadata: {} })));
+
+  describe('whose email is verified', () => {
+    const verified = updated({ email_verified: true });
+    it('has to verify another one', () =>
+      given(created, verified)
+        .when(update({ email: 'ada@beta.test' }))
+        .then(updated({ email: 'ada@beta.test', email_verified: false })));
+    it('need not verify the same in upper case', () =>
+      given(created, verified)
+        .when(update({ email: 'ADA@ACME.TEST' }))
+        .then(updated({ email: 'ADA@ACME.TEST' })));
+    it('need not verify another one that its owner has verified', () =>
+      given(created, verified)
+        .when(update({ email: 'ada@beta.test', email_verified: true }))
+        .then(updated({ email: 'ada@beta.test' })));
+  });
+
+  describe('with a password', () => {
+    it('has it recorded after its creation', () => given().when(createUser(fields, password)).then(created, passwordSet));
+    it('changes it, and tells so as any change', () =>
+      given(created)
+        .when(updateUser(user, {}, password))
+        .then(passwordSet, updated({})));
+    it('changes it once for a command that is repeated, whatever its hash is then', () =>
+      given(created, passwordSet)
+        .when(updateUser(user, {}, { ...password, hash: '$2b$12$another' }))
+        .thenNothing());
+    it('changes it again for another command', () =>
+      given(created, passwordSet)
+        .when(updateUser(user, {}, password), elsewhere)
+        .thenMatching({ type: 'user.password_set', data: { password_id: 'password_01HZZZZZZZZZZZZZZZZZZZZZZ1' } }, updated({})));
+
+    it('shows it in no state and in nothing that is announced', () => {
+      const before = stateAfter(created);
+      const after = stateAfter(created, passwordSet, updated({}));
+      expect(JSON.stringify(after)).not.toContain('$2b$');
+      expect(userDecider.announce(passwordSet, before, after)).toBeNull();
+      for (const event of [updated({}), deleted]) {
+        const subject = userDecider.announce(event, after, after)?.subject;
+        expect(subject).toMatchObject({ object: 'user', id: user, email: 'Ada@Acme.test' });
+        expect(subject).not.toHaveProperty('password_id');
+      }
+    });
+  });
+
+  it('is deleted', () => given(created).when(deleteUser(user)).then(deleted));
+  it('is deleted once', () => given(created, deleted).when(deleteUser(user)).thenNothing());
+  it('is dead after that', () =>
+    given(created, deleted)
+      .when(update({ name: 'Ada' }))
+      .thenRefused('entity_not_found'));
+  it('can be neither changed nor deleted before it exists', () => {
+    given()
+      .when(updateUser(other, {}, null))
+      .thenRefused('entity_not_found');
+    given().when(deleteUser(other)).thenRefused('entity_not_found');
+  });
+
+  it('holds its email, in lower case, and its external id, while it lives', () => {
+    expect(claimsOf(created)).toEqual([['user.email', 'ada@acme.test']]);
+    expect(claimsOf(created, updated({ external_id: 'One' }))).toEqual([
+      ['user.email', 'ada@acme.test'],
+      ['user.external_id', 'One'],
+    ]);
+    expect(claimsOf(created, updated({ email: 'BETA@acme.test' }))).toEqual([['user.email', 'beta@acme.test']]);
+    expect(claimsOf(created, deleted)).toEqual([]);
+  });
+
+  it('has the same email however an accent is written', () =>
+    expect(claimsOf(created, updated({ email: 'É@a.test' }))).toEqual(claimsOf(created, updated({ email: 'e\u0301@A.test' }))));
+});
