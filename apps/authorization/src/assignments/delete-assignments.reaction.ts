@@ -1,4 +1,3 @@
-import type { Fact } from '#libs/event-sourcing/src/decider';
 import type { Positions } from '#libs/event-sourcing/src/positions';
 import type { Reaction } from '#libs/event-sourcing/src/reaction';
 import type { Repository } from '#libs/event-sourcing/src/repository';
@@ -6,14 +5,9 @@ import { tableOf } from '#libs/event-sourcing/src/view';
 import type { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
-import {
-  groupRoleAssignmentDecider,
-  groupRoleAssignmentKey,
-  removeGroupRoleAssignment,
-  type LivingGroupRoleAssignment,
-} from './group-role-assignment.decider.ts';
+import { groupRoleAssignmentDecider, groupRoleAssignmentKey, removeGroupRoleAssignment, type NewGroupRoleAssignment } from './group-role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
-import { removeRoleAssignment, roleAssignmentDecider, roleAssignmentKey, type LivingRoleAssignment } from './role-assignment.decider.ts';
+import { removeRoleAssignment, roleAssignmentDecider, roleAssignmentKey, type NewRoleAssignment } from './role-assignment.decider.ts';
 import { roleAssignmentsView } from './role-assignments.view.ts';
 
 interface Needs {
@@ -24,41 +18,86 @@ interface Needs {
 }
 
 /** The index under which assignments are found that hang on what an event says is gone. */
-const INDEXES: Readonly<Record<string, string>> = {
+const INDEXES = {
   'organization_membership.deleted': 'membership',
   'group.deleted': 'group',
   'role.deleted': 'role',
   'organization_role.deleted': 'role',
   'resource.deleted': 'resource',
   'organization.deleted': 'organization',
-};
+} as const;
 
 /** How many are deleted at once. */
 const SLICE = 100;
+/** Longer than any command takes from what it looks at to what it records. */
+const MEANWHILE = 120_000;
 
-/** Assignments are dead with their membership or group, role and resource; this tells so of each. Asked again, it finds none left to tell of. */
+/**
+ * Assignments are dead with their membership or group, role and resource; this tells so of each. Asked again, it finds none left to tell of.
+ *
+ * Whoever gives a role while something of it is deleted may be recorded behind that: what is gone is remembered for a while, and such an assignment deleted when
+ * it comes.
+ */
 export function deleteAssignmentsOfWhatIsGone({ repository, readModels, positions, clock }: Needs): Reaction {
   const direct = readModels.table(tableOf(roleAssignmentsView));
   const ofGroups = readModels.table(tableOf(groupRoleAssignmentsView));
+  const gone = new GoneLately();
+  const context = (environment: string) => systemContext(environment, clock.now());
+  const removeDirect = (environment: string, { id, organization_membership_id, role, resource }: NewRoleAssignment) =>
+    repository.transact(
+      roleAssignmentDecider,
+      context(environment),
+      roleAssignmentKey(organization_membership_id, role.id, resource.id),
+      removeRoleAssignment(id),
+    );
+  const removeOfGroup = (environment: string, { id, group_id, role, resource }: NewGroupRoleAssignment) =>
+    repository.transact(
+      groupRoleAssignmentDecider,
+      context(environment),
+      groupRoleAssignmentKey(group_id, role.id, resource.id),
+      removeGroupRoleAssignment(id),
+    );
+
   return {
     name: 'delete-assignments-of-what-is-gone',
-    handles: Object.keys(INDEXES),
-    react: async ({ type, data, meta: { environment }, position }) => {
-      const index = INDEXES[type]!;
-      const { id } = data as Fact<string, { readonly id: string }>['data'];
-      const context = () => systemContext(environment, clock.now());
-      // The rows of what was assigned before it was gone.
-      await positions.reached(position, context().deadline);
-      await forEach(direct, environment, index, id, ({ id: assignment, organization_membership_id, role, resource }: LivingRoleAssignment) => {
-        const key = roleAssignmentKey(organization_membership_id, role.id, resource.id);
-        return repository.transact(roleAssignmentDecider, context(), key, removeRoleAssignment(assignment));
-      });
-      await forEach(ofGroups, environment, index, id, ({ id: assignment, group_id, role, resource }: LivingGroupRoleAssignment) => {
-        const key = groupRoleAssignmentKey(group_id, role.id, resource.id);
-        return repository.transact(groupRoleAssignmentDecider, context(), key, removeGroupRoleAssignment(assignment));
-      });
+    handles: [...Object.keys(INDEXES), 'role_assignment.created', 'group_role_assignment.created'],
+    react: async ({ type, data, position, meta: { environment, at } }) => {
+      if (type === 'role_assignment.created') {
+        const given = data as NewRoleAssignment;
+        if (gone.hasAny([given.organization_membership_id, given.role.id, given.resource.id, given.organization_id])) await removeDirect(environment, given);
+        return;
+      }
+      if (type === 'group_role_assignment.created') {
+        const given = data as NewGroupRoleAssignment;
+        if (gone.hasAny([given.group_id, given.role.id, given.resource.id, given.organization_id])) await removeOfGroup(environment, given);
+        return;
+      }
+      const { id } = data as { readonly id: string };
+      gone.add(id, at);
+      const index = INDEXES[type as keyof typeof INDEXES];
+      // What was given before is to be among the rows.
+      await positions.reached(position, context(environment).deadline);
+      await forEach(direct, environment, index, id, (row) => removeDirect(environment, row));
+      await forEach(ofGroups, environment, index, id, (row) => removeOfGroup(environment, row));
     },
   };
+}
+
+/** Ids of what was deleted in the last minutes, as the log tells the time. Ids are unique, whatever they are of. */
+class GoneLately {
+  private readonly times = new Map<string, number>();
+
+  add(id: string, at: number): void {
+    this.times.set(id, at);
+    for (const [other, time] of this.times) {
+      if (time > at - MEANWHILE) break;
+      this.times.delete(other);
+    }
+  }
+
+  hasAny(ids: readonly string[]): boolean {
+    return ids.some((id) => this.times.has(id));
+  }
 }
 
 async function forEach<Row>(table: Table<Row>, environment: string, index: string, value: string, work: (row: Row) => Promise<unknown>): Promise<void> {

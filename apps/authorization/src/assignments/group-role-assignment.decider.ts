@@ -8,7 +8,7 @@ export type GroupRoleAssignmentEvent =
   Fact<'group_role_assignment.created', NewGroupRoleAssignment> | Fact<'group_role_assignment.deleted', { readonly id: string }>;
 
 /** Ids decide what it means; the texts beside them never change. */
-interface NewGroupRoleAssignment {
+export interface NewGroupRoleAssignment {
   readonly id: string;
   readonly organization_id: string;
   readonly group_id: string;

@@ -6,7 +6,7 @@ import { notFound } from '#libs/platform/src/domain-error';
 export type RoleAssignmentEvent = Fact<'role_assignment.created', NewRoleAssignment> | Fact<'role_assignment.deleted', { readonly id: string }>;
 
 /** Ids decide what it means; the texts beside them never change. */
-interface NewRoleAssignment {
+export interface NewRoleAssignment {
   readonly id: string;
   readonly organization_id: string;
   readonly organization_membership_id: string;

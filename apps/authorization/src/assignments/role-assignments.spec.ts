@@ -470,6 +470,26 @@ describe('what is gone takes its assignments along', () => {
     await eventuallyDeleted(organization, 1, 1);
   });
 
+  it('also those that are given while it is deleted', async () => {
+    const organization = await GivenOrganization.create(suite);
+    const group = await organization.group();
+    const projects = await Promise.all(Array.from({ length: 10 }, () => organization.project()));
+    const membership = await organization.membership();
+    const give = (path: string, resource_id: string) => suite.post(path, { role_slug: 'editor', resource_id });
+    const answers = await Promise.all([
+      ...projects.slice(0, 5).flatMap((project) => [give(assignments(membership), project), give(`/authorization/groups/${group}/role_assignments`, project)]),
+      suite.delete(`/user_management/organization_memberships/${membership}`),
+      suite.delete(`/organizations/${organization.id}/groups/${group}`),
+      ...projects.slice(5).flatMap((project) => [give(assignments(membership), project), give(`/authorization/groups/${group}/role_assignments`, project)]),
+    ]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(
+      new Set([200, 201, 204, 404].filter((status) => answers.some((answer) => answer.status === status))),
+    );
+    const made = (await suite.records('role_assignment.created', 'group_role_assignment.created')).filter(({ meta }) => meta.organization === organization.id);
+    const ofMembership = made.filter(({ type }) => type === 'role_assignment.created').length;
+    await eventuallyDeleted(organization, ofMembership, made.length - ofMembership);
+  });
+
   it('and a page is filled with what is left', async () => {
     const organization = await GivenOrganization.create(suite);
     const members: string[] = [];
