@@ -297,7 +297,7 @@ export class AccessIndex implements Part {
         await slices.step();
       }
       entry.pending!.length = 0;
-      for (const _ of index.finishLoading()) await slices.step();
+      index.loaded();
       for (const number of index.memberNumbers()) {
         this.routes.add(index.hashOfMembership(number), index);
         if (number % 256 === 0) await slices.step();

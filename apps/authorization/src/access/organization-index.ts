@@ -104,7 +104,6 @@ export class OrganizationIndex {
   ) {
     this.tree = new ResourceTree(id);
     this.tree.onRemoved = (node) => this.grants.removeNode(node);
-    this.grants.collect();
   }
 
   /** Memory that it takes up, nearly. */
@@ -366,11 +365,10 @@ export class OrganizationIndex {
     }
   }
 
-  /** Rows were read; what was recorded since is applied. In steps that may be far apart in time. */
-  *finishLoading(): Iterable<void> {
+  /** Rows were read, and what was recorded since is applied. */
+  loaded(): this {
     this.tree.loaded();
-    yield;
-    yield* this.grants.index();
+    return this;
   }
 
   /** An event of this organization's roles, which are folded from their stream before everything else is read. */

@@ -79,6 +79,7 @@ export class IndexRows {
         await slices.step();
       });
 
+    index.grants.collect();
     for (const event of await this.events.read(streamName('organization_roles', environment, index.id))) index.applyRole(event);
     // First what others refer to: what they refer to and is not there has ended, or is told by an event.
     await pages(this.resources, (rows) => {
@@ -114,6 +115,7 @@ export class IndexRows {
         index.addGrant('group', row.group_id, row);
       }
     });
+    for (const _ of index.grants.index()) await slices.step();
   }
 }
 
