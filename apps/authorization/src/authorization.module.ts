@@ -28,6 +28,7 @@ import { Roles } from './model/roles.ts';
 import { seedModelWhenEnvironmentCreated } from './model/seeds.reaction.ts';
 import { TypeUses } from './model/type-uses.ts';
 import { deleteResourcesUnderDeleted, deleteResourcesWhenOrganizationDeleted } from './resources/delete-resources.reaction.ts';
+import { resourceDeletionsView } from './resources/resource-deletions.view.ts';
 import { ResourceRows } from './resources/resource-rows.ts';
 import { ResourceTrees } from './resources/resource-trees.ts';
 import { Resources } from './resources/resources.ts';
@@ -43,6 +44,7 @@ export const authorization: Service = {
     groupMembersView,
     endedUsersView,
     resourcesView,
+    resourceDeletionsView,
     roleAssignmentsView,
     groupRoleAssignmentsView,
   ],

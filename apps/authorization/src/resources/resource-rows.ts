@@ -7,6 +7,7 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, UnknownCursor, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
+import { resourceDeletionsView } from './resource-deletions.view.ts';
 import { organizationResourceId } from './resource-tree.ts';
 import { resourcesView, together, typeKey, type ResourceRow } from './resources.view.ts';
 
@@ -29,6 +30,7 @@ export function shown(row: ResourceRow): string {
 @Injectable()
 export class ResourceRows {
   readonly table: Table<ResourceRow>;
+  private readonly deletions: Table<{ readonly id: string }>;
 
   constructor(
     private readonly access: AccessIndex,
@@ -36,6 +38,7 @@ export class ResourceRows {
     readModels: ReadModels,
   ) {
     this.table = readModels.table(tableOf(resourcesView));
+    this.deletions = readModels.table(tableOf(resourceDeletionsView));
   }
 
   /** Null where it never was, or is no more. */
@@ -66,6 +69,12 @@ export class ResourceRows {
       if (error instanceof UnknownCursor) return false;
       throw error;
     }
+  }
+
+  /** Whether this very command deleted a resource: another replica may have carried it out and then have gone before it answered. */
+  async wereDeletedBy({ environment, commandId, deadline }: RequestContext): Promise<boolean> {
+    await this.views.headReached(deadline);
+    return (await this.deletions.get(environment, commandId)) !== null;
   }
 
   /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */

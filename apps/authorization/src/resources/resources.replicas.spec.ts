@@ -1,13 +1,19 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CreateAuthorizationResource, DeleteAuthorizationResource, UpdateAuthorizationResource } from '#libs/contracts/src/authorization-resources/operations';
+import {
+  CreateAuthorizationResource,
+  DeleteAuthorizationResource,
+  DeleteAuthorizationResourceByExternalId,
+  UpdateAuthorizationResource,
+} from '#libs/contracts/src/authorization-resources/operations';
 import type { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import type { EventStore, NewEvent } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { streamName } from '#libs/event-sourcing/src/naming';
 import { metaOf } from '#libs/event-sourcing/src/records';
 import { tableOf } from '#libs/event-sourcing/src/view';
+import { ViewFold } from '#libs/event-sourcing/src/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { newUlid } from '#libs/platform/src/ids';
@@ -18,6 +24,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { AccessIndex } from '../access/access-index.ts';
+import { resourceDeletionsView } from './resource-deletions.view.ts';
 import { ResourceRows } from './resource-rows.ts';
 import { ResourceTrees } from './resource-trees.ts';
 import { organizationResourceId } from './resource-tree.ts';
@@ -69,8 +76,8 @@ describe('resources in several processes', () => {
     const lines = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     const metrics = new Metrics();
     const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9 } as AuthorizationSettings;
-    // Rows are written with their events, and nothing else follows this log.
-    const views = { headReached: async () => {} } as unknown as AwaitedViews;
+    // Resources have their rows with their events; what else follows the log is brought along where it is asked for.
+    const views = { headReached: () => bringAlong() } as unknown as AwaitedViews;
     const access = new AccessIndex(log, views, settings, clock, lines, readModels, metrics);
     indexes.push(access);
     const rows = new ResourceRows(access, views, readModels);
@@ -101,6 +108,12 @@ describe('resources in several processes', () => {
     const text = row === null ? null : JSON.stringify(row);
     const id = organizationResourceId(key);
     await readModels.table(tableOf(resourcesView)).write([{ environment: ENVIRONMENT, id, position, revision: version, text }]);
+  }
+
+  async function bringAlong(): Promise<void> {
+    const table = readModels.table(tableOf(resourceDeletionsView));
+    for (const event of await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION)))
+      if (event.type === 'resource.deleted') await new ViewFold(resourceDeletionsView, table).apply([event]);
   }
 
   function operation<O extends object>(type: new () => O, fields: Partial<O>, context: Partial<RequestContext> = {}): O {
@@ -149,6 +162,18 @@ describe('resources in several processes', () => {
       await replicas[1]!.delete({ ...command, context: { ...command.context, receipt: {} } });
     };
     await replicas[0]!.delete(command);
+    expect(await recorded()).toEqual(['resource.created', 'resource.deleted']);
+  });
+
+  it('stay deleted, and the command is done, where it is repeated', async () => {
+    const { id, external_id } = await replicas[0]!.create(creation('repeated'));
+    const command = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false });
+    await replicas[0]!.delete(command);
+    const named = { organization_id: ORGANIZATION, resource_type_slug: 'folder', external_id, cascade_delete: false };
+    const repeats = [replicas[1]!.delete(command), replicas[1]!.deleteByExternalId(operation(DeleteAuthorizationResourceByExternalId, named, command.context))];
+    expect(await outcomes(repeats)).toEqual(['done', 'done']);
+    const other = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false });
+    expect(await outcomes([replicas[1]!.delete(other)])).toEqual(['entity_not_found']);
     expect(await recorded()).toEqual(['resource.created', 'resource.deleted']);
   });
 

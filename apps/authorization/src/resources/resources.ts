@@ -122,14 +122,26 @@ export class Resources {
 
   @Handles(DeleteAuthorizationResource)
   async delete({ context, resource_id, cascade_delete }: DeleteAuthorizationResource): Promise<void> {
-    const { id } = await this.access.ofResource(context, resource_id);
-    await this.remove(context, id, () => ({ id: resource_id }), cascade_delete);
+    await this.onceDeleted(context, async () => {
+      const { id } = await this.access.ofResource(context, resource_id);
+      await this.remove(context, id, () => ({ id: resource_id }), cascade_delete);
+    });
   }
 
   @Handles(DeleteAuthorizationResourceByExternalId)
   async deleteByExternalId(operation: DeleteAuthorizationResourceByExternalId): Promise<void> {
     const { context, organization_id, resource_type_slug, external_id, cascade_delete } = operation;
-    await this.remove(context, organization_id, ({ model }) => ({ type: typeNamed(model, resource_type_slug), externalId: external_id }), cascade_delete);
+    const find: Find = ({ model }) => ({ type: typeNamed(model, resource_type_slug), externalId: external_id });
+    await this.onceDeleted(context, () => this.remove(context, organization_id, find, cascade_delete));
+  }
+
+  /** A repeated command is done; another one is told that there is nothing to delete. */
+  private async onceDeleted(context: RequestContext, remove: () => Promise<void>): Promise<void> {
+    try {
+      await remove();
+    } catch (error) {
+      if (!(error instanceof DomainError && error.kind === 'not-found' && (await this.rows.wereDeletedBy(context)))) throw error;
+    }
   }
 
   private async change(given: GivenChange, organizationId: string, find: Find): Promise<AuthorizationResource> {
