@@ -32,7 +32,7 @@ export class ShownMemberships {
   async found({ environment }: RequestContext, id: string): Promise<StoredMembership> {
     const row = await this.rows.get(environment, id);
     const membership = row === null ? null : (JSON.parse(row.text) as StoredMembership);
-    if (membership === null || (await this.of(environment, [membership]))[0] == null) throw notFound('Organization membership', id);
+    if (membership === null || !(await this.isHangingOnLiving(environment, membership))) throw notFound('Organization membership', id);
     return membership;
   }
 

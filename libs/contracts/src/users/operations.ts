@@ -119,7 +119,7 @@ export class UpdateUser extends Command<User> {
   description: 'The user is gone at once, with every membership; events for each of these follow.',
   answers: empty(200),
   refuses: ['user_deletion_not_allowed'],
-  emits: ['user.deleted'],
+  emits: ['user.deleted', 'organization_membership.deleted', 'group.member_removed'],
 })
 export class DeleteUser extends Command<void> {
   @Ref(() => User, { doc: 'The user.' }) id!: string;
