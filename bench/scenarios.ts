@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '#libs/testing/src/engines/free-port';
+import { AUTHORIZATION_SCENARIOS } from './authorization-scenarios.ts';
 import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
 import { Program } from './program.ts';
+import { reference } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { KEY, type Suite } from './suite.ts';
 import { count, percent, rate, row, seconds, unique } from './table.ts';
@@ -150,7 +152,19 @@ const mixed: Scenario = {
   },
 };
 
-export const SCENARIOS: readonly Scenario[] = [start, create, webhooks, get, mixed, rebuild, restart, list, createMany, ...CLUSTER_SCENARIOS];
+export const SCENARIOS: readonly Scenario[] = [
+  start,
+  create,
+  webhooks,
+  get,
+  mixed,
+  rebuild,
+  restart,
+  list,
+  createMany,
+  ...AUTHORIZATION_SCENARIOS,
+  ...CLUSTER_SCENARIOS,
+];
 
 async function sustainedCreates(ground: Ground, pace: Pace): Promise<readonly Row[]> {
   return ground.withSuite(async (suite) => {
@@ -189,18 +203,6 @@ async function reads(ground: Ground, name: string, paths: readonly string[], dur
     if (!(await suite.get(paths[0]!)).includes('"org_')) throw new Error(`${paths[0]} finds no organization.`);
     return loaded(suite, { url: suite.url, script: 'get', arguments: [KEY, file], connections: 32, seconds: duration });
   });
-}
-
-async function reference(duration: number): Promise<LoadResult> {
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const server = new Program('bench/reference-server.js', {}, [`${port}`]);
-  try {
-    await server.answers(`${url}/health/ready`);
-    return await load({ url: `${url}/organizations`, script: 'create', arguments: [KEY, unique()], connections: 32, seconds: duration });
-  } finally {
-    await server.stop();
-  }
 }
 
 async function withReceiver<Result>(measure: (url: string) => Promise<Result>): Promise<Result> {

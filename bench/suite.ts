@@ -31,11 +31,17 @@ export class Suite {
     return (await fetch(this.url + path, { headers: { authorization: `Bearer ${KEY}` } })).text();
   }
 
-  async post(path: string, body: unknown): Promise<unknown> {
-    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
-    const answer = await fetch(this.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-    if (answer.status !== 201) throw new Error(`POST ${path} answered ${answer.status}: ${await answer.text()}`);
-    return answer.json();
+  post(path: string, body: unknown): Promise<unknown> {
+    return this.send('POST', path, body, 201);
+  }
+
+  put(path: string, body: unknown): Promise<unknown> {
+    return this.send('PUT', path, body, 200);
+  }
+
+  /** A question that is a POST. */
+  ask(path: string, body: unknown): Promise<unknown> {
+    return this.send('POST', path, body, 200);
   }
 
   /** How far each follower of the log is behind, by the name of its metric. */
@@ -63,6 +69,13 @@ export class Suite {
 
   async stop(): Promise<void> {
     await this.program.stop();
+  }
+
+  private async send(method: 'POST' | 'PUT', path: string, body: unknown, expected: number): Promise<unknown> {
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+    const answer = await fetch(this.url + path, { method, headers, body: JSON.stringify(body) });
+    if (answer.status !== expected) throw new Error(`${method} ${path} answered ${answer.status}: ${await answer.text()}`);
+    return answer.json();
   }
 }
 
