@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import '#libs/contracts/src/all';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { Event } from '#libs/contracts/src/feed/event';
 import { Group } from '#libs/contracts/src/groups/group';
-import type { Class } from '#libs/contracts/src/operation';
+import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { fieldsOf, mayBeAbsent, type Field } from '#libs/contracts/src/field';
+import { placesOf } from '#libs/contracts/src/json-schema';
 import {
   FullOrganizationMembership,
   OrganizationMembership,
@@ -96,4 +99,30 @@ export async function inhabitants(caller: Caller, receiver: string): Promise<Inh
     [Event, data[0].event_id],
   ];
   return { ids: new Map([...modelled, ...ids, ...told]), ...names };
+}
+
+const published = operations().filter((operation) => operation.route !== null);
+export const lists = published.filter(
+  ({ route, options }) => route!.method === 'get' && (options.answers.shape === 'list' || options.answers.shape === 'feed'),
+);
+export const pagedLists = lists.filter(({ type }) => fieldsOf(type).some(({ name }) => name === 'after'));
+
+/** Lists that want one of several filters. */
+const NEEDED: Readonly<Record<string, readonly string[]>> = {
+  ListOrganizationMemberships: ['organization_id'],
+  ListAuthorizationResources: ['organization_id'],
+  ListAccessibleResources: ['parent_resource_external_id', 'parent_resource_type_slug'],
+};
+
+/** Where a list is asked for that holds something, up to further parameters. */
+export function pathOfList(operation: RegisteredOperation, ids: Inhabitants['ids']): string {
+  const { path, query } = placesOf(operation);
+  const value = (field: Field): string => {
+    const found = field.kind === 'ref' ? ids.get(field.of()) : 'example' in field ? field.example : undefined;
+    if (typeof found !== 'string') throw new Error(`${operation.name} needs ${field.name}: let there be something, or give an example in its contract.`);
+    return encodeURIComponent(found);
+  };
+  const filled = path.reduce((all, field) => all.replace(`{${field.name}}`, value(field)), operation.route!.path);
+  const needed = query.filter((field) => !mayBeAbsent(field) || NEEDED[operation.name]?.includes(field.name));
+  return `${filled}?${needed.map((field) => `${field.name}=${value(field)}&`).join('')}`;
 }

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { fieldsOf, mayBeAbsent, type Field } from '#libs/contracts/src/field';
 import { Group } from '#libs/contracts/src/groups/group';
-import { placesOf, prefixOf } from '#libs/contracts/src/json-schema';
+import { prefixOf } from '#libs/contracts/src/json-schema';
 import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
@@ -15,17 +14,11 @@ import { exchange, type Exchange } from '#libs/testing/src/exchange';
 import { referencesOf, requestNaming, type GeneratedRequest, type KnownIds, type Reference } from '#libs/testing/src/requests';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
-import { inhabitants, organization, type Inhabitants } from './inhabitants.ts';
+import { inhabitants, lists, organization, pagedLists, pathOfList, type Inhabitants } from './inhabitants.ts';
 
 const RUNS = 10;
 /** More, since most of what is generated beside the one id has to be right. */
 const RUNS_OF_NEIGHBOURS = 40;
-/** Lists that want one of several filters. */
-const NEEDED: Readonly<Record<string, readonly string[]>> = {
-  ListOrganizationMemberships: ['organization_id'],
-  ListAuthorizationResources: ['organization_id'],
-  ListAccessibleResources: ['parent_resource_external_id', 'parent_resource_type_slug'],
-};
 
 const published = operations().filter((operation) => operation.route !== null);
 const places = published.flatMap((operation) =>
@@ -35,11 +28,6 @@ const places = published.flatMap((operation) =>
     reference,
   ]),
 );
-const lists = published.filter(({ route, options }) => route!.method === 'get' && (options.answers.shape === 'list' || options.answers.shape === 'feed'));
-
-function isPaged({ type }: RegisteredOperation): boolean {
-  return fieldsOf(type).some(({ name }) => name === 'after');
-}
 
 /** What lies in one environment: an object of each kind. */
 interface Inhabited extends Inhabitants {
@@ -166,28 +154,16 @@ describe('an id of another organization', () => {
 });
 
 describe('lists of an environment', () => {
-  /** A request for the list that holds something. */
-  function pathOf(operation: RegisteredOperation, { ids }: Inhabited): string {
-    const { path, query } = placesOf(operation);
-    const value = (field: Field): string => {
-      const found = field.kind === 'ref' ? ids.get(field.of()) : 'example' in field ? field.example : undefined;
-      if (typeof found !== 'string') throw new Error(`${operation.name} needs ${field.name}: let there be something, or give an example in its contract.`);
-      return encodeURIComponent(found);
-    };
-    const filled = path.reduce((all, field) => all.replace(`{${field.name}}`, value(field)), operation.route!.path);
-    const needed = query.filter((field) => !mayBeAbsent(field) || NEEDED[operation.name]?.includes(field.name));
-    return `${filled}?${needed.map((field) => `${field.name}=${value(field)}&`).join('')}`;
-  }
   const cases = lists.map((operation): [string, RegisteredOperation] => [operation.name, operation]);
 
   it.each(cases)('hold nothing of another: %s', async (_, operation) => {
-    const { text } = await ours.caller.get(`${pathOf(operation, ours)}${isPaged(operation) ? 'limit=100' : ''}`);
+    const { text } = await ours.caller.get(`${pathOfList(operation, ours.ids)}${pagedLists.includes(operation) ? 'limit=100' : ''}`);
     expect(text).toContain(ours.ids.get(operation.options.answers.of!));
     for (const foreign of [...theirs.ids.values(), theirs.externalId, theirs.domain]) expect(text).not.toContain(foreign);
   });
 
-  it.each(cases.filter(([, operation]) => isPaged(operation)))('take no cursor of another: %s', async (_, operation) => {
-    const path = pathOf(operation, ours);
+  it.each(cases.filter(([, operation]) => pagedLists.includes(operation)))('take no cursor of another: %s', async (_, operation) => {
+    const path = pathOfList(operation, ours.ids);
     const { of } = operation.options.answers;
     for (const parameter of ['after', 'before']) {
       await ours.caller.get(`${path}${parameter}=${ours.ids.get(of!)}`).expect(200);
