@@ -4,7 +4,9 @@ import { DomainError, type FieldError } from '#libs/platform/src/domain-error';
 const MIN_LENGTH = 10;
 
 /** From a list of some 50,000 that leaks had most often; what is too short anyway need not be kept. */
-const COMMON: ReadonlySet<string> = new Set(dictionary['passwords-common'].filter((password) => password.length >= MIN_LENGTH));
+const COMMON: ReadonlySet<string> = new Set(
+  dictionary['passwords-common'].filter((password) => password.length >= MIN_LENGTH).map((password) => password.toLowerCase()),
+);
 
 /** @throws DomainError `password_strength_error` with an item for each thing that is wrong */
 export function refuseWeakPassword(password: string): void {
