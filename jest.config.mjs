@@ -8,7 +8,8 @@ const clusters = {
   processes: [
     'apps/identity/src/environments/environments.spec.ts',
     'apps/identity/src/organizations/{organizations,organization-domains}.spec.ts',
-    'apps/identity/src/{memberships/memberships,groups/groups}.spec.ts',
+    'apps/identity/src/{users/users,memberships/memberships,groups/groups}.spec.ts',
+    'apps/authorization/src/resources/resources.spec.ts',
     'apps/notifications/src/webhook-endpoints/webhook-endpoints.spec.ts',
     'test/{sdk,isolation}.spec.ts',
   ],

@@ -180,7 +180,7 @@ describe('users', () => {
 
   describe('are listed', () => {
     let other: Caller;
-    beforeAll(async () => void (other = await suite.otherEnvironment('listed users')));
+    beforeAll(async () => void (other = await suite.otherEnvironment('listed-users')));
 
     it('newest first, by pages', async () => {
       const ids: string[] = [];
