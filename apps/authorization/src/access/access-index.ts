@@ -205,7 +205,9 @@ export class AccessIndex implements Part {
 
   private async requireRow(environment: string, organizationId: string): Promise<void> {
     const id = organizationResourceId(organizationId);
-    if ((await this.row(this.rows.resources, environment, id, this.clock.now() + PATIENCE)) === null) throw notFound('Organization', organizationId);
+    const row = await this.row(this.rows.resources, environment, id, this.clock.now() + PATIENCE);
+    // The id of the resource holds but the end of that of the organization.
+    if (row?.organization_id !== organizationId) throw notFound('Organization', organizationId);
   }
 
   /** What is not found may not be written yet: it is looked for again once the rows say what was recorded before. */

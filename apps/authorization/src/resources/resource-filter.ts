@@ -27,6 +27,8 @@ export async function filterOf(query: ListAuthorizationResources, model: Environ
   const type = typeSlug === undefined ? undefined : model.resourceTypeBySlug(typeSlug);
   if (type === null) return NOTHING;
   const typeOf = type === undefined ? null : typeKey(type.id);
+  // Theirs follow the log of another service.
+  if (organization !== undefined || type?.id === null) await rows.showOrganizations(query.context, organization ?? null);
   const isMeant = ({ resource_type_id }: ResourceRow): boolean => typeOf === null || typeKey(resource_type_id) === typeOf;
   const by = (index: string, ...parts: readonly string[]): Filter => ({ where: { index, values: [together(...parts)] }, isMeant });
 

@@ -60,6 +60,12 @@ export class ResourceRows {
     });
   }
 
+  /** Resolves once a list shows the resources of organizations that were created before it was asked for; all of them, or one. */
+  async showOrganizations({ environment, deadline }: RequestContext, organizationId: string | null): Promise<void> {
+    if (organizationId !== null && (await this.table.get(environment, organizationResourceId(organizationId))) !== null) return;
+    await this.views.headReached(deadline);
+  }
+
   /** Whether there ever was a resource with this id. */
   async wasThere({ environment }: RequestContext, id: string): Promise<boolean> {
     try {

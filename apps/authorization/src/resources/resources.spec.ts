@@ -119,6 +119,14 @@ describe('resources', () => {
       await suite.get(named('refused')).expect(404);
     });
 
+    it('not in what is named nearly as an organization', async () => {
+      for (const organization_id of [`other_${acme.slice(-26)}`, acme.slice(-26), `${acme} `, `-${acme}`]) {
+        await send({ external_id: 'nearly', organization_id }).expect(404, { code: 'entity_not_found', entity_id: organization_id });
+        await suite.get(named('nearly', 'workspace', encodeURIComponent(organization_id))).expect(404);
+        expect(await list(`organization_id=${encodeURIComponent(organization_id)}`)).toEqual([]);
+      }
+    });
+
     it('not under a resource of another organization', async () => {
       const other = await create({ organization_id: await organization() });
       await send({ external_id: 'foreign', resource_type_slug: 'project', parent_resource_id: other.id }).expect(400, { code: 'bad_request' });
@@ -207,7 +215,7 @@ describe('resources', () => {
       const id = await organization('Before');
       const name = 'After '.repeat(20).trim();
       await suite.put(`/organizations/${id}`, { name }).expect(200);
-      await suite.get(`/authorization/resources/${rootOf(id)}`).expect(200, { name });
+      await suite.eventually(`/authorization/resources/${rootOf(id)}`, { name });
     });
 
     it('are neither edited, moved nor deleted', async () => {
