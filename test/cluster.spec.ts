@@ -16,8 +16,9 @@ import type { App, ClusterProcess } from '#libs/testing/src/cluster/cluster-proc
 import { gatehouse } from '#libs/testing/src/process';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { announced, FeedTail } from './cluster/observers.ts';
+import { prepareModel } from './torture/access.ts';
 import { Customer, type Tally } from './torture/customer.ts';
-import { expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './torture/expectations.ts';
+import { expectAccess, expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './torture/expectations.ts';
 
 const CUSTOMERS = 4;
 const PAIRS = 10_000;
@@ -49,6 +50,7 @@ describe('a cluster under load', () => {
     operations = (await openRemoteOperations([], { settings, clock: new SystemClock(), log, metrics: new Metrics() }))!;
     receiver = await WebhookReceiver.listen();
     await subscribe(url(), cluster.key, receiver.url);
+    await prepareModel(url(), cluster.key);
     feed = new FeedTail(url, cluster.key);
     watch = feed.follow(watching.signal);
     work = Promise.all(customers.map((customer) => customer.carryOn(url, cluster.key, working.signal)));
@@ -248,6 +250,7 @@ describe('a cluster under load', () => {
     const organizations = customers.flatMap((customer) => customer.organizations);
     expect(tally.acknowledged).toBeGreaterThan(500);
     await expectRemembered(url(), cluster.key, organizations);
+    for (const gateway of cluster.gateways) await expectAccess(gateway.url, cluster.key, organizations);
     const events = await feedOf(url(), cluster.key);
     expectEvents(events, organizations);
     await expectWhole(url(), cluster.key, events, customers);

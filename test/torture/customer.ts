@@ -1,17 +1,20 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Access } from './access.ts';
 
 /** The deadline of a request, and a machine that is busy. */
 const LONGEST = 15_000;
+/** So many of the latest organizations get members, resources and roles. */
+const RICH = 4;
 
 /** A request that was sent and not answered: the process was killed, and nobody knows whether it happened. */
-interface Unanswered {
+export interface Unanswered {
   readonly request: Request;
   readonly answered: (body: { readonly id?: string } | null) => void;
 }
 
 interface Request {
-  readonly method: 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: object;
   readonly key?: string;
@@ -26,8 +29,16 @@ export interface Remembered {
   name: string;
   isDeleted: boolean;
   readonly domains: { readonly id: string; readonly domain: string }[];
-  /** Every acknowledged change and how its public event is recognised. */
-  readonly changes: { readonly event: string; readonly recognise: (data: EventData) => boolean }[];
+  readonly changes: Change[];
+  /** Who may do what in it. */
+  readonly access: Access;
+}
+
+/** An acknowledged change, and how its public event is recognised among those about one object. */
+export interface Change {
+  readonly event: string;
+  readonly about: string;
+  readonly recognise: (data: EventData) => boolean;
 }
 
 export interface EventData {
@@ -76,7 +87,7 @@ export class Customer {
     if (this.unanswered === null) return;
     const { request, answered } = this.unanswered;
     this.unanswered = null;
-    const marker = (request.body as { readonly external_id?: string } | undefined)?.external_id;
+    const marker = request.path === '/organizations' ? (request.body as { readonly external_id: string }).external_id : undefined;
     if (marker !== undefined && randomInt(4) === 0) {
       this.tally.abandoned++;
       this.abandoned.push(marker);
@@ -118,10 +129,12 @@ export class Customer {
   private next(): Unanswered {
     const living = this.organizations.filter(({ isDeleted }) => !isDeleted);
     const one = living[randomInt(Math.max(1, living.length))];
-    const dice = randomInt(10);
-    if (one === undefined || dice < 5) return this.create();
-    if (dice < 7) return this.rename(one);
-    return dice < 9 ? this.addDomain(one) : this.delete(one);
+    const dice = randomInt(20);
+    if (one === undefined || dice < 4) return this.create();
+    if (dice < 6) return this.rename(one);
+    if (dice < 8) return this.addDomain(one);
+    // Few of them have much, rather than all of them little.
+    return dice < 9 ? this.delete(one) : living.slice(-RICH)[randomInt(Math.min(RICH, living.length))]!.access.next();
   }
 
   private create(): Unanswered {
@@ -137,14 +150,8 @@ export class Customer {
       },
       answered: (body) => {
         const id = body!.id!;
-        this.organizations.push({
-          id,
-          marker,
-          name,
-          isDeleted: false,
-          domains: [],
-          changes: [{ event: 'organization.created', recognise: (data) => data.id === id }],
-        });
+        const changes: Change[] = [{ event: 'organization.created', about: id, recognise: () => true }];
+        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes, access: new Access(id, changes) });
       },
     };
   }
@@ -155,7 +162,7 @@ export class Customer {
       request: { method: 'PUT', path: `/organizations/${one.id}`, body: { name }, expected: [200] },
       answered: () => {
         one.name = name;
-        one.changes.push({ event: 'organization.updated', recognise: (data) => data.id === one.id && data.name === name });
+        one.changes.push({ event: 'organization.updated', about: one.id, recognise: (data) => data.name === name });
       },
     };
   }
@@ -167,7 +174,7 @@ export class Customer {
       answered: (body) => {
         const id = body!.id!;
         one.domains.push({ id, domain });
-        one.changes.push({ event: 'organization_domain.created', recognise: (data) => data.id === id });
+        one.changes.push({ event: 'organization_domain.created', about: id, recognise: () => true });
       },
     };
   }
@@ -177,7 +184,7 @@ export class Customer {
       request: { method: 'DELETE', path: `/organizations/${one.id}`, expected: [202] },
       answered: () => {
         one.isDeleted = true;
-        one.changes.push({ event: 'organization.deleted', recognise: (data) => data.id === one.id });
+        one.changes.push({ event: 'organization.deleted', about: one.id, recognise: () => true });
       },
     };
   }

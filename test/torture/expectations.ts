@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { PERMISSION } from './access.ts';
 import type { Customer, EventData, Remembered } from './customer.ts';
 
 /** An event whose first delivery was cut off is delivered at the second or third try. */
@@ -13,7 +14,15 @@ export interface FeedEvent {
   readonly data: EventData;
 }
 
-const SUBSCRIBED = ['organization.created', 'organization.updated', 'organization.deleted', 'organization_domain.created', 'organization_domain.deleted'];
+const SUBSCRIBED = [
+  'organization.created',
+  'organization.updated',
+  'organization.deleted',
+  'organization_domain.created',
+  'organization_domain.deleted',
+  'organization_membership.created',
+  'group.created',
+];
 
 export async function subscribe(url: string, key: string, endpoint: string): Promise<void> {
   const response = await fetch(`${url}/webhook_endpoints`, {
@@ -46,6 +55,43 @@ export async function expectRemembered(url: string, key: string, organizations: 
     );
 }
 
+/** Every check and every list of what is reached says what was acknowledged: never more, and never less. */
+export async function expectAccess(url: string, key: string, organizations: readonly Remembered[]): Promise<void> {
+  const check = async (membership: string, resource: string): Promise<{ readonly status: number; readonly authorized?: boolean }> => {
+    const response = await fetch(`${url}/authorization/organization_memberships/${membership}/check`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ permission_slug: PERMISSION, resource_id: resource }),
+    });
+    return { status: response.status, ...((await response.json()) as { readonly authorized?: boolean }) };
+  };
+  const expectChecks = async ({ id, isDeleted, access }: Remembered): Promise<void> => {
+    for (const membership of access.memberships)
+      for (const resource of access.resources) {
+        const { status, authorized } = await check(membership.id, resource.id);
+        const expected = isDeleted ? undefined : access.allows(membership, resource);
+        if (status !== (isDeleted ? 404 : 200) || authorized !== expected)
+          throw new Error(`In ${id}, ${membership.id} is answered ${status}, ${authorized} on ${resource.id}; acknowledged was ${expected}.`);
+      }
+    for (const membership of access.ended)
+      for (const resource of access.resources.slice(0, 1)) {
+        const { status } = await check(membership, resource.id);
+        if (status !== 404) throw new Error(`The deleted ${membership} is answered ${status}.`);
+      }
+    if (isDeleted) return;
+    for (const membership of access.memberships)
+      for (const workspace of access.resources.filter(({ type }) => type === 'workspace')) {
+        const path = `/authorization/organization_memberships/${membership.id}/resources?limit=100&permission_slug=${PERMISSION}&parent_resource_id=${workspace.id}`;
+        const { body } = await get(url, key, path);
+        const reached = (body as { readonly data: readonly { readonly id: string }[] }).data.map((each) => each.id).sort();
+        const expected = access.resources.filter((each) => each.parent === workspace.id && access.allows(membership, each)).map((each) => each.id);
+        if (reached.join() !== expected.sort().join()) throw new Error(`${membership.id} reaches [${reached.join()}], acknowledged was [${expected.join()}].`);
+      }
+  };
+  const rich = organizations.filter(({ access }) => access.memberships.length > 0);
+  for (let at = 0; at < rich.length; at += AT_ONCE) await Promise.all(rich.slice(at, at + AT_ONCE).map(expectChecks));
+}
+
 export async function feedOf(url: string, key: string): Promise<readonly FeedEvent[]> {
   const events: FeedEvent[] = [];
   for (let after = ''; ;) {
@@ -66,11 +112,10 @@ export function expectEvents(events: readonly FeedEvent[], organizations: readon
     const about = `${told.event} ${told.data.id}`;
     byObject.set(about, [...(byObject.get(about) ?? []), told]);
   }
-  for (const { id, domains, changes } of organizations)
-    for (const { event, recognise } of changes) {
-      const candidates = [id, ...domains.map((domain) => domain.id)].flatMap((object) => byObject.get(`${event} ${object}`) ?? []);
-      const found = candidates.filter(({ data }) => recognise(data)).length;
-      if (found !== 1) throw new Error(`A change of ${id} is ${found} times in the feed (${event}).`);
+  for (const { changes } of organizations)
+    for (const { event, about, recognise } of changes) {
+      const found = (byObject.get(`${event} ${about}`) ?? []).filter(({ data }) => recognise(data)).length;
+      if (found !== 1) throw new Error(`A change of ${about} is ${found} times in the feed (${event}).`);
     }
 }
 

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { prepareModel } from './access.ts';
 import { Customer, type Tally } from './customer.ts';
-import { deliveredIds, expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './expectations.ts';
+import { deliveredIds, expectAccess, expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './expectations.ts';
 
 const CUSTOMERS = 8;
 
@@ -28,6 +29,7 @@ export async function torture(rounds: number, tell: (line: string) => void): Pro
     let suite = await SuiteProcess.start(variables);
     const key = readFileSync(join(variables.DATA_DIR, 'development.key'), 'utf8').trim();
     await subscribe(suite.url, key, receiver.url);
+    await prepareModel(suite.url, key);
     for (let round = 1; round <= rounds; round++) {
       const working = Promise.all(customers.map((customer) => customer.work(suite.url, key)));
       await Promise.race([pause(randomInt(30, 700)), working]);
@@ -40,10 +42,16 @@ export async function torture(rounds: number, tell: (line: string) => void): Pro
         key,
         customers.flatMap(({ organizations }) => organizations.slice(-20)),
       );
+      await expectAccess(
+        suite.url,
+        key,
+        customers.flatMap(({ organizations }) => organizations.slice(-8)),
+      );
       if (round % 10 === 0) tell(`round ${round}: ${tally.acknowledged} writes acknowledged, ${tally.retried} tried again`);
     }
     const organizations = customers.flatMap((customer) => customer.organizations);
     await expectRemembered(suite.url, key, organizations);
+    await expectAccess(suite.url, key, organizations);
     const events = await feedOf(suite.url, key);
     expectEvents(events, organizations);
     await expectWhole(suite.url, key, events, customers);
