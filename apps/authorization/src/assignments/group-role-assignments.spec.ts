@@ -186,6 +186,19 @@ describe('the roles of a group', () => {
     expect((await listed(other)).map(({ role }) => role.slug)).toEqual(['editor']);
   });
 
+  it('are one of the sets that were asked for at once', async () => {
+    const other = await acme.group();
+    for (let round = 0; round < 5; round++) {
+      await Promise.all([
+        put(other, onProject('editor'), { role_slug: 'viewer' }).expect(200),
+        put(other, onProject('reviewer'), { role_slug: 'admin' }).expect(200),
+        put(other, onProject('reviewer'), { role_slug: 'viewer' }).expect(200),
+      ]);
+      const roles = (await listed(other)).map(({ role }) => role.slug).sort();
+      expect(['editor viewer', 'admin reviewer', 'reviewer viewer']).toContain(roles.join(' '));
+    }
+  });
+
   it('are listed by pages, from a cursor that was one of them', async () => {
     const other = await acme.group();
     const given: string[] = [];

@@ -47,6 +47,8 @@ const textOf = serialiserOf(GroupRoleAssignment);
 @Injectable()
 export class GroupRoleAssignments {
   private readonly rows: Table<LivingGroupRoleAssignment>;
+  /** The end of the last replacement that was asked for, by group. */
+  private readonly turns = new Map<string, Promise<void>>();
 
   constructor(
     private readonly repository: Repository,
@@ -79,32 +81,21 @@ export class GroupRoleAssignments {
     return shown(livingGroupRoleAssignment(state, keyOf(given)));
   }
 
-  /**
-   * Gives first and takes away after, each assignment by itself: whoever repeats the command after it was interrupted finds part of it done, and the rest follows.
-   */
+  /** In this process one after another, so that two sets that are asked for at once do not end as a mixture of both. */
   @Handles(ReplaceGroupRoleAssignments)
-  async replace({ context, group_id, role_assignments }: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
-    const index = await this.access.ofGroup(context, group_id);
-    const wanted = new Map(
-      role_assignments.map((requested, place) => {
-        const given = givenBy(index, group_id, requested, `role_assignments.${place}.`);
-        return [keyOf(given), given];
-      }),
+  async replace(operation: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
+    const group = `${operation.context.environment} ${operation.group_id}`;
+    const done = (this.turns.get(group) ?? Promise.resolve()).then(() => this.replaceNow(operation));
+    const turn = done.then(
+      () => {},
+      () => {},
     );
-    // All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated.
-    const kept = await Promise.all(
-      [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
-    );
-    const positions = kept.map(({ position }) => position);
-    for await (const assignments of this.assignmentsOf(context, group_id)) {
-      const rest = assignments.filter((assignment) => !wanted.has(keyOf(assignment)));
-      positions.push(...(await Promise.all(rest.map((assignment) => this.remove(context, assignment)))));
+    this.turns.set(group, turn);
+    try {
+      return await done;
+    } finally {
+      if (this.turns.get(group) === turn) this.turns.delete(group);
     }
-    const last = positions.sort().at(-1);
-    if (last !== undefined) context.receipt.position = last;
-    const living = kept.flatMap(({ state }) => (state?.object === 'group_role_assignment' ? [shown(state)] : []));
-    const newestFirst = living.sort((one, other) => (one.id < other.id ? 1 : -1));
-    return { object: 'list', data: newestFirst, list_metadata: { before: null, after: null } };
   }
 
   @Handles(DeleteGroupRoleAssignment)
@@ -128,6 +119,33 @@ export class GroupRoleAssignments {
     const decision = removeGroupRoleAssignment(role_assignment_id);
     const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), decision);
     if (facts.length === 0) throw notFound('Group role assignment', role_assignment_id);
+  }
+
+  /**
+   * Gives first and takes away after, each assignment by itself: whoever repeats the command after it was interrupted finds part of it done, and the rest follows.
+   */
+  private async replaceNow({ context, group_id, role_assignments }: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
+    const index = await this.access.ofGroup(context, group_id);
+    const wanted = new Map(
+      role_assignments.map((requested, place) => {
+        const given = givenBy(index, group_id, requested, `role_assignments.${place}.`);
+        return [keyOf(given), given];
+      }),
+    );
+    // All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated.
+    const kept = await Promise.all(
+      [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
+    );
+    const positions = kept.map(({ position }) => position);
+    for await (const assignments of this.assignmentsOf(context, group_id)) {
+      const rest = assignments.filter((assignment) => !wanted.has(keyOf(assignment)));
+      positions.push(...(await Promise.all(rest.map((assignment) => this.remove(context, assignment)))));
+    }
+    const last = positions.sort().at(-1);
+    if (last !== undefined) context.receipt.position = last;
+    const living = kept.flatMap(({ state }) => (state?.object === 'group_role_assignment' ? [shown(state)] : []));
+    const newestFirst = living.sort((one, other) => (one.id < other.id ? 1 : -1));
+    return { object: 'list', data: newestFirst, list_metadata: { before: null, after: null } };
   }
 
   private async found(context: RequestContext, groupId: string, id: string): Promise<LivingGroupRoleAssignment> {
