@@ -61,6 +61,11 @@ describe('groups', () => {
     await suite.get(`${pathOf(acme)}?after=${NEVER}`).expect(422, { code: 'invalid_request_parameters', errors: [{ field: 'after', code: 'invalid_cursor' }] });
   });
 
+  it('are not listed where an organization is asked for by the external id `groups`', async () => {
+    const { id } = await suite.post('/organizations', { name: 'Acme', external_id: 'groups' }).expect(201);
+    await suite.get('/organizations/external_id/groups').expect(200, { object: 'organization', id });
+  });
+
   it('change what is given, and tell so once', async () => {
     const group = await create(await organization(), { description: 'All' });
     const path = pathOf(group.organization_id, group.id);

@@ -145,7 +145,7 @@ export function recordDeletion(id: string): Decide {
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more, also where the user has joined again since */
-export function living(state: MembershipState, id: string): StoredMembership {
+function living(state: MembershipState, id: string): StoredMembership {
   if (state?.object !== 'organization_membership' || state.id !== id) throw notFound('Organization membership', id);
   return state;
 }
