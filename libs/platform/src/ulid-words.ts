@@ -53,7 +53,7 @@ export function ulidOf(words: Uint32Array, at: number): string {
     }
     characters[index] = CHARACTERS[value]!;
   }
-  return characters.latin1Slice(0, ULID_LENGTH);
+  return characters.toString('latin1');
 }
 
 /** By the order of ULIDs as text: less than 0 where the first comes first. */

@@ -86,7 +86,7 @@ export class GrantTable {
   }
 
   /** Makes what was collected findable, in steps that may be far apart in time. */
-  *index(): Iterable<void> {
+  *index(): Generator<void> {
     let length = FIRST_SLOTS;
     while (this.size * 4 > length * 3) length *= 2;
     this.slots = new Uint32Array(length);

@@ -1,6 +1,6 @@
 import type { EventStore, Position } from '#libs/event-sourcing/src/event-store';
 import type { Clock } from '#libs/platform/src/clock';
-import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 
 /** How long the log may take to say where it ends. */
 const HEAD_LIMIT = 3_000;
@@ -21,7 +21,7 @@ export class Horizon {
   private reading: Promise<Position> | null = null;
   private upcoming: Promise<Position> | null = null;
   /** Gives the head up that is being read, past this time. */
-  private abandon: { readonly at: number; readonly reject: (error: DomainError) => void } | null = null;
+  private abandon: { readonly at: number; readonly reject: (error: Error) => void } | null = null;
   private waiters: Waiter[] = [];
   private readonly looking: NodeJS.Timeout;
 
@@ -89,11 +89,14 @@ export class Horizon {
     const { known } = this;
     const reading = new Promise<Position>((resolve, reject) => {
       this.abandon = { at: performance.now() + HEAD_LIMIT, reject };
-      this.events.head().then((head) => {
-        // A log that ends before what is known of it was restored to an earlier state: it will be read anew.
-        if (known !== null && head < known) reject(unavailable('The log is not the one that this process knows.'));
-        else resolve(head);
-      }, reject);
+      this.events.head().then(
+        (head) => {
+          // A log that ends before what is known of it was restored to an earlier state: it will be read anew.
+          if (known !== null && head < known) reject(unavailable('The log is not the one that this process knows.'));
+          else resolve(head);
+        },
+        (error: unknown) => reject(away(error)),
+      );
     });
     this.reading = reading;
     const done = (): void => {
@@ -104,13 +107,16 @@ export class Horizon {
   }
 
   private look(): void {
-    if (this.reading !== null && this.abandon !== null && performance.now() > this.abandon.at)
-      this.abandon.reject(unavailable('The log does not say where it ends.'));
+    if (this.reading !== null && this.abandon !== null && performance.now() > this.abandon.at) this.abandon.reject(away(null));
     if (this.waiters.length === 0) return;
     const now = this.clock.now();
     for (const { deadline, reject } of this.waiters) if (deadline <= now) reject(behind());
     this.waiters = this.waiters.filter(({ deadline }) => deadline > now);
   }
+}
+
+function away(cause: unknown): Error {
+  return cause instanceof DomainError && isUnavailable(cause) ? cause : Object.assign(unavailable('The log does not say where it ends.'), { cause });
 }
 
 function behind(): DomainError {

@@ -115,7 +115,8 @@ export class IndexRows {
         index.addGrant('group', row.group_id, row);
       }
     });
-    for (const _ of index.grants.index()) await slices.step();
+    const entering = index.grants.index();
+    while (entering.next().done !== true) await slices.step();
   }
 }
 

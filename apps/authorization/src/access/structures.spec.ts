@@ -74,7 +74,9 @@ describe('a table of grants', () => {
     expect(table.size).toBe(known.length);
     const text = (grants: readonly (readonly [number, number, number])[]) => grants.map((grant) => grant.join(' ')).sort();
     const wrong: string[] = [];
-    const [byNode, bySubject, looked]: [number, number, number][][] = [[], [], []];
+    const byNode: [number, number, number][] = [];
+    const bySubject: [number, number, number][] = [];
+    const looked: [number, number, number][] = [];
     const collect = (into: [number, number, number][], grant: number) => into.push([table.subjectOf(grant), table.nodeOf(grant), table.roleOf(grant)]);
     for (let node = 0; node < 60; node++) for (let grant = table.firstOn(node); grant !== -1; grant = table.nextOn(grant)) collect(byNode, grant);
     const subjects = [...Array.from({ length: 5 }, (_, group) => groupSubject(group)), ...Array.from({ length: 40 }, (_, each) => membershipSubject(each))];
