@@ -1,6 +1,6 @@
 /** Every operation, by its side effect of registering: for the routes, the API document and the table. */
-import './authorization-resources/operations.ts';
 import './access-checks/operations.ts';
+import './authorization-resources/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
 import './groups/operations.ts';

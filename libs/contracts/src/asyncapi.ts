@@ -51,16 +51,12 @@ const DOMAIN_EVENT = 'domain_event';
 
 /** Services and what they announce; events whose slice is not built have no data class yet. */
 function announced(): readonly [Owner, readonly PublicEventName[]][] {
-  const names = new Map<Owner, Set<string>>();
-  for (const { options } of operations())
-    for (const name of options.emits ?? []) names.set(options.owner, (names.get(options.owner) ?? new Set<string>()).add(name));
-  return [...names]
-    .map(([owner, own]): [Owner, readonly PublicEventName[]] => [
-      owner,
-      PUBLIC_EVENT_NAMES.filter((name) => own.has(name) && eventDataOf(name) !== null).toSorted(compare),
-    ])
-    .filter(([, own]) => own.length > 0)
-    .sort(([one], [other]) => compare(one, other));
+  const owners = new Map<string, Owner>();
+  // What an operation emits first is its own service's; what follows from it may be another's.
+  const emitted = operations().flatMap(({ options: { owner, emits = [] } }) => emits.map((name, place) => ({ owner, name, place })));
+  for (const { owner, name } of emitted.toSorted((one, other) => other.place - one.place)) owners.set(name, owner);
+  const names = PUBLIC_EVENT_NAMES.filter((name) => owners.has(name) && eventDataOf(name) !== null).toSorted(compare);
+  return [...new Set(names.map((name) => owners.get(name)!))].sort(compare).map((owner) => [owner, names.filter((name) => owners.get(name) === owner)]);
 }
 
 function channel(owner: Owner, names: readonly PublicEventName[]) {
