@@ -53,6 +53,7 @@ function shapeOf(tree: ResourceTree): unknown {
     return { id: tree.idOf(node), external: tree.externalIdOf(node), type: tree.typeIdOf(node), depth: tree.depthOf(node), children };
   });
   expect(tree.size).toBe(nodes.length);
+  for (const type of ['resource_type_a', 'resource_type_b']) expect(tree.countOf(type)).toBe(nodes.filter((node) => tree.typeIdOf(node) === type).length);
   return shape.sort((one, other) => (one.id < other.id ? -1 : 1));
 }
 

@@ -12,7 +12,7 @@ import type { EventStore, NewEvent } from '#libs/event-sourcing/src/event-store'
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { streamName } from '#libs/event-sourcing/src/naming';
 import { metaOf } from '#libs/event-sourcing/src/records';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { tableOf, type View } from '#libs/event-sourcing/src/view';
 import { ViewFold } from '#libs/event-sourcing/src/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { AuthorizationSettings } from '#libs/platform/src/config/settings';
@@ -23,7 +23,9 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
+import { authorization } from '../authorization.module.ts';
 import { resourceDeletionsView } from './resource-deletions.view.ts';
 import { ResourceRows } from './resource-rows.ts';
 import { ResourceTrees } from './resource-trees.ts';
@@ -34,11 +36,32 @@ import { resourcesView } from './resources.view.ts';
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000000';
 
+/** Rows that nobody can write at the moment, but who follows the log. */
+class RowsThatFail extends ReadModels {
+  isWritable = true;
+
+  constructor(private readonly rows: ReadModels) {
+    super();
+  }
+
+  table<Row>(definition: TableDefinition<Row>): Table<Row> {
+    const table = this.rows.table(definition);
+    const write: Table<Row>['write'] = async (...given) => {
+      if (!this.isWritable) throw new Error('no room');
+      await table.write(...given);
+    };
+    return new Proxy(table, { get: (target, name) => (name === 'write' ? write : Reflect.get(target, name)) });
+  }
+
+  async dropOthers(): Promise<void> {}
+}
+
 describe('resources in several processes', () => {
   let directory: string;
   let storage: LmdbStorage;
   let events: LmdbEventStore;
   let readModels: LmdbReadModels;
+  let rows: RowsThatFail;
   let indexes: AccessIndex[];
   let replicas: Resources[];
   /** Does something before each append of the first replica. */
@@ -49,6 +72,7 @@ describe('resources in several processes', () => {
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
     readModels = new LmdbReadModels(storage);
+    rows = new RowsThatFail(readModels);
     beforeAppend = async () => {};
     await record('organization', ORGANIZATION, 'organization.created', { id: ORGANIZATION, name: 'Acme' }, ORGANIZATION);
     await record('authorization_model', ENVIRONMENT, 'resource_type.created', folder);
@@ -77,11 +101,11 @@ describe('resources in several processes', () => {
     const metrics = new Metrics();
     const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9 } as AuthorizationSettings;
     // Resources have their rows with their events; what else follows the log is brought along where it is asked for.
-    const views = { headReached: () => bringAlong() } as unknown as AwaitedViews;
-    const access = new AccessIndex(log, views, settings, clock, lines, readModels, metrics);
+    const views = { headReached: () => bringAlong(), shown: async () => {} } as unknown as AwaitedViews;
+    const access = new AccessIndex(log, views, settings, clock, lines, rows, metrics);
     indexes.push(access);
-    const rows = new ResourceRows(access, views, readModels);
-    return new Resources(access, new ResourceTrees(access, log, clock, lines, views, rows), rows, settings, clock, metrics);
+    const resources = new ResourceRows(access, views, rows);
+    return new Resources(access, new ResourceTrees(access, log, clock, lines, views, resources), resources, settings, clock, metrics);
   }
 
   function slowed(): EventStore {
@@ -111,9 +135,10 @@ describe('resources in several processes', () => {
   }
 
   async function bringAlong(): Promise<void> {
-    const table = readModels.table(tableOf(resourceDeletionsView));
-    for (const event of await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION)))
-      if (event.type === 'resource.deleted') await new ViewFold(resourceDeletionsView, table).apply([event]);
+    const recorded = await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION));
+    for (const event of recorded)
+      for (const view of [resourcesView, resourceDeletionsView] as readonly View<never>[])
+        await new ViewFold(view, readModels.table(tableOf(view))).apply([event]);
   }
 
   function operation<O extends object>(type: new () => O, fields: Partial<O>, context: Partial<RequestContext> = {}): O {
@@ -195,6 +220,39 @@ describe('resources in several processes', () => {
     ]);
     const after = await replicas[0]!.update(operation(UpdateAuthorizationResource, { resource_id: id }));
     expect(after).toMatchObject({ name: 'Renamed', description: 'Described' });
+  });
+
+  it('keep what is in the log although its row could not be written', async () => {
+    const { id } = await replicas[0]!.create(creation('stale'));
+    rows.isWritable = false;
+    await replicas[0]!.update(operation(UpdateAuthorizationResource, { resource_id: id, name: 'Renamed' }));
+    rows.isWritable = true;
+    const after = await replicas[1]!.update(operation(UpdateAuthorizationResource, { resource_id: id, description: 'Described' }));
+    expect(after).toMatchObject({ name: 'Renamed', description: 'Described' });
+  });
+
+  it('are changed once by a command that both are asked for, whatever others do in between', async () => {
+    const { id } = await replicas[0]!.create(creation('twice'));
+    const command = operation(UpdateAuthorizationResource, { resource_id: id, name: 'First' });
+    beforeAppend = async () => {
+      beforeAppend = async () => {};
+      await replicas[1]!.update(operation(UpdateAuthorizationResource, { resource_id: id, name: 'Before' }));
+      await replicas[1]!.update({ ...command, context: { ...command.context, receipt: {} } });
+      await replicas[1]!.update(operation(UpdateAuthorizationResource, { resource_id: id, name: 'Second' }));
+    };
+    expect(await replicas[0]!.update(command)).toMatchObject({ name: 'Second' });
+    expect(await recorded()).toEqual(['resource.created', 'resource.updated', 'resource.updated', 'resource.updated']);
+  });
+
+  it('are created by a replica that has just read rows of which the last events left none', async () => {
+    const { id } = await replicas[0]!.create(creation('last'));
+    await replicas[0]!.delete(operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false }));
+    const head = await events.head();
+    for (const view of authorization.views) await readModels.table(tableOf(view as View<unknown>)).write([], head);
+    const third = replica(events);
+    await indexes.at(-1)!.start();
+    await third.create(creation('next'));
+    expect(await recorded()).toEqual(['resource.created', 'resource.deleted', 'resource.created']);
   });
 
   it('are refused in the end where others are always faster', async () => {
