@@ -40,6 +40,8 @@ export class ProjectedView {
   /** Requests to fill it anew: the last that was carried out, and the last that is known. */
   mended = '';
   requested = '';
+  /** This process has been there since before the first event, and nobody has filled the view yet. */
+  private isAsOldAsLog = false;
   private token = 0;
   /** The request that is being carried out. */
   private mending = '';
@@ -107,13 +109,20 @@ export class ProjectedView {
     if (this.isFollowing) this.phase = 'taken';
   }
 
+  /** Nothing was recorded when this process began: rows that are written since are all that there can be. */
+  beginWithLog(): void {
+    this.isAsOldAsLog = true;
+  }
+
   /** What the shared rows say. Of a view that is held here, they know what this process told. */
   learn({ standing, mended, requested }: SharedState): void {
     this.requested = requested;
     if (this.isHeld && !this.isFresh) return;
     this.isFresh = false;
     this.mended = mended;
-    this.setStanding(standing);
+    if (standing === null && this.position > START) this.isAsOldAsLog = false;
+    const isFilledFirst = standing?.reason === 'rebuilding' && standing.position === START && requested <= mended;
+    this.setStanding(isFilledFirst && this.isAsOldAsLog ? null : standing);
   }
 
   /** Where another process brings it along. */
@@ -144,7 +153,7 @@ export class ProjectedView {
     this.openings++;
     this.phase = 'following';
     // Rows that are there may not be all: nobody is to take them for that.
-    if (position === START && this.standing === null) this.setStanding({ reason: 'rebuilding', position });
+    if (position === START && this.standing === null && !this.isAsOldAsLog) this.setStanding({ reason: 'rebuilding', position });
     this.settle();
   }
 

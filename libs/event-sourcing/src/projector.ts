@@ -110,6 +110,7 @@ export class Projector implements Part {
     await this.askForLeases();
     this.running = Promise.all([this.renew(signal), this.work(signal)]);
     const head = await events.head();
+    if (head === START) for (const view of this.views) view.beginWithLog();
     const showing = setInterval(() => this.showFilling(head), POLL);
     try {
       await this.until((view) => view.isFilledTo(head), { signal });

@@ -117,7 +117,7 @@ class Replica {
   private readonly lifecycle = new Lifecycle();
 
   constructor(
-    { events, readModels, shortLived, bus }: Cluster,
+    { events, readModels, shortLived, bus }: Pick<Cluster, 'events' | 'readModels' | 'shortLived' | 'bus'>,
     private readonly announces: boolean,
     views = BOTH,
   ) {
@@ -400,6 +400,27 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       await second.projector.caughtUpWith(await count(1));
       expect(await refuses(second)).toBe(true);
       expect((await second.projector.status())[0]).toMatchObject({ isStopped: true });
+    });
+
+    it('but not while views are filled for the first time, beside processes that are as old as the log', async () => {
+      const { events, shortLived, bus, readModels } = cluster;
+      const slow = new Gate();
+      slow.close();
+      const first = new Replica({ events, shortLived, bus, readModels: new GatedReadModels(readModels, slow) }, false);
+      replicas.push(first);
+      const starting = first.start();
+      await until(() => first.held.length === 2);
+      const second = await start();
+      const position = await count(1);
+      let refused = 0;
+      const watching = setInterval(() => void refuses(second).then((is) => (refused += Number(is))), 1);
+      slow.open();
+      await starting;
+      await second.projector.caughtUpWith(position);
+      await pause(1_000);
+      clearInterval(watching);
+      expect(refused).toBe(0);
+      expect([await times(first, 1), await times(second, 1)]).toEqual([{ times: 1 }, { times: 1 }]);
     });
 
     it('while views are filled anew, which a third may ask for', async () => {
