@@ -86,8 +86,11 @@ export class Groups {
   /** The decision takes a repeated command for done; another one is told that there is nothing to delete. */
   @Handles(DeleteGroup)
   async delete(operation: DeleteGroup): Promise<void> {
-    const { id } = await this.found(operation);
-    await this.repository.transact(groupDecider, operation.context, id, deleteGroup(id));
+    const { context, group_id: id } = operation;
+    // A repeated command is done; another one is told that there is nothing to delete.
+    if ((await this.rows.get(context.environment, id)) === null && (await this.repository.hasRecorded(groupDecider, context, id))) return;
+    await this.found(operation);
+    await this.repository.transact(groupDecider, context, id, deleteGroup(id));
   }
 
   @Handles(AddGroupMember)
@@ -103,7 +106,10 @@ export class Groups {
     const { context, organization_membership_id } = operation;
     const group = await this.found(operation);
     await this.requireMembership(operation, organization_membership_id);
-    if (!hasMember(group, organization_membership_id)) throw notFound('Organization membership', organization_membership_id);
+    if (!hasMember(group, organization_membership_id)) {
+      if (await this.repository.hasRecorded(groupDecider, context, group.id)) return;
+      throw notFound('Organization membership', organization_membership_id);
+    }
     await this.repository.transact(groupDecider, context, group.id, removeMember(group.id, organization_membership_id));
   }
 

@@ -82,8 +82,11 @@ export class Users {
 
   @Handles(DeleteUser)
   async delete({ context, id }: DeleteUser): Promise<void> {
-    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
-    if ((await this.rows.get(context.environment, id)) === null) throw notFound('User', id);
+    if ((await this.rows.get(context.environment, id)) === null) {
+      // A repeated command is done; another one is told that there is nothing to delete.
+      if (await this.repository.hasRecorded(userDecider, context, id)) return;
+      throw notFound('User', id);
+    }
     await this.repository.transact(userDecider, context, id, deleteUser(id));
   }
 
