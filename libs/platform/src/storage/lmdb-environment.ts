@@ -46,6 +46,7 @@ export class LmdbEnvironment {
   /** Something was put in this event turn. */
   private isTurnOpen = false;
   private failure: Error | null = null;
+  private isClosed = false;
 
   constructor(private readonly options: Options) {
     const { path, noSync = false, readOnly = false } = options;
@@ -100,8 +101,8 @@ export class LmdbEnvironment {
   /** All that was put is on disk. Whoever asks in the event turn of a put waits with all others of that turn. */
   flushed(): Promise<void> {
     if (this.failure) return Promise.reject(this.failure);
-    if (!this.isTurnOpen) return this.outcome(this.root.flushed, this.options.flushGate);
-    return (this.turnFlushed ??= this.outcome(this.root.flushed, this.options.flushGate));
+    if (!this.isTurnOpen) return this.outcome(this.flushedAndVisible(), this.options.flushGate);
+    return (this.turnFlushed ??= this.outcome(this.flushedAndVisible(), this.options.flushGate));
   }
 
   /** All that was put is visible to every reader. */
@@ -124,8 +125,17 @@ export class LmdbEnvironment {
   }
 
   async close(): Promise<void> {
+    this.isClosed = true;
     // After a failure the binding waits for commits that never come.
     if (!this.failure) await this.root.close();
+  }
+
+  /** The binding may learn of a flush before it learns of the commit, and would go on reading for a moment as if there had been none. */
+  private flushedAndVisible(): PromiseLike<unknown> {
+    const { root } = this;
+    return root.flushed.then(() => {
+      if (!this.isClosed) root.resetReadTxn();
+    });
   }
 
   private outcome(event: PromiseLike<unknown>, gate?: () => Promise<void>): Promise<void> {
