@@ -8,12 +8,21 @@ import type { LivingRoleAssignment } from '../assignments/role-assignment.decide
 import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';
 import { organizationResourceId } from '../resources/resource-tree.ts';
 import { resourcesView, type ResourceRow } from '../resources/resources.view.ts';
-import { endedUsersView, groupMembersView, groupsView, membershipsView, type StoredGroup, type StoredMember, type StoredMembership } from './access.views.ts';
+import {
+  endedUsersView,
+  groupMembersView,
+  groupsView,
+  membershipsView,
+  pairOf,
+  type StoredGroup,
+  type StoredMember,
+  type StoredMembership,
+} from './access.views.ts';
 import type { OrganizationIndex } from './organization-index.ts';
 import { Slices } from './slices.ts';
 
 /** Rows at a time: a page of them takes less than a slice. */
-const PAGE = 200;
+const PAGE = 250;
 
 /** The rows of which indexes of organizations are made. */
 export class IndexRows {
@@ -98,10 +107,7 @@ export class IndexRows {
       for (const { id } of rows) index.addGroup(id);
     });
     await pages(this.members, (rows) => {
-      for (const { text } of rows) {
-        const { group_id, organization_membership_id } = JSON.parse(text) as StoredMember;
-        index.addMember(group_id, organization_membership_id);
-      }
+      for (const { id } of rows) index.addMember(...pairOf(id));
     });
     await pages(this.assignments, (rows) => {
       for (const { text } of rows) {
