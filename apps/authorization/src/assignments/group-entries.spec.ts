@@ -19,6 +19,9 @@ describe('the id of what a membership has through a group', () => {
     const members = Array.from({ length: 5_000 }, (_, number) => member(number));
     const ids = [assignment, another, later].flatMap((each) => members.map((one) => groupEntryId(each, one)));
     expect(new Set(ids).size).toBe(15_000);
+    // Also where only as many bits are looked at as so many random ones may need: neighbours give nothing alike.
+    const parts = (from: number, to: number) => new Set(ids.map((each) => each.slice(from, to))).size;
+    for (const from of [26, 30, 34]) expect(parts(from, from + 6)).toBeGreaterThan(14_985);
   });
 
   it('is told from the id of an assignment that is stored', () => {
