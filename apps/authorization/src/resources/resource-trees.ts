@@ -23,9 +23,13 @@ const CATEGORY = 'resource_tree';
 const IDS_PER_TRANSACT = 1_024;
 /** How often a command gives way to those of other replicas. */
 const MAX_TRIES = 10;
+/** How many commands that only add are decided together: an append stays far below what any engine takes at once. */
+const MAX_TOGETHER = 100;
 
 interface TreeCommand {
   readonly organizationId: string;
+  /** It adds a resource and changes nothing that is there, so others may be decided on the same tree. */
+  readonly adds?: true;
   /** The resource whose row it needs, since it changes what the row tells. */
   readonly changes?: (organization: OrganizationIndex) => Node;
   /** `row` is null unless it `changes` one. */
@@ -38,14 +42,30 @@ interface Carried {
   readonly rows: ReadonlyMap<string, ResourceRow | null>;
 }
 
+/** A command in the queue of its tree. */
+interface Waiting extends TreeCommand {
+  readonly context: RequestContext;
+  /** Number of the first id of its records. */
+  readonly firstId: number;
+  tries: number;
+  readonly resolve: (carried: Carried) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Decided extends Pick<Waiting, 'context' | 'firstId'> {
+  readonly facts: readonly ResourceEvent[];
+  readonly at: number;
+}
+
+const NOTHING: Carried = { facts: [], rows: new Map() };
+
 /**
  * The repository of trees: one stream and one decider for each organization. The state is the tree of the access index, which follows the log and nothing else;
  * nothing is loaded for a command, and its cost does not grow with the tree.
  */
 @Injectable()
 export class ResourceTrees {
-  /** The last command on each tree. */
-  private readonly turns = new Map<string, Promise<void>>();
+  private readonly queues = new Map<string, Waiting[]>();
   private readonly table: Table<ResourceRow>;
 
   constructor(
@@ -60,72 +80,130 @@ export class ResourceTrees {
   }
 
   /**
-   * Carries out a command on one tree: durable, its rows written and its effect seen by checks, when it resolves. Commands of this process take turns; those of
-   * other replicas are met by the version of the stream.
+   * Carries out a command on one tree: durable, its rows written and its effect seen by checks, when it resolves. Commands of this process take turns, and those
+   * that only add share one; those of other replicas are met by the version of the stream.
    * @throws DomainError as the decision refuses; `lock_timeout` where others were always faster; `service_unavailable` past the context's deadline
    */
-  async transact(context: RequestContext, command: TreeCommand): Promise<Carried> {
+  transact(context: RequestContext, command: TreeCommand): Promise<Carried> {
     const { receipt } = context;
     const firstId = (receipt.transacts ?? 0) * IDS_PER_TRANSACT;
     receipt.transacts = (receipt.transacts ?? 0) + 1;
-    return this.inTurn(`${context.environment} ${command.organizationId}`, async () => {
-      for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const carried = await this.attempt(context, command, firstId);
-        if (carried !== null) return carried;
-        await pause(Math.random() * 10 * tries);
-      }
-      throw new DomainError('conflict', 'lock_timeout', 'The resources of this organization are being changed too often; nothing happened, try again.');
+    const key = `${context.environment} ${command.organizationId}`;
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { ...command, context, firstId, tries: 0, resolve, reject };
+      const queue = this.queues.get(key);
+      if (queue !== undefined) queue.push(waiting);
+      else void this.serve(key, [waiting]);
     });
   }
 
   /** Records facts that need no decision, such as the ends of what hung under something deleted, in whatever state the tree is. */
   async record(context: RequestContext, organizationId: string, facts: readonly ResourceEvent[]): Promise<Position> {
-    const stream = streamName(CATEGORY, context.environment, organizationId);
     for (;;) {
-      if (this.clock.now() > context.deadline) throw unavailable('Too many writes to the same tree at once.');
-      const version = (await this.events.last(stream))?.version ?? 0;
+      const now = this.clock.now();
+      if (now > context.deadline) throw unavailable('Too many writes to the same tree at once.');
+      const version = (await this.events.last(streamName(CATEGORY, context.environment, organizationId)))?.version ?? 0;
       try {
-        return (await this.append(context, { organizationId, version, facts, firstId: 0 }, null)).position;
+        const one = { context, firstId: 0, facts, at: momentOf(context.commandId, now) };
+        return (await this.append([one], { organizationId, version, row: null })).position;
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;
       }
     }
   }
 
-  /** Null where another replica was faster. */
-  private async attempt(context: RequestContext, { organizationId, changes, decide }: TreeCommand, firstId: number): Promise<Carried | null> {
-    const { environment, receipt, deadline } = context;
-    if (this.clock.now() > deadline) throw unavailable('Too many changes to the resources of this organization at once.');
+  /** Until nobody waits any more. */
+  private async serve(key: string, queue: Waiting[]): Promise<void> {
+    this.queues.set(key, queue);
+    while (queue.length > 0) {
+      const turn = nextTurn(queue);
+      const again = await this.attempt(turn).catch((error: unknown) => {
+        for (const { reject } of turn) reject(error);
+        return [];
+      });
+      queue.unshift(...again);
+      const tries = again[0]?.tries ?? 0;
+      if (tries > 0) await pause(Math.random() * 10 * tries);
+    }
+    this.queues.delete(key);
+  }
+
+  /** Settles those whose turn it is, except for those that have to be tried again. */
+  private async attempt(turn: readonly Waiting[]): Promise<readonly Waiting[]> {
+    // The one that can wait longest; whoever cannot is answered by its gateway.
+    const { context, organizationId, changes } = turn.reduce((one, other) => (other.context.deadline > one.context.deadline ? other : one));
+    if (this.clock.now() > context.deadline) throw unavailable('Too many changes to the resources of this organization at once.');
     let organization = await this.access.ofOrganization(context, organizationId);
     let row: ResourceRow | null = null;
     if (changes !== undefined) {
       row = await this.rowOf(context, organization.tree, changes(organization));
-      if (row === null) return null;
+      if (row === null) return yielding(turn);
       // What it knew may be old by now.
       organization = await this.access.ofOrganization(context, organizationId);
     }
-    const { tree } = organization;
-    const { version } = tree;
-    const at = momentOf(context.commandId, this.clock.now());
-    const facts = decide(organization, row)(tree, decisionContext(context, at));
-    if (facts.length === 0) {
-      receipt.position = await this.events.head();
-      return { facts, rows: new Map() };
-    }
+    const { version } = organization.tree;
+    const { decided, satisfied, postponed } = this.decide(turn, organization, row);
+    if (satisfied.length > 0) await this.answerSatisfied(satisfied);
+    if (decided.size === 0) return postponed;
     try {
-      const { position, rows } = await this.append(context, { organizationId, version, facts, firstId }, row);
-      receipt.position = position;
+      const { position, rows } = await this.append([...decided.values()], { organizationId, version, row });
       // Whatever becomes of this: it is recorded, and every check asks the log for its end first.
-      await this.access.reached(position, deadline).catch(() => {});
-      return { facts, rows };
+      await this.access.reached(position, context.deadline).catch(() => {});
+      for (const [waiting, { facts }] of decided) {
+        waiting.context.receipt.position = position;
+        waiting.resolve({ facts, rows });
+      }
+      return postponed;
     } catch (error) {
       if (!(error instanceof WrongVersion)) throw error;
     }
-    const news = await this.events.read(streamName(CATEGORY, environment, organizationId), version + 1);
+    return [...(await this.outrun([...decided.keys()], organization, version)), ...postponed];
+  }
+
+  /** All of a turn by the same tree. Of two that would meet, such as by taking the same external id, the later is postponed. */
+  private decide(turn: readonly Waiting[], organization: OrganizationIndex, row: ResourceRow | null) {
+    const decided = new Map<Waiting, Decided>();
+    const [satisfied, postponed]: [Waiting[], Waiting[]] = [[], []];
+    const taken = new Set<string>();
+    for (const waiting of turn) {
+      const { context, firstId, decide, reject } = waiting;
+      const at = momentOf(context.commandId, this.clock.now());
+      try {
+        const facts = decide(organization, row)(organization.tree, decisionContext(context, at));
+        const names = facts.flatMap(namesIn);
+        if (facts.length === 0) satisfied.push(waiting);
+        else if (names.some((name) => taken.has(name))) postponed.push(waiting);
+        else decided.set(waiting, { context, firstId, facts, at });
+        for (const name of names) taken.add(name);
+      } catch (error) {
+        reject(error);
+      }
+    }
+    return { decided, satisfied, postponed };
+  }
+
+  private async answerSatisfied(satisfied: readonly Waiting[]): Promise<void> {
+    const position = await this.events.head();
+    for (const { context, resolve } of satisfied) {
+      context.receipt.position = position;
+      resolve(NOTHING);
+    }
+  }
+
+  /** Another replica was faster: answers those that it carried out itself, having been asked as well when this one did not answer. */
+  private async outrun(waiting: readonly Waiting[], { tree, id }: OrganizationIndex, version: number): Promise<readonly Waiting[]> {
+    const [{ context }] = waiting as readonly [Waiting];
+    const news = await this.events.read(streamName(CATEGORY, context.environment, id), version + 1);
     const last = news.at(-1);
-    if (last !== undefined) await this.follow(organization, last, deadline);
-    // Another replica was asked as well when this one did not answer.
-    return news.some(({ meta }) => meta.commandId === context.commandId) ? { facts: [], rows: new Map() } : null;
+    if (last !== undefined) {
+      await this.access.reached(last.position, context.deadline);
+      // A tree that was loaded from rows does not know how many events left none.
+      tree.version = Math.max(tree.version, last.version);
+    }
+    const commands = new Set(news.map(({ meta }) => meta.commandId));
+    const isDone = (one: Waiting): boolean => commands.has(one.context.commandId);
+    await this.answerSatisfied(waiting.filter(isDone));
+    return yielding(waiting.filter((one) => !isDone(one)));
   }
 
   /** The row as the tree knows the resource; null where it has to be asked for again. */
@@ -138,37 +216,17 @@ export class ResourceTrees {
     return null;
   }
 
-  /** A tree that was loaded from rows does not know how many events left none. */
-  private async follow(
-    { tree }: OrganizationIndex,
-    { version, position }: { readonly version: number; readonly position: Position },
-    deadline: number,
-  ): Promise<void> {
-    await this.access.reached(position, deadline);
-    tree.version = Math.max(tree.version, version);
-  }
-
   private async append(
-    context: RequestContext,
-    { organizationId, version, facts, firstId }: { organizationId: string; version: number; facts: readonly ResourceEvent[]; firstId: number },
-    row: ResourceRow | null,
+    decided: readonly Decided[],
+    { organizationId, version, row }: { readonly organizationId: string; readonly version: number; readonly row: ResourceRow | null },
   ): Promise<{ readonly position: Position; readonly rows: Carried['rows'] }> {
-    const { environment, commandId } = context;
-    const at = momentOf(commandId, this.clock.now());
-    const meta = metaOf(context, at, organizationId);
-    const records = facts.map(({ type, data }, index): NewEvent => ({
-      id: derivedId(commandId, firstId + index),
-      type,
-      shape: 1,
-      data,
-      subject: null,
-      public: [],
-      meta,
-    }));
+    const { environment } = decided[0]!.context;
+    const records = decided.flatMap(({ context, firstId, facts, at }) => recordsOf(context, firstId, facts, metaOf(context, at, organizationId)));
     const appended = await this.events.append(streamName(CATEGORY, environment, organizationId), version, records);
     const rows = new Map<string, ResourceRow | null>(row === null ? [] : [[row.id, row]]);
-    for (const fact of facts) rows.set(fact.data.id, resourceAfter(rows.get(fact.data.id) ?? null, fact, new Date(at).toISOString()));
-    if (!(await this.write(environment, rows, appended))) await this.views.shown(facts, appended.position);
+    for (const { facts, at } of decided)
+      for (const fact of facts) rows.set(fact.data.id, resourceAfter(rows.get(fact.data.id) ?? null, fact, new Date(at).toISOString()));
+    if (!(await this.write(environment, rows, appended))) await this.views.shown(records, appended.position);
     return { position: appended.position, rows };
   }
 
@@ -188,18 +246,27 @@ export class ResourceTrees {
       return false;
     }
   }
+}
 
-  private async inTurn<Done>(key: string, work: () => Promise<Done>): Promise<Done> {
-    const done = (this.turns.get(key) ?? Promise.resolve()).then(work);
-    const turn = done.then(
-      () => {},
-      () => {},
-    );
-    this.turns.set(key, turn);
-    try {
-      return await done;
-    } finally {
-      if (this.turns.get(key) === turn) this.turns.delete(key);
-    }
-  }
+/** The first, and with it those right after it that only add as it does. */
+function nextTurn(queue: Waiting[]): readonly Waiting[] {
+  const end = queue.findIndex(({ adds }, index) => index > 0 && (adds !== true || index === MAX_TOGETHER));
+  return queue.splice(0, queue[0]!.adds === true ? (end === -1 ? queue.length : end) : 1);
+}
+
+/** Those that may try again. */
+function yielding(waiting: readonly Waiting[]): readonly Waiting[] {
+  for (const one of waiting)
+    if (++one.tries >= MAX_TRIES)
+      one.reject(new DomainError('conflict', 'lock_timeout', 'The resources of this organization are being changed too often; nothing happened, try again.'));
+  return waiting.filter(({ tries }) => tries < MAX_TRIES);
+}
+
+/** What no other command may take at the same time. */
+function namesIn({ type, data }: ResourceEvent): readonly string[] {
+  return type === 'resource.created' ? [data.id, `${data.resource_type_id} ${data.external_id}`] : [data.id];
+}
+
+function recordsOf({ commandId }: RequestContext, firstId: number, facts: readonly ResourceEvent[], meta: NewEvent['meta']): readonly NewEvent[] {
+  return facts.map(({ type, data }, index) => ({ id: derivedId(commandId, firstId + index), type, shape: 1, data, subject: null, public: [], meta }));
 }

@@ -136,9 +136,10 @@ describe('resources in several processes', () => {
 
   async function bringAlong(): Promise<void> {
     const recorded = await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION));
-    for (const event of recorded)
-      for (const view of [resourcesView, resourceDeletionsView] as readonly View<never>[])
-        await new ViewFold(view, readModels.table(tableOf(view))).apply([event]);
+    for (const event of recorded) {
+      await new ViewFold(resourcesView, readModels.table(tableOf(resourcesView))).apply([event]);
+      await new ViewFold(resourceDeletionsView, readModels.table(tableOf(resourceDeletionsView))).apply([event]);
+    }
   }
 
   function operation<O extends object>(type: new () => O, fields: Partial<O>, context: Partial<RequestContext> = {}): O {
@@ -155,6 +156,30 @@ describe('resources in several processes', () => {
     const ids = (await Promise.all(work)).map(({ id }) => id);
     expect(new Set(ids).size).toBe(20);
     expect(await recorded()).toHaveLength(20);
+  });
+
+  it("share an append where they wait for the same tree, and get in nobody else's way", async () => {
+    let appends = 0;
+    beforeAppend = async () => void appends++;
+    const first = await replicas[0]!.create(creation('first'));
+    const twin = creation('twin');
+    const work = [
+      ...Array.from({ length: 50 }, (_, number) => replicas[0]!.create(creation(`folder-${number}`, first.id))),
+      replicas[0]!.create(creation('wanted')),
+      replicas[0]!.create(twin),
+      replicas[0]!.create({ ...twin, context: { ...twin.context, receipt: {} } }),
+      replicas[0]!.create(creation('wanted')),
+      replicas[0]!.create(creation('under nothing', 'authz_resource_01HZZZZZZZZZZZZZZZZZZZZZZZ')),
+      replicas[0]!.update(operation(UpdateAuthorizationResource, { resource_id: first.id, name: 'Renamed' })),
+      replicas[0]!.create(creation('after')),
+    ];
+    const done = await outcomes(work);
+    expect(done.slice(0, 53).every((outcome) => outcome === 'done')).toBe(true);
+    expect(done.slice(53)).toEqual(['authorization_resource_external_id_conflict', 'entity_not_found', 'done', 'done']);
+    expect(await work[52]).toEqual(await work[51]);
+    expect(await recorded()).toHaveLength(55);
+    expect(appends).toBeLessThan(10);
+    expect(await work[0]).toMatchObject({ external_id: 'folder-0', parent_resource_id: first.id });
   });
 
   it('get an external id once', async () => {

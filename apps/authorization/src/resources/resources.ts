@@ -68,6 +68,7 @@ export class Resources {
     const { facts, rows } = await this.trees
       .transact(context, {
         organizationId: organization_id,
+        adds: true,
         decide: (organization) => {
           const type = known.asBefore(typeNamed(organization.model, resource_type_slug));
           return createResource({ ...operation, type, parent: this.referenceOf(organization, parent) });
