@@ -248,6 +248,7 @@ describe('what is asked of an organization', () => {
     const meta = { environment, organization, actor: { id: 'a', source: 'system' as const, name: null }, requestId: 'r', commandId: 'c', at: 1 };
     const gone = { id: newUlid(1), type: 'organization.deleted', shape: 1, data: { id: organization }, subject: null, public: [], meta };
     await events.append(`organization-${environment}-${organization}`, 1, [gone]);
+    await index.requireOrganization(contextOf(other), other.organization);
     for (const ask of [() => index.ofOrganization(contextOf(recorded), organization), () => index.requireOrganization(contextOf(recorded), organization)])
       await expect(ask()).rejects.toMatchObject({ code: 'entity_not_found' });
     for (const membership of recorded.history.memberships)

@@ -23,8 +23,8 @@ import { Slices } from './slices.ts';
 
 /** After this, an organization that was too large is tried again: it may have become smaller. */
 const TOO_LARGE_FOR = 60_000;
-/** Users that were deleted last, of all environments: a membership that was made at the same time may be recorded after. */
-const ENDED_USERS = 20_000;
+/** Users and organizations that were deleted last, of all environments. What was made at the same time may be recorded after, and rows may lag behind. */
+const ENDED_LAST = 50_000;
 /** How long a load waits for what it needs; whoever waits for the load may give up before. */
 const PATIENCE = 30_000;
 /** An index with more places that are taken up by what is gone than this, and than by what lives, is loaded anew when it is asked for. */
@@ -65,7 +65,7 @@ export class AccessIndex implements Part {
   private readonly loading = new Map<string, Promise<Entry>>();
   private readonly tooLarge = new Map<string, number>();
   private routes = new MembershipRoutes();
-  private readonly endedUsers = new Set<string>();
+  private readonly ended = new Set<string>();
   private bytes = 0;
   private uses = 0;
   /** Counts up whenever everything that is known was forgotten. */
@@ -179,9 +179,7 @@ export class AccessIndex implements Part {
       if (!entry.index.isAlive) throw notFound('Organization', organizationId);
       return;
     }
-    // Its row may lag behind: what it says has to be as new as the question.
-    await this.views.headReached(deadline);
-    await this.requireRow(environment, organizationId);
+    await this.requireRow(environment, organizationId, deadline);
   }
 
   /**
@@ -203,11 +201,10 @@ export class AccessIndex implements Part {
     return found;
   }
 
-  private async requireRow(environment: string, organizationId: string): Promise<void> {
-    const id = organizationResourceId(organizationId);
-    const row = await this.row(this.rows.resources, environment, id, this.clock.now() + PATIENCE);
-    // The id of the resource holds but the end of that of the organization.
-    if (row?.organization_id !== organizationId) throw notFound('Organization', organizationId);
+  private async requireRow(environment: string, organizationId: string, deadline: number): Promise<void> {
+    const row = await this.row(this.rows.resources, environment, organizationResourceId(organizationId), deadline);
+    // The id of the resource holds but the end of that of the organization; and a row may still be there when the end of what it tells of was heard.
+    if (row?.organization_id !== organizationId || this.ended.has(`${environment} ${organizationId}`)) throw notFound('Organization', organizationId);
   }
 
   /** What is not found may not be written yet: it is looked for again once the rows say what was recorded before. */
@@ -274,7 +271,7 @@ export class AccessIndex implements Part {
   private async load(environment: string, organizationId: string): Promise<Entry> {
     const started = performance.now();
     const { beginnings } = this;
-    await this.requireRow(environment, organizationId);
+    await this.requireRow(environment, organizationId, this.clock.now() + PATIENCE);
     const { model, loaded } = this.models.get(environment) ?? this.newModel(environment);
     await loaded;
     const from = this.horizon.position;
@@ -375,7 +372,7 @@ export class AccessIndex implements Part {
       this.models.clear();
       this.loading.clear();
       this.tooLarge.clear();
-      this.endedUsers.clear();
+      this.ended.clear();
       this.routes = new MembershipRoutes();
       this.bytes = 0;
     }
@@ -404,9 +401,10 @@ export class AccessIndex implements Part {
   private hear(event: RecordedEvent, touched: Set<Entry>): void {
     const { environment, organization } = event.meta;
     if (event.type === 'user.deleted') {
-      this.endUser(environment, (event.data as { readonly id: string }).id);
+      this.noteEnd(environment, (event.data as { readonly id: string }).id);
       for (const entry of this.entries.get(environment)?.values() ?? []) this.tell(entry, event);
     } else if (organization !== undefined) {
+      if (event.type === 'organization.deleted') this.noteEnd(environment, organization);
       const entry = this.entries.get(environment)?.get(organization);
       if (entry === undefined) return;
       this.tell(entry, event);
@@ -428,14 +426,14 @@ export class AccessIndex implements Part {
     index.apply(event);
     if (event.type !== 'organization_membership.created') return;
     const { id, user_id } = event.data as { readonly id: string; readonly user_id: string };
-    if (this.endedUsers.has(`${environment} ${user_id}`)) index.endUser(user_id);
+    if (this.ended.has(`${environment} ${user_id}`)) index.endUser(user_id);
     const number = index.membershipNumber(id);
     if (pending === null && number !== -1) this.routes.add(index.hashOfMembership(number), index);
   }
 
-  private endUser(environment: string, id: string): void {
-    this.endedUsers.add(`${environment} ${id}`);
-    if (this.endedUsers.size > ENDED_USERS) this.endedUsers.delete(this.endedUsers.values().next().value!);
+  private noteEnd(environment: string, id: string): void {
+    this.ended.add(`${environment} ${id}`);
+    if (this.ended.size > ENDED_LAST) this.ended.delete(this.ended.values().next().value!);
   }
 
   /** A membership may have been made while its user was deleted, before this process began to follow the log. */
@@ -445,7 +443,7 @@ export class AccessIndex implements Part {
     );
     for (const { data, meta } of made) {
       const { user_id } = data as { readonly user_id: string };
-      if (await this.rows.hasEnded(meta.environment, user_id)) this.endUser(meta.environment, user_id);
+      if (await this.rows.hasEnded(meta.environment, user_id)) this.noteEnd(meta.environment, user_id);
     }
   }
 
