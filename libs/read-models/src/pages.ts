@@ -43,6 +43,9 @@ interface Shown {
   readonly idOf?: (row: StoredRow) => string;
 }
 
+/** So that what is read at once stays small, however long the search. */
+const MOST_AT_ONCE = 500;
+
 type Page = Pick<RowPage, 'hasBefore' | 'hasAfter'> & { readonly rows: readonly { readonly id: string; readonly text: string }[] };
 type Request = Pick<PageRequest, 'order' | 'limit' | 'after' | 'before'>;
 
@@ -107,8 +110,9 @@ export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, show
     const rows: Page['rows'][number][] = [];
     let cursor = after ?? before;
     if (cursor !== undefined) cursor = rowIdOf(cursor);
-    // One more than the page holds tells whether another one follows.
-    const next = (): Promise<RowPage> => table.page(query.context.environment, { where, order, limit: limit + 1, [isBackwards ? 'before' : 'after']: cursor });
+    // One more than the page holds tells whether another one follows; where many are not to be seen, ever more are read at once.
+    let size = limit + 1;
+    const next = (): Promise<RowPage> => table.page(query.context.environment, { where, order, limit: size, [isBackwards ? 'before' : 'after']: cursor });
     let page = await next();
     const isBehind = isBackwards ? page.hasAfter : page.hasBefore;
     for (; ; page = await next()) {
@@ -118,6 +122,7 @@ export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, show
       else rows.push(...living);
       if (rows.length > limit || !(isBackwards ? page.hasBefore : page.hasAfter)) break;
       cursor = (isBackwards ? page.rows[0] : page.rows.at(-1))!.id;
+      size = Math.min(2 * size, MOST_AT_ONCE);
     }
     const further = rows.length > limit;
     return isBackwards
