@@ -37,6 +37,7 @@ export class FeedTail {
 }
 
 export interface Announced {
+  readonly topic: string;
   readonly key: string;
   readonly id: string;
   readonly position: string;
@@ -63,7 +64,7 @@ export async function announced(brokers: readonly string[]): Promise<readonly An
     void consumer.run({
       eachMessage: async ({ topic, partition, message }) => {
         const header = (name: string): string => String(message.headers?.[name]);
-        messages.push({ key: String(message.key), id: header('ce_id'), position: header('position') });
+        messages.push({ topic, key: String(message.key), id: header('ce_id'), position: header('position') });
         const last = ends.get(`${topic} ${partition}`);
         if (last !== undefined && BigInt(message.offset) >= last) ends.delete(`${topic} ${partition}`);
         if (ends.size === 0) resolve();
