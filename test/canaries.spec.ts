@@ -17,6 +17,8 @@ import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 const root = mkdtempSync(join(tmpdir(), 'gatehouse-canaries-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
+const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
+
 const random = (): string => randomBytes(32).toString('base64url');
 
 interface Answer {
@@ -29,6 +31,8 @@ interface Answer {
 /** One run of the product that meets every kind of secret, kept with all that it left behind. */
 describe('secrets', () => {
   const canaries = new Canaries();
+  /** Of a password: rows of views hold it, and nothing else does. */
+  const hashes = new Canaries();
   const directory = join(root, 'data');
   const backup = join(root, 'backup');
   const ours = canaries.add('GATEHOUSE_API_KEY', `sk_${random()}`);
@@ -90,7 +94,7 @@ describe('secrets', () => {
 
     // Webhook secrets: shown by the answers about their endpoint, also from a stored answer.
     const keyed = { 'Idempotency-Key': 'canary' };
-    const endpoint = { endpoint_url: receiver.url, events: ['organization.created', 'organization.updated'] };
+    const endpoint = { endpoint_url: receiver.url, events: ['organization.created', 'organization.updated', 'user.created', 'user.updated'] };
     const { body: hook } = await ask('POST', '/webhook_endpoints', { body: endpoint, headers: keyed });
     canaries.add('webhook secret', hook.secret);
     expect((await ask('POST', '/webhook_endpoints', { body: endpoint, headers: keyed })).body).toEqual(hook);
@@ -103,6 +107,17 @@ describe('secrets', () => {
     await receiver.receives(({ event }) => event === 'organization.updated');
     await askInPublic('GET', `/webhook_endpoints/${hook.id}/deliveries`);
     await askInPublic('POST', '/webhook_endpoints', { body: endpoint });
+
+    // Passwords: as they are, and as another product stored them.
+    const password = canaries.add('password', random());
+    const { body: user } = await askInPublic('POST', '/user_management/users', { body: { email: 'ada@acme.test', password } });
+    const imported = { password_hash: hashes.add('password hash', HASH), password_hash_type: 'bcrypt' };
+    await askInPublic('PUT', `/user_management/users/${user.id}`, { body: imported });
+    await askInPublic('PUT', `/user_management/users/${user.id}`, { body: { first_name: 'Ada' } });
+    await askInPublic('GET', `/user_management/users?email=ada@acme.test`);
+    await askInPublic('POST', '/user_management/users', { body: { email: 'ada@acme.test', password }, headers: { 'Idempotency-Key': 'password' } });
+    await askInPublic('POST', '/user_management/users', { body: { email: 'grace@acme.test', password, ...imported } });
+    await receiver.receives(({ event }) => event === 'user.updated');
 
     // Errors, with keys in places where they do not belong.
     const lost = canaries.add('unknown key', `sk_${random()}`);
@@ -141,12 +156,20 @@ describe('secrets', () => {
       'rotated key',
       'webhook secret',
       'rotated webhook secret',
+      'password',
       'unknown key',
     ]);
   });
 
   it('lie in no file of the data directory, but for the first key in its own', () => {
     expect(canaries.foundInDirectory(directory)).toEqual({ 'development.key': expect.arrayContaining(['first key, as it is']) });
+  });
+
+  it('of passwords lie, hashed, in rows alone', () => {
+    expect(Object.keys(hashes.foundInDirectory(directory)).filter((file) => !file.startsWith('views'))).toEqual([]);
+    expect(hashes.foundInDirectory(backup)).toEqual({});
+    for (const text of [feed, deliveries, ...runs.flatMap(({ stdout, stderr }) => [stdout, stderr]), ...answers.map(([, answer]) => answer)])
+      expect(hashes.foundIn(text)).toEqual([]);
   });
 
   it('lie in no backup', () => {
