@@ -35,8 +35,7 @@ import { AuthorizationModels } from '../model/authorization-models.ts';
 import { shownPermission } from '../model/authorization-model.decider.ts';
 import { listedBy } from '../model/listed.ts';
 import type { Node } from '../resources/resource-tree.ts';
-import { shown } from '../resources/resource-rows.ts';
-import { resourcesView, type ResourceRow } from '../resources/resources.view.ts';
+import { answerIn, resourcesView, type ResourceRow } from '../resources/resources.view.ts';
 import { AccessIndex } from './access-index.ts';
 import { membershipsView, type StoredMembership } from './access.views.ts';
 import { accessibleChildren, holders } from './discovery.ts';
@@ -120,8 +119,7 @@ export class AccessChecks {
       idPrefix: 'authz_resource',
       ids: accessibleChildren(index, index.membershipNumber(organization_membership_id), permission, parent),
       isKnown: (id) => wasThere(this.resources, context.environment, id),
-      textsOf: async (ids) =>
-        (await this.resources.getMany(context.environment, ids)).map((row) => (row === null ? null : shown(JSON.parse(row.text) as ResourceRow))),
+      textsOf: async (ids) => (await this.resources.getMany(context.environment, ids)).map((row) => (row === null ? null : answerIn(row.text))),
     });
   }
 

@@ -16,7 +16,7 @@ import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { ResourceEvent } from './resource.events.ts';
 import { ResourceRows } from './resource-rows.ts';
 import type { Node, ResourceTree } from './resource-tree.ts';
-import { resourceAfter, resourcesView, type ResourceRow } from './resources.view.ts';
+import { resourceAfter, resourcesView, storedText, type ResourceRow } from './resources.view.ts';
 
 const CATEGORY = 'resource_tree';
 /** Ids of records that a command keeps for each aggregate that it asks; see the repository. */
@@ -238,7 +238,7 @@ export class ResourceTrees {
   ): Promise<boolean> {
     try {
       await this.table.write(
-        [...rows].map(([id, row]) => ({ environment, id, position, revision: version, text: row === null ? null : JSON.stringify(row), row })),
+        [...rows].map(([id, row]) => ({ environment, id, position, revision: version, text: row === null ? null : storedText(row), row })),
       );
       return true;
     } catch (error) {

@@ -1,4 +1,5 @@
-import type { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
+import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { View } from '#libs/event-sourcing/src/view';
 import type { Index } from '#libs/read-models/src/read-models';
@@ -9,6 +10,19 @@ import { organizationResourceId } from './resource-tree.ts';
 export interface ResourceRow extends AuthorizationResource {
   /** Null for the organization resource. */
   readonly resource_type_id: string | null;
+}
+
+const answerOf = serialiserOf(AuthorizationResource);
+const BEHIND_ANSWER = ',"resource_type_id":';
+
+/** A row as it is stored: its answer, and behind that what stays with us. */
+export function storedText(row: ResourceRow): string {
+  return `${answerOf(row).slice(0, -1)}${BEHIND_ANSWER}${JSON.stringify(row.resource_type_id)}}`;
+}
+
+/** The answer that the stored text of a row begins with. */
+export function answerIn(text: string): string {
+  return `${text.slice(0, text.lastIndexOf(BEHIND_ANSWER))}}`;
 }
 
 /** What is heard of organizations: each has a resource that stands for it. */
@@ -67,6 +81,7 @@ export const resourcesView: View<ResourceRow> = {
     'organization.deleted',
   ] satisfies readonly Heard['type'][],
   indexes,
+  serialise: storedText,
   idsOf: (event) => [isOfOrganization(event.type) ? organizationResourceId(event.meta.organization!) : (event.data as { readonly id: string }).id],
   evolve: (row, { type, data, meta }) => resourceAfter(row, { type, data } as Heard, new Date(meta.at).toISOString()),
 };
