@@ -9,9 +9,10 @@ const clusters = {
     'apps/identity/src/environments/environments.spec.ts',
     'apps/identity/src/organizations/{organizations,organization-domains}.spec.ts',
     'apps/identity/src/{users/users,memberships/memberships,groups/groups}.spec.ts',
-    'apps/authorization/src/resources/resources.spec.ts',
+    'apps/authorization/src/{model/{roles,organization-roles,permissions,resource-types},resources/resources}.spec.ts',
+    'apps/authorization/src/{assignments/{role-assignments,group-role-assignments},access/access-checks}.spec.ts',
     'apps/notifications/src/webhook-endpoints/webhook-endpoints.spec.ts',
-    'test/{sdk,isolation}.spec.ts',
+    'test/{sdk,isolation,histories}.spec.ts',
   ],
   // What only a cluster can show: processes and engines that are hurt.
   faults: ['test/cluster{,-alerts}.spec.ts'],
