@@ -28,7 +28,7 @@ export interface Inhabitants {
 }
 
 /** What the examples in the contracts name, so that generated requests find it: types, a permission and a role. Where a request took one away, it is there again. */
-export async function model(caller: Caller): Promise<ReadonlyMap<Class, string>> {
+async function model(caller: Caller): Promise<ReadonlyMap<Class, string>> {
   const ensured = async <Named extends { readonly slug: string }>(path: string, body: Named): Promise<string> => {
     const { status, text, body: made } = await caller.post(path, body);
     if (status === 201) return made.id;
