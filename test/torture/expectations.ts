@@ -57,36 +57,36 @@ export async function expectRemembered(url: string, key: string, organizations: 
 
 /** Every check and every list of what is reached says what was acknowledged: never more, and never less. */
 export async function expectAccess(url: string, key: string, organizations: readonly Remembered[]): Promise<void> {
-  const check = async (membership: string, resource: string): Promise<{ readonly status: number; readonly authorized?: boolean }> => {
-    const response = await fetch(`${url}/authorization/organization_memberships/${membership}/check`, {
+  const check = async (membership: string, resources: readonly string[]): Promise<{ readonly status: number; readonly text: string }> => {
+    const response = await fetch(`${url}/authorization/organization_memberships/${membership}/check_batch`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ permission_slug: PERMISSION, resource_id: resource }),
+      body: JSON.stringify({ checks: resources.map((resource_id) => ({ permission_slug: PERMISSION, resource_id })) }),
     });
-    return { status: response.status, ...((await response.json()) as { readonly authorized?: boolean }) };
+    const { results } = (await response.json()) as { readonly results?: readonly { readonly authorized: boolean }[] };
+    return { status: response.status, text: results?.map(({ authorized }) => authorized).join() ?? '' };
   };
-  const expectChecks = async ({ id, isDeleted, access }: Remembered): Promise<void> => {
-    for (const membership of access.memberships)
-      for (const resource of access.resources) {
-        const { status, authorized } = await check(membership.id, resource.id);
-        const expected = isDeleted ? undefined : access.allows(membership, resource);
-        if (status !== (isDeleted ? 404 : 200) || authorized !== expected)
-          throw new Error(`In ${id}, ${membership.id} is answered ${status}, ${authorized} on ${resource.id}; acknowledged was ${expected}.`);
-      }
-    for (const membership of access.ended)
-      for (const resource of access.resources.slice(0, 1)) {
-        const { status } = await check(membership, resource.id);
-        if (status !== 404) throw new Error(`The deleted ${membership} is answered ${status}.`);
-      }
+  const expectChecks = async ({ id, isDeleted, access: { memberships, resources, ended }, access }: Remembered): Promise<void> => {
+    const ids = resources.map((resource) => resource.id);
+    if (ids.length === 0) return;
+    for (const gone of [...ended, ...(isDeleted ? memberships.map((membership) => membership.id) : [])]) {
+      const { status } = await check(gone, ids);
+      if (status !== 404) throw new Error(`In ${id}, ${gone} is answered ${status}, although it or the organization was deleted.`);
+    }
     if (isDeleted) return;
-    for (const membership of access.memberships)
-      for (const workspace of access.resources.filter(({ type }) => type === 'workspace')) {
-        const path = `/authorization/organization_memberships/${membership.id}/resources?limit=100&permission_slug=${PERMISSION}&parent_resource_id=${workspace.id}`;
-        const { body } = await get(url, key, path);
-        const reached = (body as { readonly data: readonly { readonly id: string }[] }).data.map((each) => each.id).sort();
-        const expected = access.resources.filter((each) => each.parent === workspace.id && access.allows(membership, each)).map((each) => each.id);
-        if (reached.join() !== expected.sort().join()) throw new Error(`${membership.id} reaches [${reached.join()}], acknowledged was [${expected.join()}].`);
-      }
+    const workspace = resources.find(({ type }) => type === 'workspace')?.id;
+    for (const membership of memberships) {
+      const { status, text } = await check(membership.id, ids);
+      const expected = resources.map((resource) => access.allows(membership, resource)).join();
+      if (status !== 200 || text !== expected)
+        throw new Error(`In ${id}, ${membership.id} is answered ${status}, [${text}] on [${ids.join()}]; acknowledged was [${expected}].`);
+      if (workspace === undefined) continue;
+      const path = `/authorization/organization_memberships/${membership.id}/resources?limit=100&permission_slug=${PERMISSION}&parent_resource_id=${workspace}`;
+      const { body } = await get(url, key, path);
+      const reached = (body as { readonly data: readonly { readonly id: string }[] }).data.map((each) => each.id).sort();
+      const reachable = resources.filter((each) => each.parent === workspace && access.allows(membership, each)).map((each) => each.id);
+      if (reached.join() !== reachable.sort().join()) throw new Error(`${membership.id} reaches [${reached.join()}], acknowledged was [${reachable.join()}].`);
+    }
   };
   const rich = organizations.filter(({ access }) => access.memberships.length > 0);
   for (let at = 0; at < rich.length; at += AT_ONCE) await Promise.all(rich.slice(at, at + AT_ONCE).map(expectChecks));
