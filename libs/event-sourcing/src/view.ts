@@ -49,7 +49,7 @@ export function primaryView<State, Event extends Fact, Row extends State>(
   return {
     ...options,
     idIn,
-    idsOf: ({ stream, meta, data }) => [idIn === null ? stream.slice(decider.category.length + meta.environment.length + 2) : idIn(data as Event['data'])],
+    idsOf: ({ stream, meta, data }) => [idIn === null ? stream.slice(decider.category.length + meta.environment.length + 2) : idIn(data)],
     evolve: (row, { type, data, meta }) =>
       rowOf(decider.evolve(row ?? decider.initial, { type, data, at: new Date(meta.at).toISOString() } as Event & { readonly at: string })),
   };
