@@ -311,6 +311,20 @@ describe('nothing is answered', () => {
     await isKnown(recorded);
   });
 
+  it('of an organization of which something cannot be folded; the others go on', async () => {
+    const [recorded, other] = [await new Recorded(17).begin(30), await new Recorded(18).begin(30)];
+    await isKnown(recorded);
+    const { environment, organization } = recorded.history;
+    const meta = { environment, organization, actor: { id: 'a', source: 'system' as const, name: null }, requestId: 'r', commandId: 'c', at: 1 };
+    const data = { id: 'no id', organization_id: organization };
+    await events.append(`group-${environment}-odd`, 0, [{ id: newUlid(1), type: 'group.created', shape: 1, data, subject: null, public: [], meta }]);
+    await isKnown(other);
+    expect(await refused(recorded)).toMatchObject({ code: 'service_unavailable' });
+    for (let step = 0; step < 20; step++) await other.record(other.history.step());
+    await isKnown(other);
+    expect(await metric('access_index_organizations')).toBe(1);
+  });
+
   it('of an organization that needs more memory than there is; the others stay', async () => {
     const [small, large] = [await new Recorded(14).begin(30), await new Recorded(15).begin(600)];
     await rows.catchUp();

@@ -278,8 +278,7 @@ export class AccessIndex implements Part {
     if (from === null) throw late();
     const entry: Entry = { index: new OrganizationIndex(organizationId, environment, model), environment, bytes: 0, usedAt: ++this.uses, pending: [] };
     const { index } = entry;
-    const ofEnvironment = this.entries.get(environment) ?? new Map<string, Entry>();
-    this.entries.set(environment, ofEnvironment.set(organizationId, entry));
+    this.entries.set(environment, (this.entries.get(environment) ?? new Map<string, Entry>()).set(organizationId, entry));
     try {
       const checkpoint = await this.rows.checkpoint();
       const before = await this.rows.recorded(checkpoint, from, (event) => concerns(event, environment, organizationId));
@@ -307,20 +306,30 @@ export class AccessIndex implements Part {
     } catch (error) {
       this.forget(entry);
       if (error instanceof TooLarge) throw this.tooLargeNow(entry);
-      throw error;
+      if (error instanceof DomainError) throw error;
+      throw this.broken(entry, error);
     }
     // The log was restored meanwhile: what was read may be of the other one.
-    if (beginnings !== this.beginnings || ofEnvironment.get(organizationId) !== entry) throw late();
+    if (beginnings !== this.beginnings || !this.isKept(entry)) {
+      this.forget(entry);
+      throw late();
+    }
     const rest = entry.pending!;
     entry.pending = null;
-    for (const event of rest) this.apply(entry, event);
+    for (const event of rest) this.tell(entry, event);
+    if (!this.isKept(entry)) throw late();
     this.evict(entry);
     this.loads.observe((performance.now() - started) / 1_000);
     return entry;
   }
 
-  /** @throws TooLarge */
+  private isKept({ environment, index }: Entry): boolean {
+    return this.entries.get(environment)?.get(index.id)?.index === index;
+  }
+
+  /** @throws TooLarge; DomainError `service_unavailable` where everything was forgotten since */
   private measure(entry: Entry): void {
+    if (!this.isKept(entry)) throw late();
     const { bytes } = entry.index;
     this.bytes += bytes - entry.bytes;
     entry.bytes = bytes;
@@ -353,11 +362,16 @@ export class AccessIndex implements Part {
   }
 
   private forget(entry: Entry): void {
-    const ofEnvironment = this.entries.get(entry.environment);
-    if (ofEnvironment?.get(entry.index.id) !== entry) return;
-    ofEnvironment.delete(entry.index.id);
     this.routes.forget(entry.index);
+    if (!this.isKept(entry)) return;
+    this.entries.get(entry.environment)!.delete(entry.index.id);
     this.bytes -= entry.bytes;
+  }
+
+  /** What cannot be folded keeps nobody waiting but those who ask about its organization: it is loaded anew, and refused for as long as that fails. */
+  private broken({ environment, index }: Entry, error: unknown): DomainError {
+    this.log.error('What access in an organization depends on cannot be folded; nothing is answered about it.', { environment, organization: index.id, error });
+    return unavailable('What this answer depends on cannot be read; an operator has to look.', 30);
   }
 
   private all(): readonly Entry[] {
@@ -417,8 +431,13 @@ export class AccessIndex implements Part {
   }
 
   private tell(entry: Entry, event: RecordedEvent): void {
-    if (entry.pending === null) this.apply(entry, event);
-    else entry.pending.push(event);
+    if (entry.pending !== null) return void entry.pending.push(event);
+    try {
+      this.apply(entry, event);
+    } catch (error) {
+      this.broken(entry, error);
+      this.forget(entry);
+    }
   }
 
   private apply({ index, environment, pending }: Entry, event: RecordedEvent): void {
@@ -448,7 +467,7 @@ export class AccessIndex implements Part {
   }
 
   private measureAgain(entry: Entry): void {
-    if (entry.pending !== null) return;
+    if (entry.pending !== null || !this.isKept(entry)) return;
     try {
       this.measure(entry);
       this.evict(entry);
