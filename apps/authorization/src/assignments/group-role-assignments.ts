@@ -105,7 +105,7 @@ export class GroupRoleAssignments {
     const resourceId = index.tree.idOf(namedResource(index, operation, ON_ORGANIZATION));
     const key = groupRoleAssignmentKey(group_id, namedRole(index, role_slug).id, resourceId);
     const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole());
-    if (facts.length === 0) throw notFound('Group role assignment', `${role_slug} on ${resourceId}`);
+    if (facts.length === 0) await this.requireDone(context, key, `${role_slug} on ${resourceId}`);
   }
 
   @Handles(GetGroupRoleAssignment)
@@ -118,7 +118,7 @@ export class GroupRoleAssignments {
     const assignment = await this.found(context, group_id, role_assignment_id);
     const decision = removeGroupRoleAssignment(role_assignment_id);
     const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), decision);
-    if (facts.length === 0) throw notFound('Group role assignment', role_assignment_id);
+    if (facts.length === 0) await this.requireDone(context, keyOf(assignment), role_assignment_id);
   }
 
   /**
@@ -154,6 +154,11 @@ export class GroupRoleAssignments {
     const assignment = row === null ? null : (JSON.parse(row.text) as LivingGroupRoleAssignment);
     if (assignment?.group_id !== groupId || !isLiving(index, assignment)) throw notFound('Group role assignment', id);
     return assignment;
+  }
+
+  /** There is nothing to take away: a repeated command has done so, and another one is told. */
+  private async requireDone(context: RequestContext, key: string, id: string): Promise<void> {
+    if (!(await this.repository.hasRecorded(groupRoleAssignmentDecider, context, key))) throw notFound('Group role assignment', id);
   }
 
   private async *assignmentsOf({ environment }: RequestContext, groupId: string): AsyncGenerator<readonly LivingGroupRoleAssignment[]> {

@@ -13,6 +13,7 @@ import type { RoleAssignment } from '#libs/contracts/src/role-assignments/role-a
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
@@ -67,7 +68,7 @@ export class RoleAssignments {
     const resourceId = index.tree.idOf(namedResource(index, operation));
     const key = roleAssignmentKey(organization_membership_id, namedRole(index, role_slug).id, resourceId);
     const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRole());
-    if (facts.length === 0) throw notFound('Role assignment', `${role_slug} on ${resourceId}`);
+    if (facts.length === 0) await this.requireDone(context, key, `${role_slug} on ${resourceId}`);
   }
 
   @Handles(DeleteRoleAssignmentById)
@@ -81,7 +82,7 @@ export class RoleAssignments {
       throw notFound('Role assignment', role_assignment_id);
     const key = roleAssignmentKey(organization_membership_id, assignment.role.id, assignment.resource.id);
     const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRoleAssignment(role_assignment_id));
-    if (facts.length === 0) throw notFound('Role assignment', role_assignment_id);
+    if (facts.length === 0) await this.requireDone(context, key, role_assignment_id);
   }
 
   @Handles(ListRoleAssignments)
@@ -113,6 +114,11 @@ export class RoleAssignments {
     const index = await this.access.ofOrganization(context, organization_id);
     const node = namedResource(index, { resource_external_id: external_id, resource_type_slug });
     return this.listOf(query, index, index.tree.idOf(node));
+  }
+
+  /** There is nothing to take away: a repeated command has done so, and another one is told. */
+  private async requireDone(context: RequestContext, key: string, id: string): Promise<void> {
+    if (!(await this.repository.hasRecorded(roleAssignmentDecider, context, key))) throw notFound('Role assignment', id);
   }
 
   private listOf(

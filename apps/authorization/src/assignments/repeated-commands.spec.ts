@@ -1,0 +1,143 @@
+import { createSecretKey } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DeleteGroupRoleAssignment, ReplaceGroupRoleAssignments } from '#libs/contracts/src/role-assignments/operations';
+import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LogRepository } from '#libs/event-sourcing/src/log.repository';
+import { Naming } from '#libs/event-sourcing/src/naming';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
+import { SystemClock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
+import { newUlid } from '#libs/platform/src/ids';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { systemContext } from '#libs/platform/src/system-context';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import type { AccessIndex } from '../access/access-index.ts';
+import { EnvironmentModel } from '../access/environment-model.ts';
+import { OrganizationIndex } from '../access/organization-index.ts';
+import { GroupRoleAssignments } from './group-role-assignments.ts';
+import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
+
+const ENVIRONMENT = 'environment_01J00000000000000000000000';
+const ORGANIZATION = 'org_01J00000000000000000000001';
+const GROUP = 'group_01J00000000000000000000002';
+const ROLES = ['one', 'two', 'three', 'four', 'five', 'six'];
+
+/** Ends as the process of a command may end: between any two appends. */
+class Interrupted extends Repository {
+  left = Infinity;
+
+  constructor(private readonly inner: Repository) {
+    super();
+  }
+
+  async transact<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    decide: Decision<State, Event>,
+  ): Promise<Transacted<State, Event>> {
+    if (this.left-- <= 0) throw unavailable('Interrupted.');
+    return this.inner.transact(decider, context, key, decide);
+  }
+
+  hasRecorded<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string): Promise<boolean> {
+    return this.inner.hasRecorded(decider, context, key);
+  }
+
+  load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
+    return this.inner.load(decider, environment, key);
+  }
+}
+
+describe('a command about the roles of a group', () => {
+  const clock = new SystemClock();
+  let directory: string;
+  let storage: LmdbStorage;
+  let events: LmdbEventStore;
+  let repository: Interrupted;
+  let assignments: GroupRoleAssignments;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'replacement-'));
+    storage = await LmdbStorage.open({ directory });
+    events = new LmdbEventStore(storage);
+    const readModels = new LmdbReadModels(storage);
+    const log = new PinoLog({ level: 'silent', readable: false });
+    const inner = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
+    inner.keep(groupRoleAssignmentsView);
+    repository = new Interrupted(inner);
+    const index = organization();
+    assignments = new GroupRoleAssignments(repository, { ofGroup: async () => index } as unknown as AccessIndex, clock, readModels);
+  });
+  afterEach(async () => {
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  function organization(): OrganizationIndex {
+    const model = new EnvironmentModel(ENVIRONMENT);
+    for (const [place, slug] of ROLES.entries()) {
+      const data = { id: `role_${newUlid(clock.now())}`, slug, resource_type_id: null, resource_type_slug: 'organization', permissions: [] };
+      model.apply({ type: 'role.created', data, version: place + 1 });
+    }
+    const index = new OrganizationIndex(ORGANIZATION, ENVIRONMENT, model);
+    index.apply({ type: 'group.created', data: { id: GROUP }, version: 1 } as RecordedEvent);
+    return index;
+  }
+
+  async function put(context: RequestContext, roles: readonly string[]): Promise<readonly string[]> {
+    const operation = Object.assign(new ReplaceGroupRoleAssignments(), {
+      context,
+      group_id: GROUP,
+      role_assignments: roles.map((role_slug) => ({ role_slug })),
+    });
+    return (await assignments.replace(operation)).data.map(({ role }) => role.slug).sort();
+  }
+
+  async function records(): Promise<readonly RecordedEvent[]> {
+    const reading = new AbortController();
+    for await (const batch of events.subscribe(START, reading.signal)) return batch;
+    return [];
+  }
+
+  it.each([0, 1, 2, 3, 4, 5, 6, 7])('is finished when it comes again, after %i of its steps', async (steps) => {
+    const [before, after] = [ROLES.slice(0, 4), ROLES.slice(2).reverse()];
+    await put(systemContext(ENVIRONMENT, clock.now()), before);
+    const context = systemContext(ENVIRONMENT, clock.now());
+    repository.left = steps;
+    const interrupted = await put(context, after).then(
+      () => false,
+      () => true,
+    );
+    // Four that it is to have, two that go.
+    expect(interrupted).toBe(steps < 6);
+    repository.left = Infinity;
+    expect(await put({ ...context, receipt: {} }, after)).toEqual([...after].sort());
+    const head = await events.head();
+    expect(await put({ ...context, receipt: {} }, after)).toEqual([...after].sort());
+    expect(await events.head()).toBe(head);
+
+    const recorded = await records();
+    expect(new Set(recorded.map(({ id }) => id)).size).toBe(recorded.length);
+    const created = recorded.filter(({ type }) => type === 'group_role_assignment.created').map(({ data }) => (data as { readonly id: string }).id);
+    expect(created).toHaveLength(6);
+    expect(new Set(created).size).toBe(6);
+    expect(recorded).toHaveLength(6 + 2);
+  });
+
+  it('is done when it comes again and deletes; another one is told that there is nothing to delete', async () => {
+    await put(systemContext(ENVIRONMENT, clock.now()), ['one']);
+    const remove = (context: RequestContext): Promise<void> =>
+      assignments.delete(Object.assign(new DeleteGroupRoleAssignment(), { context, group_id: GROUP, role_slug: 'one' }));
+    const context = systemContext(ENVIRONMENT, clock.now());
+    await remove(context);
+    await remove({ ...context, receipt: {} });
+    await expect(remove(systemContext(ENVIRONMENT, clock.now()))).rejects.toMatchObject({ code: 'entity_not_found' });
+  });
+});
