@@ -79,11 +79,11 @@ export class Access {
   /** A request that changes something of it. */
   next(): Unanswered {
     const dice = randomInt(100);
-    if (dice < 25) return this.join();
-    if (dice < 35) return this.gather();
-    if (dice < 60) return this.grow();
-    if (dice < 85) return this.give();
-    return dice < 90 ? this.changeRole() : this.take();
+    if (dice < 18) return this.join();
+    if (dice < 26) return this.gather();
+    if (dice < 46) return this.grow();
+    if (dice < 88) return this.give();
+    return dice < 94 ? this.changeRole() : this.take();
   }
 
   private holds(role: string): boolean {

@@ -5,7 +5,7 @@ import { Access } from './access.ts';
 /** The deadline of a request, and a machine that is busy. */
 const LONGEST = 15_000;
 /** So many of the latest organizations get members, resources and roles. */
-const RICH = 4;
+const RICH = 2;
 
 /** A request that was sent and not answered: the process was killed, and nobody knows whether it happened. */
 export interface Unanswered {

@@ -55,8 +55,9 @@ export async function expectRemembered(url: string, key: string, organizations: 
     );
 }
 
-/** Every check and every list of what is reached says what was acknowledged: never more, and never less. */
-export async function expectAccess(url: string, key: string, organizations: readonly Remembered[]): Promise<void> {
+/** Every check and every list of what is reached says what was acknowledged: never more, and never less. Answers how often something was allowed. */
+export async function expectAccess(url: string, key: string, organizations: readonly Remembered[]): Promise<number> {
+  let allowed = 0;
   const check = async (membership: string, resources: readonly string[]): Promise<{ readonly status: number; readonly text: string }> => {
     const response = await fetch(`${url}/authorization/organization_memberships/${membership}/check_batch`, {
       method: 'POST',
@@ -80,6 +81,7 @@ export async function expectAccess(url: string, key: string, organizations: read
       const expected = resources.map((resource) => access.allows(membership, resource)).join();
       if (status !== 200 || text !== expected)
         throw new Error(`In ${id}, ${membership.id} is answered ${status}, [${text}] on [${ids.join()}]; acknowledged was [${expected}].`);
+      allowed += text.split('true').length - 1;
       if (workspace === undefined) continue;
       const path = `/authorization/organization_memberships/${membership.id}/resources?limit=100&permission_slug=${PERMISSION}&parent_resource_id=${workspace}`;
       const { body } = await get(url, key, path);
@@ -90,6 +92,7 @@ export async function expectAccess(url: string, key: string, organizations: read
   };
   const rich = organizations.filter(({ access }) => access.memberships.length > 0);
   for (let at = 0; at < rich.length; at += AT_ONCE) await Promise.all(rich.slice(at, at + AT_ONCE).map(expectChecks));
+  return allowed;
 }
 
 export async function feedOf(url: string, key: string): Promise<readonly FeedEvent[]> {

@@ -14,6 +14,8 @@ const CUSTOMERS = 8;
 export interface Outcome extends Tally {
   readonly rounds: number;
   readonly events: number;
+  /** Checks that said yes at the end. */
+  readonly allowed: number;
   readonly deliveries: number;
   readonly deliveredAgain: number;
 }
@@ -51,7 +53,7 @@ export async function torture(rounds: number, tell: (line: string) => void): Pro
     }
     const organizations = customers.flatMap((customer) => customer.organizations);
     await expectRemembered(suite.url, key, organizations);
-    await expectAccess(suite.url, key, organizations);
+    const allowed = await expectAccess(suite.url, key, organizations);
     const events = await feedOf(suite.url, key);
     expectEvents(events, organizations);
     await expectWhole(suite.url, key, events, customers);
@@ -61,7 +63,7 @@ export async function torture(rounds: number, tell: (line: string) => void): Pro
     await expectCommand(variables, 'verify');
     await expectCommand(variables, 'rebuild', '--check');
     const deliveries = receiver.received.length;
-    return { ...tally, rounds, events: events.length, deliveries, deliveredAgain: deliveries - deliveredIds(receiver).size };
+    return { ...tally, rounds, events: events.length, allowed, deliveries, deliveredAgain: deliveries - deliveredIds(receiver).size };
   } finally {
     await receiver.close();
     rmSync(directory, { recursive: true, force: true });
