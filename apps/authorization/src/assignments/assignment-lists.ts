@@ -27,7 +27,6 @@ interface Parts {
   readonly ofGroups: Where;
   /** The memberships that have something because of an assignment of their group. */
   readonly membersOf: (assignment: LivingGroupRoleAssignment) => readonly string[];
-  readonly isWanted?: (assignment: LivingGroupRoleAssignment) => boolean;
 }
 
 /** The assignments of memberships: those stored, and those that they have because their groups have them. */
@@ -80,10 +79,10 @@ export class AssignmentLists {
 
   /** In the order of ids, which is that of the groups' assignments by time; those of one millisecond are mixed. */
   private async *groupItems(environment: string, parts: Parts, stretch: Stretch): AsyncGenerator<Item> {
-    const { index, ofGroups, isWanted = () => true } = parts;
+    const { index, ofGroups } = parts;
     let together: LivingGroupRoleAssignment[] = [];
     for await (const assignment of this.rowsOfGroups(environment, ofGroups, stretch)) {
-      if (!isWanted(assignment) || !isLiving(index, assignment)) continue;
+      if (!isLiving(index, assignment)) continue;
       if (together[0] !== undefined && !areOfSameTime(together[0].id, assignment.id)) {
         yield* this.entries(together, parts, stretch);
         together = [];

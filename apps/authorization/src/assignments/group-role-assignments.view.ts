@@ -11,6 +11,8 @@ import { both } from './role-assignments.view.ts';
 const indexes: readonly Index<LivingGroupRoleAssignment>[] = [
   { name: 'organization', keys: ({ organization_id }) => [organization_id] },
   { name: 'group', keys: ({ group_id }) => [group_id] },
+  { name: 'group_resource', keys: ({ group_id, resource }) => [both(group_id, resource.id)] },
+  { name: 'group_type', keys: ({ group_id, resource }) => [both(group_id, resource.resource_type_slug)] },
   { name: 'resource', keys: ({ resource }) => [resource.id] },
   { name: 'resource_role', keys: ({ resource, role }) => [both(resource.id, role.id)] },
   { name: 'role', keys: ({ role }) => [role.id] },

@@ -324,7 +324,10 @@ describe('what a membership has through groups', () => {
     expect(ids(await listed(`${onResource(resource)}?role_slug=reviewer`))).toContain(second!.id);
     expect(await listed(`${onResource(resource)}?role_slug=editor`)).toHaveLength(1);
     expect(ids(await listed(`${assignments(grace)}?resource_type_slug=project`))).toContain(second!.id);
+    expect(ids(await listed(`${assignments(grace)}?resource_id=${resource}`)).sort()).toEqual([own.id, second!.id].sort());
+    expect(ids(await listed(`${assignments(grace)}?resource_external_id=seven`))).toContain(second!.id);
     expect(await listed(`${assignments(grace)}?resource_type_slug=workspace`)).toEqual([]);
+    expect(await listed(`${assignments(grace)}?resource_id=${beta.root}`)).toEqual([]);
   });
 
   it('is taken away from the group, not from the membership', async () => {

@@ -90,14 +90,11 @@ export class RoleAssignments {
     const { context, organization_membership_id: membershipId } = query;
     const index = await this.access.ofMembership(context, membershipId);
     const resources = filteredResources(index, query);
-    const { resource_type_slug: typeSlug } = query;
     const pages = this.lists.pages(context, {
       index,
-      direct: filterOf(membershipId, resources, typeSlug),
-      ofGroups: { index: 'group', values: index.membership(membershipId)?.groups ?? [] },
+      direct: filterOf('membership', [membershipId], resources, query.resource_type_slug),
+      ofGroups: filterOf('group', index.membership(membershipId)?.groups ?? [], resources, query.resource_type_slug),
       membersOf: () => [membershipId],
-      isWanted: ({ resource }) =>
-        (resources === null || resources.includes(resource.id)) && (typeSlug === undefined || resource.resource_type_slug === typeSlug),
     });
     return pageOf(pages, query, { idPrefix: 'role_assignment' });
   }
@@ -157,10 +154,10 @@ function filteredResources({ tree, model }: OrganizationIndex, query: ListRoleAs
     .map((node) => tree.idOf(node));
 }
 
-function filterOf(membershipId: string, resources: readonly string[] | null, typeSlug: string | undefined): Where {
-  if (resources !== null) return { index: 'membership_resource', values: resources.map((resource) => both(membershipId, resource)) };
-  if (typeSlug !== undefined) return { index: 'membership_type', values: [both(membershipId, typeSlug)] };
-  return { index: 'membership', values: [membershipId] };
+function filterOf(name: 'membership' | 'group', ids: readonly string[], resources: readonly string[] | null, typeSlug: string | undefined): Where {
+  if (resources !== null) return { index: `${name}_resource`, values: ids.flatMap((id) => resources.map((resource) => both(id, resource))) };
+  if (typeSlug !== undefined) return { index: `${name}_type`, values: ids.map((id) => both(id, typeSlug)) };
+  return { index: name, values: ids };
 }
 
 function fromGroup(): DomainError {
