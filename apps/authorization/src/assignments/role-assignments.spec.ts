@@ -402,7 +402,7 @@ describe('what is gone takes its assignments along', () => {
 
   /** What the log says in the end about the assignments of an organization: how many were deleted. */
   async function eventuallyDeleted(organization: GivenOrganization, direct: number, ofGroups: number): Promise<void> {
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + 25_000;
     for (;;) {
       const records = (await suite.records('role_assignment.deleted', 'group_role_assignment.deleted')).filter(
         ({ meta }) => meta.organization === organization.id,
