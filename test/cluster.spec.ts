@@ -242,7 +242,7 @@ describe('a cluster under load', () => {
     await Promise.all(Array.from({ length: 16 }, pairUp));
     expect(missed).toBe(0);
     expect(made).toBeGreaterThan(PAIRS * 0.99);
-  }, 300_000);
+  }, 600_000);
 
   it('has lost nothing, done nothing twice and left nothing half done', async () => {
     working.abort();
@@ -267,7 +267,7 @@ describe('a cluster under load', () => {
     expect(events.filter(({ id }) => !ids.has(id))).toEqual([]);
     expect(unordered(messages)).toEqual([]);
     expect(await gatehouse(cluster.settings, 'rebuild', '--check')).toMatchObject({ code: 0 });
-  }, 300_000);
+  }, 600_000);
 });
 
 /** Keys whose messages on a topic are not in the order of the log, where repeats are dropped. */
