@@ -86,6 +86,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
   const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
   const stopped = new StoppedViews();
+  // A process without services decides nothing, so it starts while the log is away. Data without keys is left as it is: no table has been opened yet, nor made.
+  const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
   const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
   const states = new FollowerStates(readModels, clock);
   const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
@@ -94,8 +96,6 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
   const elsewhere = services.flatMap(({ awaits = [] }) => awaits);
   const awaited = new AwaitedViews({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, events, clock, metrics });
-  // A process without services decides nothing, so it starts while the log is away.
-  const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
   const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
   for (const view of primaries) repository?.keep(view);
 
