@@ -56,7 +56,7 @@ export class LmdbEnvironment {
       readOnly,
       encoding: 'binary',
       keyEncoding: 'binary',
-      maxDbs: 256,
+      maxDbs: 1_024,
       maxReaders: 64,
       eventTurnBatching: true,
       noMemInit: false,

@@ -9,7 +9,7 @@ const PROBE_TIMEOUT_MS = 10_000;
  */
 const CHILD = `
 const { open } = require(process.argv[1]);
-const root = open({ path: process.argv[2], readOnly: true, encoding: 'binary', keyEncoding: 'binary', maxDbs: 256 });
+const root = open({ path: process.argv[2], readOnly: true, encoding: 'binary', keyEncoding: 'binary', maxDbs: 1_024 });
 const names = [...root.getKeys({ start: Buffer.from([0]), limit: 256 })].map((key) => Buffer.from(key).toString().replace(/\\0$/, ''));
 const deadline = Date.now() + 100;
 const high = Buffer.alloc(64, 255), low = Buffer.from([0]);
