@@ -7,6 +7,7 @@ import { freePort } from '#libs/testing/src/engines/free-port';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { fillViews, forward, type Bulk } from './bulk.ts';
+import { accessQuestions } from './cluster-access.ts';
 import { createdOrganizations, loadedCluster, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
 import { medianHop } from './hop.ts';
 import { ProcessorUse } from './processor.ts';
@@ -90,6 +91,21 @@ const get: Scenario = {
     }),
 };
 
+const check: Scenario = {
+  name: 'cluster-check',
+  organizations: 'none',
+  measure: (ground, pace) =>
+    withCluster({ replicas: 1, pace }, async (cluster) => {
+      const questions = await accessQuestions(cluster);
+      await caughtUp(cluster);
+      const file = await ground.fileOf('cluster-checks', questions);
+      const url = cluster.gateways[0]!.url;
+      const result = await loadedCluster(cluster, { url, script: 'post', arguments: [cluster.key, file], connections: 32, seconds: pace.seconds });
+      const what = `\`check\` through gateway and TCP to one replica, end of the log read, ${count(questions.length)} questions, 32 connections`;
+      return [row(what, '≥ 8,000/s', timing(result), result.perSecond >= 8_000)];
+    }),
+};
+
 const create: Scenario = {
   name: 'cluster-create',
   organizations: 'none',
@@ -136,7 +152,7 @@ const takeOver: Scenario = {
 };
 
 /** What needs more than one process; the engines are processes of this machine, or containers where Docker is at hand. */
-export const CLUSTER_SCENARIOS: readonly Scenario[] = [transport, get, create, projector, forwarder, takeOver];
+export const CLUSTER_SCENARIOS: readonly Scenario[] = [transport, get, check, create, projector, forwarder, takeOver];
 
 async function takenOver(cluster: Cluster, app: App): Promise<Row> {
   const results = await takeOvers(cluster, app, TAKE_OVERS);
