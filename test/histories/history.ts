@@ -41,7 +41,8 @@ export async function live(seed: number, caller: Caller, read: Reader, tally: Ta
     for (let done = 0; done < OPERATIONS;) {
       if (chance.is(AT_ONCE)) {
         const before = (await read()).length;
-        const question = questions.next();
+        // Pages are of different moments, so that while others write a list is asked for in one.
+        const question = questions.next(100);
         const [answer] = await Promise.all([question.answer(), customer.act(), customer.act(), customer.act()]);
         demandOneOf(question, answer, await read(), before);
         done += 3;
@@ -86,12 +87,13 @@ class Questions {
     private readonly tally: Tally,
   ) {}
 
-  next(): Question {
+  /** Lists come in pages of so many; three mostly make several. */
+  next(perPage = 3): Question {
     return this.chance.weighted<() => Question>([
       [10, () => this.check()],
-      [1, () => this.children()],
-      [1, () => this.holders()],
-      [1, () => this.permissions()],
+      [1, () => this.children(perPage)],
+      [1, () => this.holders(perPage)],
+      [1, () => this.permissions(perPage)],
     ])();
   }
 
@@ -115,18 +117,18 @@ class Questions {
     };
   }
 
-  private children(): Question {
+  private children(perPage: number): Question {
     const { membership, resource } = this.subject();
     const permission = this.customer.permission();
     const path = `/authorization/organization_memberships/${membership}/resources?permission_slug=${permission}&parent_resource_id=${resource}`;
     return {
       text: `What ${membership} may ${permission} under ${resource}`,
-      answer: () => this.idsOf(path),
+      answer: () => this.idsOf(path, perPage),
       expected: (access) => sorted(access.children(membership, permission, resource)),
     };
   }
 
-  private holders(): Question {
+  private holders(perPage: number): Question {
     const { resource } = this.subject();
     const permission = this.customer.permission();
     const way = this.chance.weighted<Way | undefined>([
@@ -137,25 +139,25 @@ class Questions {
     const path = `/authorization/resources/${resource}/organization_memberships?permission_slug=${permission}${way === undefined ? '' : `&assignment=${way}`}`;
     return {
       text: `Who may ${permission} ${resource} (${way ?? 'in any way'})`,
-      answer: () => this.idsOf(path),
+      answer: () => this.idsOf(path, perPage),
       expected: (access) => sorted(access.holders(permission, resource, way)),
     };
   }
 
-  private permissions(): Question {
+  private permissions(perPage: number): Question {
     const { membership, resource } = this.subject();
     return {
       text: `What ${membership} may do with ${resource}`,
-      answer: () => this.idsOf(`/authorization/organization_memberships/${membership}/resources/${resource}/permissions?`, 'slug'),
+      answer: () => this.idsOf(`/authorization/organization_memberships/${membership}/resources/${resource}/permissions?`, perPage, 'slug'),
       expected: (access) => sorted(access.permissions(membership, resource)),
     };
   }
 
-  /** All pages, of a size that mostly takes several. */
-  private async idsOf(path: string, key: 'id' | 'slug' = 'id'): Promise<readonly string[] | null> {
+  /** All pages. */
+  private async idsOf(path: string, perPage: number, key: 'id' | 'slug' = 'id'): Promise<readonly string[] | null> {
     const ids: string[] = [];
     for (let after: string | null = ''; after !== null;) {
-      const { status, body } = await this.caller.get(`${path}&limit=3${after === '' ? '' : `&after=${after}`}`);
+      const { status, body } = await this.caller.get(`${path}&limit=${perPage}${after === '' ? '' : `&after=${after}`}`);
       if (status === 404) return null;
       const page = body as { readonly data: readonly Record<'id' | 'slug', string>[]; readonly list_metadata: { readonly after: string | null } };
       ids.push(...page.data.map((item) => item[key]));
