@@ -69,7 +69,7 @@ async function checks(ground: Ground, pace: Pace, what: string, shape: Shape, is
     await suite.caughtUp();
     const plain = await reference(pace.seconds);
     const before = await suite.rssAnonMegabytes();
-    const cold = await timeOf(() => suite.ask(pathOf(questionsOf(organizations, 1)[0]!, 'check'), bodyOf(questionsOf(organizations, 1)[0]!)));
+    const cold = await firstChecks(suite, organizations.slice(0, 21));
     const questions = questionsOf(organizations, QUESTIONS);
     const share = await shareOfAllowed(suite, questions.slice(0, 1_000));
     const file = await ground.fileOf(
@@ -93,7 +93,14 @@ async function checks(ground: Ground, pace: Pace, what: string, shape: Shape, is
         `${percent(result.perSecond / plain.perSecond)} of ${rate(plain.perSecond)}`,
         result.perSecond >= plain.perSecond / 2,
       ),
-      row(`first check of a cold organization, ${what}`, shape === LARGE ? 'measured' : '≤ 50 ms', seconds(cold), shape === LARGE || cold <= 50),
+      row(
+        `first check of a cold organization, ${what}`,
+        shape === LARGE ? 'measured' : '≤ 50 ms',
+        cold.length > 1
+          ? `${seconds(cold[cold.length >> 1]!)}, worst of ${cold.length} ${seconds(cold.at(-1)!)}`
+          : `${seconds(cold[0]!)}, also the first of the process`,
+        shape === LARGE || cold[cold.length >> 1]! <= 50,
+      ),
       row(`index of ${what}, and what the load left`, 'measured', `${memory.toFixed(0)} MB${await indexSize(suite)}`, true),
     ];
     if (isWhole) rows.push(...(await whileWriting(ground, suite, asked, organizations, pace)), ...(await batches(ground, suite, organizations, pace)));
@@ -224,10 +231,17 @@ async function indexSize(suite: Suite): Promise<string> {
   return bytes === undefined ? '' : `; the index itself ${(Number(bytes) / 2 ** 20).toFixed(1)} MB`;
 }
 
-async function timeOf(work: () => Promise<unknown>): Promise<number> {
-  const started = performance.now();
-  await work();
-  return performance.now() - started;
+/** Milliseconds until each of them has answered its first check, in order; the very first, in which the process itself is cold, only where there is no other. */
+async function firstChecks(suite: Suite, organizations: readonly SeededOrganization[]): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (const organization of organizations) {
+    const [question] = questionsOf([organization], 1);
+    const started = performance.now();
+    // One that takes longer to be read than a request may take is answered 503 until it is there.
+    while (!(await suite.ask(pathOf(question!, 'check'), bodyOf(question!)).then(Boolean, () => false)));
+    times.push(performance.now() - started);
+  }
+  return (times.length > 1 ? times.slice(1) : times).toSorted((one, other) => one - other);
 }
 
 function pathOf({ membership }: Pick<Question, 'membership'>, what: 'check' | 'check_batch'): string {
