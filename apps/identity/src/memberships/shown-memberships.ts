@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { FullOrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -21,6 +22,7 @@ export class ShownMemberships {
 
   constructor(
     private readonly roles: RoleDirectory,
+    private readonly views: AwaitedViews,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(membershipsView));
@@ -29,8 +31,12 @@ export class ShownMemberships {
   }
 
   /** @throws DomainError `entity_not_found`, also while only its user or its organization was deleted */
-  async found({ environment }: RequestContext, id: string): Promise<StoredMembership> {
-    const row = await this.rows.get(environment, id);
+  async found({ environment, deadline }: RequestContext, id: string): Promise<StoredMembership> {
+    let row = await this.rows.get(environment, id);
+    if (row === null) {
+      await this.views.headReached(deadline);
+      row = await this.rows.get(environment, id);
+    }
     const membership = row === null ? null : (JSON.parse(row.text) as StoredMembership);
     if (membership === null || !(await this.isHangingOnLiving(environment, membership))) throw notFound('Organization membership', id);
     return membership;
@@ -70,13 +76,13 @@ export class ShownMemberships {
   }
 
   /** @throws DomainError `entity_not_found` */
-  async requireOrganization({ environment }: RequestContext, id: string): Promise<void> {
-    if (!(await this.hasOrganization(environment, id))) throw notFound('Organization', id);
+  async requireOrganization(context: RequestContext, id: string): Promise<void> {
+    if (!(await this.inTheEnd(context, () => this.hasOrganization(context.environment, id)))) throw notFound('Organization', id);
   }
 
   /** @throws DomainError `entity_not_found` */
-  async requireUser({ environment }: RequestContext, id: string): Promise<void> {
-    if (!(await this.hasUser(environment, id))) throw notFound('User', id);
+  async requireUser(context: RequestContext, id: string): Promise<void> {
+    if (!(await this.inTheEnd(context, () => this.hasUser(context.environment, id)))) throw notFound('User', id);
   }
 
   async isHangingOnLiving(environment: string, { organization_id, user_id }: Pick<StoredMembership, 'organization_id' | 'user_id'>): Promise<boolean> {
@@ -89,6 +95,13 @@ export class ShownMemberships {
 
   private async hasUser(environment: string, id: string): Promise<boolean> {
     return (await this.users.get(environment, id)) !== null;
+  }
+
+  /** A row that could not be written with its event comes later: what is not there is looked for again at the end of the log. */
+  private async inTheEnd({ deadline }: RequestContext, isThere: () => Promise<boolean>): Promise<boolean> {
+    if (await isThere()) return true;
+    await this.views.headReached(deadline);
+    return isThere();
   }
 }
 
