@@ -75,6 +75,17 @@ export class AwaitedViews {
     }
   }
 
+  /**
+   * What is looked for, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log.
+   * @throws DomainError as `headReached`
+   */
+  async found<Found>(deadline: number, look: () => Promise<Found | null>): Promise<Found | null> {
+    const found = await look();
+    if (found !== null) return found;
+    await this.headReached(deadline);
+    return look();
+  }
+
   private async wait(names: ReadonlySet<string>, position: Position): Promise<void> {
     const late = new AbortController();
     const timer = setTimeout(() => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { START, type EventStore, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { tableOf, type View } from '#libs/event-sourcing/src/view';
@@ -74,7 +74,7 @@ async function open(memory = 2 ** 30): Promise<void> {
       };
     },
   });
-  const views = { headReached: () => rows.catchUp() } as unknown as AwaitedViews;
+  const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => rows.catchUp() });
   const settings = { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 };
   index = new AccessIndex(faulty, views, settings, clock, log, rows.readModels, metrics);
   await index.start();

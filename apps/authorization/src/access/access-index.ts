@@ -209,11 +209,7 @@ export class AccessIndex implements Part {
 
   /** What is not found may not be written yet: it is looked for again once the rows say what was recorded before. */
   private async row<Row>(table: Table<Row>, environment: string, id: string, deadline: number): Promise<Row | null> {
-    let row = await table.get(environment, id);
-    if (row === null) {
-      await this.views.headReached(deadline);
-      row = await table.get(environment, id);
-    }
+    const row = await this.views.found(deadline, () => table.get(environment, id));
     return row === null ? null : (JSON.parse(row.text) as Row);
   }
 

@@ -104,15 +104,11 @@ export class ResourceRows {
   }
 
   private async found(context: RequestContext, look: () => Promise<readonly (StoredRow | null)[]>): Promise<ResourceRow | null> {
-    const once = async (): Promise<ResourceRow | null> => {
+    // An organization that another service has just told of has no row here yet.
+    return this.views.found(context.deadline, async () => {
       const stored = (await look()).filter((row) => row !== null);
       return (await this.living(context, stored)).find((row) => row !== null) ?? null;
-    };
-    const row = await once();
-    if (row !== null) return row;
-    // An organization that another service has just told of has no row here yet.
-    await this.views.headReached(context.deadline);
-    return once();
+    });
   }
 
   private async livingOrganizations(context: RequestContext, rows: readonly ResourceRow[]): Promise<ReadonlySet<string>> {

@@ -7,7 +7,7 @@ import {
   DeleteAuthorizationResourceByExternalId,
   UpdateAuthorizationResource,
 } from '#libs/contracts/src/authorization-resources/operations';
-import type { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import type { EventStore, NewEvent } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { streamName } from '#libs/event-sourcing/src/naming';
@@ -101,7 +101,7 @@ describe('resources in several processes', () => {
     const metrics = new Metrics();
     const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9 } as AuthorizationSettings;
     // Resources have their rows with their events; what else follows the log is brought along where it is asked for.
-    const views = { headReached: () => bringAlong(), shown: async () => {} } as unknown as AwaitedViews;
+    const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => bringAlong(), shown: async () => {} });
     const access = new AccessIndex(log, views, settings, clock, lines, rows, metrics);
     indexes.push(access);
     const resources = new ResourceRows(access, views, rows);

@@ -32,11 +32,7 @@ export class ShownMemberships {
 
   /** @throws DomainError `entity_not_found`, also while only its user or its organization was deleted */
   async found({ environment, deadline }: RequestContext, id: string): Promise<StoredMembership> {
-    let row = await this.rows.get(environment, id);
-    if (row === null) {
-      await this.views.headReached(deadline);
-      row = await this.rows.get(environment, id);
-    }
+    const row = await this.views.found(deadline, () => this.rows.get(environment, id));
     const membership = row === null ? null : (JSON.parse(row.text) as StoredMembership);
     if (membership === null || !(await this.isHangingOnLiving(environment, membership))) throw notFound('Organization membership', id);
     return membership;
@@ -76,13 +72,13 @@ export class ShownMemberships {
   }
 
   /** @throws DomainError `entity_not_found` */
-  async requireOrganization(context: RequestContext, id: string): Promise<void> {
-    if (!(await this.inTheEnd(context, () => this.hasOrganization(context.environment, id)))) throw notFound('Organization', id);
+  async requireOrganization({ environment, deadline }: RequestContext, id: string): Promise<void> {
+    if ((await this.views.found(deadline, () => this.organizations.get(environment, id))) === null) throw notFound('Organization', id);
   }
 
   /** @throws DomainError `entity_not_found` */
-  async requireUser(context: RequestContext, id: string): Promise<void> {
-    if (!(await this.inTheEnd(context, () => this.hasUser(context.environment, id)))) throw notFound('User', id);
+  async requireUser({ environment, deadline }: RequestContext, id: string): Promise<void> {
+    if ((await this.views.found(deadline, () => this.users.get(environment, id))) === null) throw notFound('User', id);
   }
 
   async isHangingOnLiving(environment: string, { organization_id, user_id }: Pick<StoredMembership, 'organization_id' | 'user_id'>): Promise<boolean> {
@@ -95,13 +91,6 @@ export class ShownMemberships {
 
   private async hasUser(environment: string, id: string): Promise<boolean> {
     return (await this.users.get(environment, id)) !== null;
-  }
-
-  /** A row that could not be written with its event comes later: what is not there is looked for again at the end of the log. */
-  private async inTheEnd({ deadline }: RequestContext, isThere: () => Promise<boolean>): Promise<boolean> {
-    if (await isThere()) return true;
-    await this.views.headReached(deadline);
-    return isThere();
   }
 }
 
