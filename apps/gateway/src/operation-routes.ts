@@ -13,9 +13,10 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { Authentication, type Caller } from './authentication.ts';
 import { requireJson, valueOfBody } from './body.ts';
+import { Departures } from './departures.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency, requireIdempotencyKey } from './idempotency.ts';
-import { badRequest, noSuchPath, send, type Outcome } from './outcome.ts';
+import { badRequest, noSuchPath, type Outcome } from './outcome.ts';
 import { RateLimits } from './rate-limits.ts';
 import { Traffic } from './traffic.ts';
 
@@ -31,6 +32,8 @@ const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Turns operations into routes. Everything about a route is derived from its operation; what can be prepared is prepared once. */
 @Injectable()
 export class OperationRoutes {
+  private readonly departures = new Departures();
+
   constructor(
     private readonly authentication: Authentication,
     private readonly rateLimits: RateLimits,
@@ -52,6 +55,7 @@ export class OperationRoutes {
     const validate = validatorOf(registered);
     const serialise = serialiserOf(options.answers);
     const observe = this.traffic.of(name, path);
+    const count = this.rateLimits.of(registered);
     const { url, parametersOf } = routerPath(registered);
 
     const textOf = (answer: unknown): string | null => {
@@ -103,14 +107,14 @@ export class OperationRoutes {
         .catch((error: unknown) => this.errors.of(error, request.id, name))
         .then((answer) => {
           if (this.readiness.isDraining) reply.header('Connection', 'close');
-          send(reply, answer);
+          this.departures.send(reply, answer);
         });
     };
 
     return {
       method: method.toUpperCase(),
       url,
-      onRequest: (request, _reply, done) => this.admit(registered, request, done),
+      onRequest: (request, _reply, done) => this.admit(count, request, done),
       handler,
       onResponse: (request, reply, done) => {
         observe(request, reply);
@@ -120,10 +124,10 @@ export class OperationRoutes {
   }
 
   /** Lets a request in before its body is read: by key, then by rate. Known keys and counters in memory take no turn of the event loop. */
-  private admit(registered: RegisteredOperation, request: FastifyRequest, done: (error?: Error) => void): void {
+  private admit(count: ReturnType<RateLimits['of']>, request: FastifyRequest, done: (error?: Error) => void): void {
     const enter = (caller: Caller): void | Promise<void> => {
       request.caller = caller;
-      return this.count(registered, caller);
+      return count(caller);
     };
     try {
       if (!this.readiness.isServing) throw unavailable('The server is starting; /health/ready tells how far it is.');
@@ -134,14 +138,6 @@ export class OperationRoutes {
     } catch (error) {
       done(error as Error);
     }
-  }
-
-  private count({ name, options }: RegisteredOperation, { actor }: Caller): void | Promise<void> {
-    if (!this.settings.RATE_LIMITS) return;
-    const general = this.rateLimits.count(actor.id, { requests: this.settings.RATE_LIMIT_PER_SECOND, perSeconds: 1 });
-    if (options.limit === undefined) return general;
-    const own = this.rateLimits.count(`${name} ${actor.id}`, options.limit);
-    return general instanceof Promise || own instanceof Promise ? Promise.all([general, own]).then(() => undefined) : undefined;
   }
 
   private contextOf(request: FastifyRequest): RequestContext {
