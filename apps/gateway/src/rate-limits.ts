@@ -1,18 +1,52 @@
 import { Injectable } from '@nestjs/common';
-import type { OperationLimit } from '#libs/contracts/src/operation';
+import type { OperationLimit, RegisteredOperation } from '#libs/contracts/src/operation';
 import { Clock } from '#libs/platform/src/clock';
+import { GatewaySettings } from '#libs/platform/src/config/settings';
+import type { Caller } from './authentication.ts';
 import { LimitReached } from './outcome.ts';
 import { RequestCounters } from './request-counters.ts';
+
+/** A limit, and with whom a caller shares it. */
+interface SharedLimit {
+  readonly limit: OperationLimit;
+  readonly keyOf: (caller: Caller) => string;
+}
 
 @Injectable()
 export class RateLimits {
   constructor(
     private readonly counters: RequestCounters,
+    private readonly settings: GatewaySettings,
     private readonly clock: Clock,
   ) {}
 
+  /** What counts a request of this operation, prepared once: it throws or rejects with `LimitReached`, and waits for nothing but low limits. */
+  of(operation: RegisteredOperation): (caller: Caller) => void | Promise<void> {
+    const limits = this.settings.RATE_LIMITS ? this.limitsOf(operation) : [];
+    // One after the other: what one limit refuses is not counted against the next.
+    const countFrom = (first: number, caller: Caller): void | Promise<void> => {
+      for (let place = first; place < limits.length; place++) {
+        const { limit, keyOf } = limits[place]!;
+        const counted = this.count(keyOf(caller), limit);
+        if (counted instanceof Promise) return counted.then(() => countFrom(place + 1, caller));
+      }
+    };
+    return (caller) => countFrom(0, caller);
+  }
+
+  private limitsOf({ name, kind, route, options }: RegisteredOperation): readonly SharedLimit[] {
+    const { RATE_LIMIT_PER_SECOND, RATE_LIMIT_USER_MANAGEMENT_READS, RATE_LIMIT_USER_MANAGEMENT_WRITES } = this.settings;
+    const limits: SharedLimit[] = [{ limit: { requests: RATE_LIMIT_PER_SECOND, perSeconds: 1 }, keyOf: ({ actor }) => actor.id }];
+    if (route!.path.startsWith('/user_management/')) {
+      const requests = kind === 'query' ? RATE_LIMIT_USER_MANAGEMENT_READS : RATE_LIMIT_USER_MANAGEMENT_WRITES;
+      limits.push({ limit: { requests, perSeconds: 10 }, keyOf: ({ environment }) => `user_management ${kind} ${environment}` });
+    }
+    if (options.limit !== undefined) limits.push({ limit: options.limit, keyOf: ({ actor }) => `${name} ${actor.id}` });
+    return limits;
+  }
+
   /** Counts one request against a limit. @throws LimitReached */
-  count(key: string, { requests: limit, perSeconds }: OperationLimit): void | Promise<void> {
+  private count(key: string, { requests: limit, perSeconds }: OperationLimit): void | Promise<void> {
     const now = this.clock.now();
     const length = perSeconds * 1000;
     const start = now - (now % length);

@@ -4,6 +4,7 @@ import { Setting, type Mode } from './setting.ts';
 const port = integer({ minimum: 0, maximum: 65_535 });
 const masterKey = text('32 bytes in base64', /^[A-Za-z0-9+/_-]{43}=?$/);
 const hostName = text('an address or a host name', /^[A-Za-z0-9.:_-]{1,253}$/);
+const requests = integer({ minimum: 1, maximum: 10_000_000 });
 const retention = duration({ minimum: '1h', maximum: '3650d' });
 const file = text('a path', /^[^\0]+$/);
 const addresses = listOf(hostAndPort);
@@ -135,11 +136,20 @@ export class GatewaySettings {
   @Setting(port, { doc: 'Port of the API.', default: '3000' })
   readonly PORT!: number;
 
-  @Setting(flag, { doc: 'The general rate limit. Limits that protect people are always on.', default: { development: 'off', production: 'on' } })
+  @Setting(flag, {
+    doc: 'Whether requests are counted against the limits below and those that the API document names. Limits that protect people are always on.',
+    default: { development: 'off', production: 'on' },
+  })
   readonly RATE_LIMITS!: boolean;
 
-  @Setting(integer({ minimum: 1, maximum: 10_000_000 }), { doc: 'Requests per second and API key.', default: '6000' })
+  @Setting(requests, { doc: 'Requests per second and API key.', default: '6000' })
   readonly RATE_LIMIT_PER_SECOND!: number;
+
+  @Setting(requests, { doc: 'Reads under `/user_management` in 10 seconds, of all keys of an environment together.', default: '1000' })
+  readonly RATE_LIMIT_USER_MANAGEMENT_READS!: number;
+
+  @Setting(requests, { doc: 'Writes under `/user_management` in 10 seconds, of all keys of an environment together.', default: '500' })
+  readonly RATE_LIMIT_USER_MANAGEMENT_WRITES!: number;
 
   @Setting(listOf(network), { doc: 'Proxies whose `X-Forwarded-For` is believed.', default: '' })
   readonly TRUSTED_PROXIES!: readonly string[];
