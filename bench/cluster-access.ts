@@ -1,5 +1,5 @@
 import type { Cluster } from '#libs/testing/src/cluster/cluster';
-import { asked, patiently } from './cluster-ground.ts';
+import { made } from './cluster-ground.ts';
 
 const PROJECTS = 100;
 const MEMBERSHIPS = 100;
@@ -7,7 +7,7 @@ const TOGETHER = 16;
 
 /** Makes an organization in which everybody may view four of its projects, and answers every question there is about it, as lines for wrk to post. */
 export async function accessQuestions(cluster: Cluster): Promise<readonly string[]> {
-  const post = (path: string, body: object): Promise<{ readonly id: string }> => patiently(() => asked<{ readonly id: string }>(cluster, path, body));
+  const post = (path: string, body: object): Promise<{ readonly id: string }> => made(cluster, path, body);
   await post('/admin/resource_types', { slug: 'project', name: 'Project', parent_type_slugs: ['organization'] });
   await post('/authorization/permissions', { slug: 'view', name: 'View' });
   await post('/authorization/roles', { slug: 'viewer', name: 'Viewer', resource_type_slug: 'project' });
@@ -34,14 +34,14 @@ export async function accessQuestions(cluster: Cluster): Promise<readonly string
 
 /** Some at a time, in the order in which they were asked for. */
 async function all<Made>(amount: number, make: (index: number) => Promise<Made>): Promise<Made[]> {
-  const made: Made[] = [];
+  const results: Made[] = [];
   let begun = 0;
   const worker = async (): Promise<void> => {
     while (begun < amount) {
       const index = begun++;
-      made[index] = await make(index);
+      results[index] = await make(index);
     }
   };
   await Promise.all(Array.from({ length: TOGETHER }, worker));
-  return made;
+  return results;
 }

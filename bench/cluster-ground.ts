@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -73,9 +74,9 @@ export async function loadedCluster({ processes, engines }: Cluster, given: Load
   return { ...result, perRequest: await use.perRequest(result.requests) };
 }
 
-/** One request to the first gateway. @throws Error when it is refused */
-export async function asked<Answer>(cluster: Cluster, path: string, body?: object): Promise<Answer> {
-  const headers = { authorization: `Bearer ${cluster.key}`, 'content-type': 'application/json' };
+/** One request to the first gateway, under an idempotency key where it is given one. @throws Error when it is refused */
+export async function asked<Answer>(cluster: Cluster, path: string, body?: object, key?: string): Promise<Answer> {
+  const headers = { authorization: `Bearer ${cluster.key}`, 'content-type': 'application/json', ...(key !== undefined && { 'idempotency-key': key }) };
   const given = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
   const answer = await fetch(cluster.gateways[0]!.url + path, given);
   const text = await answer.text();
@@ -95,6 +96,12 @@ export async function patiently<Answer>(ask: () => Promise<Answer | null>): Prom
   }
 }
 
+/** Makes one thing, however often it has to be asked for. @throws Error as `patiently` */
+export function made<Answer>(cluster: Cluster, path: string, body: object): Promise<Answer> {
+  const key = randomUUID();
+  return patiently(() => asked<Answer>(cluster, path, body, key));
+}
+
 /** Creates so many organizations, some at a time, and answers where each is read. */
 export async function createdOrganizations(cluster: Cluster, organizations: number): Promise<readonly string[]> {
   const paths: string[] = [];
@@ -102,7 +109,7 @@ export async function createdOrganizations(cluster: Cluster, organizations: numb
   const worker = async (): Promise<void> => {
     while (begun < organizations) {
       const name = `Bench Organization ${count((begun += 1))}`;
-      const { id } = await patiently(() => asked<{ readonly id: string }>(cluster, '/organizations', { name }));
+      const { id } = await made<{ readonly id: string }>(cluster, '/organizations', { name });
       paths.push(`/organizations/${id}`);
     }
   };
