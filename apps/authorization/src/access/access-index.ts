@@ -279,26 +279,16 @@ export class AccessIndex implements Part {
       const checkpoint = await this.rows.checkpoint();
       const before = await this.rows.recorded(checkpoint, from, (event) => concerns(event, environment, organizationId));
       await this.rows.read(environment, index, () => this.measure(entry));
-      const slices = new Slices();
-      await this.learnEndedUsers(before);
-      for (const event of before) {
-        this.apply(entry, event);
-        await slices.step();
-      }
-      // What is recorded meanwhile comes behind the others.
-      for (const event of entry.pending!) {
-        this.apply(entry, event);
-        await slices.step();
-      }
-      entry.pending!.length = 0;
+      // Rows may be ahead of what this process knows: until it knows as much, none of it is whole.
+      await this.horizon.current(Infinity);
+      await this.catchUp(entry, before);
       index.loaded();
+      const slices = new Slices();
       for (const number of index.memberNumbers()) {
         this.routes.add(index.hashOfMembership(number), index);
         if (number % 256 === 0) await slices.step();
       }
       this.measure(entry);
-      // Rows may be ahead of what this process knows: nothing is answered between the two.
-      await this.horizon.current(Infinity);
     } catch (error) {
       this.forget(entry);
       if (error instanceof TooLarge) throw this.tooLargeNow(entry);
@@ -317,6 +307,20 @@ export class AccessIndex implements Part {
     this.evict(entry);
     this.loads.observe((performance.now() - started) / 1_000);
     return entry;
+  }
+
+  /** Tells what was recorded since the rows, and what was heard since then. */
+  private async catchUp(entry: Entry, before: readonly RecordedEvent[]): Promise<void> {
+    const slices = new Slices();
+    let news = before;
+    do {
+      await this.learnEndedUsers(news);
+      for (const event of news) {
+        this.apply(entry, event);
+        await slices.step();
+      }
+      news = entry.pending!.splice(0);
+    } while (news.length > 0);
   }
 
   private isKept({ environment, index }: Entry): boolean {
@@ -437,7 +441,12 @@ export class AccessIndex implements Part {
   }
 
   private apply({ index, environment, pending }: Entry, event: RecordedEvent): void {
-    if (event.type === 'user.deleted') return index.endUser((event.data as { readonly id: string }).id);
+    if (event.type === 'user.deleted') {
+      const { id } = event.data as { readonly id: string };
+      // Also one of before this process began, whose row comes late.
+      this.noteEnd(environment, id);
+      return index.endUser(id);
+    }
     index.apply(event);
     if (event.type !== 'organization_membership.created') return;
     const { id, user_id } = event.data as { readonly id: string; readonly user_id: string };
@@ -447,7 +456,10 @@ export class AccessIndex implements Part {
   }
 
   private noteEnd(environment: string, id: string): void {
-    this.ended.add(`${environment} ${id}`);
+    const key = `${environment} ${id}`;
+    // Behind the others, also where it was known: those noted first are forgotten first.
+    this.ended.delete(key);
+    this.ended.add(key);
     if (this.ended.size > ENDED_LAST) this.ended.delete(this.ended.values().next().value!);
   }
 

@@ -1,0 +1,206 @@
+import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { streamName } from '#libs/event-sourcing/src/naming';
+import type { Clock } from '#libs/platform/src/clock';
+import type { DomainError } from '#libs/platform/src/domain-error';
+import { newUlid } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import { organizationResourceId } from '../resources/resource-tree.ts';
+import { AccessIndex } from './access-index.ts';
+import { GivenLog, GivenRows } from './given-engines.ts';
+
+const silent = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+
+let time: number;
+const clock: Clock = { now: () => time };
+let ids = 0;
+const idOf = (prefix: string): string => `${prefix}_${newUlid(1_700_000_000_000 + ++ids)}`;
+
+let log: GivenLog;
+let rows: GivenRows;
+let index: AccessIndex;
+let environment: string;
+let permission: { readonly id: string; readonly slug: string };
+let role: string;
+let type: { readonly id: string; readonly slug: string };
+
+beforeEach(async () => {
+  time = Date.now();
+  log = new GivenLog();
+  rows = new GivenRows(log);
+  environment = idOf('environment');
+  permission = { id: idOf('perm'), slug: 'edit' };
+  role = idOf('role');
+  type = { id: idOf('resource_type'), slug: 'folder' };
+  await tell('permission.created', permission);
+  await tell('resource_type.created', { ...type, parents: [] });
+  await tell('role.created', { id: role, slug: 'editor', resource_type_id: type.id, resource_type_slug: type.slug, permissions: [permission] });
+  await open();
+});
+afterEach(() => index.stop());
+
+async function open(memory = 2 ** 30): Promise<void> {
+  index = new AccessIndex(log, rows.awaited(), { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 }, clock, silent, rows, new Metrics());
+  await index.start();
+}
+
+/** Records what is told of an organization, or of the environment. */
+async function tell(what: string, data: object, organization?: string, key = (data as { readonly id?: string }).id ?? ''): Promise<RecordedEvent> {
+  const category = what.slice(0, what.indexOf('.'));
+  const isOfModel = ['permission', 'resource_type', 'role'].includes(category);
+  const [name, of] = isOfModel ? ['authorization_model', environment] : category === 'resource' ? ['resource_tree', organization!] : [category, key];
+  const stream = streamName(name, environment, of);
+  const meta = { environment, ...(organization !== undefined && { organization }), actor: { id: 'a', source: 'system' as const, name: null } };
+  const event: NewEvent = {
+    ...{ id: newUlid(++time), type: what, shape: 1, data, subject: null, public: [] },
+    meta: { ...meta, requestId: 'r', commandId: 'c', at: time },
+  };
+  await log.append(stream, log.all.filter((record) => record.stream === stream).length, [event]);
+  return log.all.at(-1)!;
+}
+
+async function organization(): Promise<string> {
+  const id = idOf('org');
+  await tell('organization.created', { id, name: 'Acme' }, id);
+  return id;
+}
+
+async function folder(of: string, parent: string = organizationResourceId(of)): Promise<string> {
+  const id = idOf('authz_resource');
+  const named = { external_id: id.slice(-9), resource_type_id: type.id, resource_type_slug: type.slug, name: 'A folder', description: null };
+  await tell('resource.created', { id, organization_id: of, parent_resource_id: parent, ...named }, of);
+  return id;
+}
+
+async function join(of: string, user = idOf('user'), roles: readonly string[] = []): Promise<string> {
+  const id = idOf('om');
+  const data = { id, organization_id: of, user_id: user, status: 'active', roles: roles.map((each) => ({ id: each })) };
+  await tell('organization_membership.created', data, of, `${of}.${user}`);
+  return id;
+}
+
+async function assign(of: string, membership: string, resource: string): Promise<void> {
+  const data = { id: idOf('role_assignment'), organization_id: of, organization_membership_id: membership, role: { id: role }, resource: { id: resource } };
+  await tell('role_assignment.created', data, of, `${membership}.${role}.${resource}`);
+}
+
+function context(patience = 5_000): RequestContext {
+  return { ...systemContext(environment, time), deadline: time + patience };
+}
+
+/** Null where it is not there, or what is refused. */
+async function ask(membership: string, resource: string): Promise<boolean | string> {
+  try {
+    const organizationIndex = await index.ofMembership(context(), membership);
+    const node = organizationIndex.tree.nodeById(resource);
+    if (node === undefined) return 'no resource';
+    return organizationIndex.allows(organizationIndex.membershipNumber(membership), organizationIndex.model.permissionBySlug(permission.slug)!, node);
+  } catch (error) {
+    return (error as DomainError).code;
+  }
+}
+
+function signal(): { readonly given: Promise<void>; readonly give: () => void } {
+  let give = (): void => {};
+  return { given: new Promise<void>((resolve) => (give = resolve)), give: () => give() };
+}
+
+/** Another process that begins to follow the log. */
+async function reopen(): Promise<void> {
+  await index.stop();
+  await open();
+}
+
+/** Does something once, before rows of a kind are read for the first time; what it records is heard when the end of the log is asked for after that. */
+function whileReading(view: string, happens: () => Promise<void>): void {
+  log.heard = log.all.length;
+  rows.meanwhile = async (asked, name) => {
+    if (asked !== 'page' || !name.startsWith(view)) return;
+    rows.meanwhile = () => {};
+    await happens();
+    log.meanwhile = (what) => void (what === 'head' && (log.heard = Infinity));
+  };
+}
+
+describe('an organization that is loaded from rows that are ahead of what is heard', () => {
+  it('hears of what was deleted before a row was written that it read', async () => {
+    const acme = await organization();
+    const [shared, other, ada] = [await folder(acme), await folder(acme), await join(acme)];
+    await assign(acme, ada, shared);
+    await rows.follow();
+    expect(await ask(ada, other)).toBe(false);
+    await reopen();
+    // One replica deletes something, and is about to write so; another one creates something, and has.
+    whileReading('authorization_resources', async () => {
+      await tell('resource.deleted', { id: shared }, acme);
+      await folder(acme, other);
+      await rows.writeAtOnce(GivenRows.PRIMARY, log.all.slice(-1));
+    });
+    expect(await ask(ada, other)).toBe(false);
+    expect(await ask(ada, shared)).toBe('no resource');
+  });
+
+  it('keeps what was moved under something of which it read no row', async () => {
+    const acme = await organization();
+    const [shared, ada] = [await folder(acme), await join(acme)];
+    await assign(acme, ada, shared);
+    await rows.follow();
+    let moved = '';
+    whileReading('authorization_resources', async () => {
+      moved = await folder(acme);
+      await tell('resource.moved', { id: shared, parent_resource_id: moved }, acme);
+      await rows.writeAtOnce(GivenRows.PRIMARY, log.all.slice(-1));
+    });
+    await ask(ada, shared);
+    expect(await ask(ada, shared)).toBe(true);
+    await tell('resource.deleted', { id: moved }, acme);
+    expect(await ask(ada, shared)).toBe('no resource');
+  });
+});
+
+describe('a membership that was made while its user was deleted', () => {
+  it('is dead where the row of the user comes late', async () => {
+    const [acme, user] = [await organization(), idOf('user')];
+    const shared = await folder(acme);
+    await rows.follow();
+    await tell('user.deleted', { id: user });
+    const ada = await join(acme, user);
+    await assign(acme, ada, shared);
+    await rows.writeAtOnce(GivenRows.PRIMARY, log.all);
+    await reopen();
+    expect(await index.ofOrganization(context(), acme).then((found) => found.membershipNumber(ada))).toBe(-1);
+  });
+
+  it('is dead where others were asked about when it was heard of, before its organization was read', async () => {
+    const [acme, other, user] = [await organization(), await organization(), idOf('user')];
+    const [shared, elsewhere] = [await folder(acme), await folder(other)];
+    await tell('user.deleted', { id: user });
+    await rows.follow();
+    await reopen();
+    const grace = await join(other);
+    expect(await ask(grace, elsewhere)).toBe(false);
+    log.heard = log.all.length;
+    const [isAsked, isRead] = [signal(), signal()];
+    let ada = '';
+    rows.meanwhile = async (asked, view) => {
+      if (asked === 'get' && view.startsWith('authorization_resources') && ada === '') {
+        // The question was there before; this is heard while it is looked whether there is such an organization.
+        ada = 'coming';
+        await join(other);
+        ada = await join(acme, user);
+        await assign(acme, ada, shared);
+        log.heard = Infinity;
+        await isAsked.given;
+      }
+      if (asked === 'get' && view.startsWith('authorization_ended_users')) {
+        isAsked.give();
+        await isRead.given;
+      }
+      if (asked === 'page' && view.startsWith('authorization_resources')) isRead.give();
+    };
+    await index.ofOrganization(context(), acme);
+    expect(await ask(ada, shared)).toBe('entity_not_found');
+  });
+});
