@@ -15,11 +15,15 @@ export function sameMetadata(one: Readonly<Record<string, string>>, other: Reado
   return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
 }
 
+// As all text, without NUL.
+const KEY = /^[^\0\P{ASCII}]{1,40}$/u;
+const VALUE = /^[^\0\P{ASCII}]{0,600}$/u;
+
 function fitMetadata(entries: readonly (readonly [string, unknown])[]): readonly (readonly [string, string])[] {
   if (entries.length > 50) throw invalidMetadata('Metadata has at most 50 pairs.');
   return entries.map(([key, value]) => {
-    if (!/^\p{ASCII}{1,40}$/u.test(key)) throw invalidMetadata('A metadata key has 1 to 40 ASCII characters.');
-    if (typeof value !== 'string' || !/^\p{ASCII}{0,600}$/u.test(value)) throw invalidMetadata('A metadata value is text of at most 600 ASCII characters.');
+    if (!KEY.test(key)) throw invalidMetadata('A metadata key has 1 to 40 ASCII characters.');
+    if (typeof value !== 'string' || !VALUE.test(value)) throw invalidMetadata('A metadata value is text of at most 600 ASCII characters.');
     return [key, value];
   });
 }

@@ -175,6 +175,8 @@ describe('metadata of an organization', () => {
     ['a key beyond ASCII', { schlüssel: 'value' }],
     ['a value of 601 characters', { key: 'v'.repeat(601) }],
     ['a value beyond ASCII', { key: 'straße' }],
+    ['NUL in a key', { 'key\0': 'value' }],
+    ['NUL in a value', { key: 'value\0' }],
     ['a number', { key: 5 }],
     ['an object', { key: { deeper: 'value' } }],
   ])('refuses %s', (_, metadata) => {
