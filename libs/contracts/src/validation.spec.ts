@@ -41,6 +41,11 @@ class ScrapCar extends Command<void> {
   @Integer({ doc: 'How much is left.', default: 0 }) rest!: number;
 }
 
+@Operation({ post: '/cars/{id}/polish', owner: 'identity', summary: 'Polish a car', answers: empty(204) })
+class PolishCar extends Command<void> {
+  @Ref(() => Organization, { doc: 'The car.' }) id!: string;
+}
+
 function validate(
   type: Class<AnyOperation>,
   given: { parameters?: Record<string, string>; query?: Record<string, unknown>; body?: unknown },
@@ -135,9 +140,15 @@ describe('a request body', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  it.each([[undefined], [null], ['text'], [[]], [1]])('must be an object where a field is required, and is empty elsewhere: %p', (body) => {
+  it.each([[undefined], [null]])('must be there where a field is required, and is empty elsewhere: %p', (body) => {
     expect(errorsOf(BuildCar, { body })).toEqual([': invalid_type']);
     expect(validate(ScrapCar, { parameters: { id: 'car_1' }, body })).toEqual({ id: 'car_1', rest: 0 });
+  });
+
+  it.each([['text'], [[]], [[{ reason: 'rust' }]], [1], [false]])('must be an object wherever the operation has fields in it: %p', (body) => {
+    expect(errorsOf(BuildCar, { body })).toEqual([': invalid_type']);
+    expect(errorsOf(ScrapCar, { parameters: { id: 'car_1' }, body })).toEqual([': invalid_type']);
+    expect(validate(PolishCar, { parameters: { id: 'car_1' }, body })).toEqual({ id: 'car_1' });
   });
 
   it('of a DELETE is read where the operation says so', () => {

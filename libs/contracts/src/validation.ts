@@ -84,7 +84,7 @@ function compile(operation: RegisteredOperation): RequestValidator {
         const value = (body as Record<string, unknown>)[name];
         if (value !== undefined) instance[name] = value;
       }
-    } else if (needsBody) {
+    } else if (needsBody || (body != null && bodyNames.length > 0)) {
       throw invalid([{ code: 'invalid_type', field: '', message: 'The body must be a JSON object.' }]);
     }
     const errors = check(instance);
