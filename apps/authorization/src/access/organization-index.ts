@@ -224,9 +224,10 @@ export class OrganizationIndex {
     return this.grants.hasOn(node) && this.subjectsOf(membership).some((subject) => this.grants.some(subject, node, assigned));
   }
 
-  /** Marks those whose organization role `grantingOf` tells of. */
+  /** Marks the active ones whose organization role `grantingOf` tells of. */
   markByRole(marks: Uint8Array, granting: Granting): void {
-    for (let membership = 0; membership < marks.length; membership++) if (this.holdsByRole(membership, granting)) marks[membership] = 1;
+    for (let membership = 0; membership < marks.length; membership++)
+      if (this.states[membership] === ACTIVE && this.holdsByRole(membership, granting)) marks[membership] = 1;
   }
 
   /** Who has what the membership has: itself and its groups. */
@@ -402,7 +403,7 @@ export class OrganizationIndex {
     if (number === NONE || this.states[number] === ENDED) return;
     this.states[number] = ENDED;
     this.gone++;
-    this.severalRoles.delete(number);
+    this.setRoles(number, []);
     this.grants.removeSubject(membershipSubject(number));
     this.members.removeMembership(number);
   }
