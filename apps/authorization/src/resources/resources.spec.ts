@@ -129,7 +129,12 @@ describe('resources', () => {
 
     it('not under a resource of another organization', async () => {
       const other = await create({ organization_id: await organization() });
-      await send({ external_id: 'foreign', resource_type_slug: 'project', parent_resource_id: other.id }).expect(400, { code: 'bad_request' });
+      const refused = { code: 'entity_not_found', entity_id: other.id };
+      await send({ external_id: 'foreign', resource_type_slug: 'project', parent_resource_id: other.id }).expect(404, refused);
+      await send({ external_id: 'foreign', parent_resource_id: rootOf(other.organization_id) }).expect(404);
+      const byName = { parent_resource_external_id: other.organization_id, parent_resource_type_slug: 'organization' };
+      await send({ external_id: 'foreign', ...byName }).expect(404);
+      await suite.get(named('foreign')).expect(404);
     });
 
     it('not under a resource of another environment, nor in its organizations', async () => {

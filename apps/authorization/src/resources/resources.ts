@@ -65,16 +65,14 @@ export class Resources {
     const parent = parentNamed(operation);
     await this.refuseRevival(context);
     const known = new TypeWatch();
-    const { facts, rows } = await this.trees
-      .transact(context, {
-        organizationId: organization_id,
-        adds: true,
-        decide: (organization) => {
-          const type = known.asBefore(typeNamed(organization.model, resource_type_slug));
-          return createResource({ ...operation, type, parent: this.referenceOf(organization, parent) });
-        },
-      })
-      .catch((error: unknown) => this.explained(error, context, organization_id, parent));
+    const { facts, rows } = await this.trees.transact(context, {
+      organizationId: organization_id,
+      adds: true,
+      decide: (organization) => {
+        const type = known.asBefore(typeNamed(organization.model, resource_type_slug));
+        return createResource({ ...operation, type, parent: this.referenceOf(organization, parent) });
+      },
+    });
     const id = createdBy(context);
     if (facts.length > 0) await this.settle(operation, id);
     return this.present(context, rows.get(id), id);
@@ -186,7 +184,7 @@ export class Resources {
     return { type: typeNamed(model, parent.typeSlug), externalId: parent.externalId };
   }
 
-  /** A parent that is not in the tree may be one of another organization: the caller is told. */
+  /** What is not in the tree may be of another organization: who moves a resource there is told that it cannot be done. */
   private async explained(error: unknown, context: RequestContext, organizationId: string, parent: NamedParent | null): Promise<never> {
     if (parent !== null && 'id' in parent && error instanceof DomainError && error.details.entity_id === parent.id) {
       const row = await this.rows.byId(context, parent.id);
