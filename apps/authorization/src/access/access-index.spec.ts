@@ -21,7 +21,7 @@ import { resourcesView } from '../resources/resources.view.ts';
 import { AccessIndex } from './access-index.ts';
 import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access.views.ts';
 import { EnvironmentModel } from './environment-model.ts';
-import { chance, GivenHistory } from './given-history.ts';
+import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
 
 const VIEWS = [
@@ -145,13 +145,9 @@ class Recorded {
   /** Made anew from everything. */
   asRecorded(): OrganizationIndex {
     const model = new EnvironmentModel(this.history.environment);
-    for (const event of this.all) if (event.stream.startsWith('authorization_model-')) model.apply(event);
-    const made = new OrganizationIndex(this.organization, this.history.environment, model);
-    made.loaded();
-    for (const event of this.all)
-      if (event.type === 'user.deleted') made.endUser((event.data as { readonly id: string }).id);
-      else if (event.meta.organization !== undefined) made.apply(event);
-    return made;
+    const follower = new Follower(new OrganizationIndex(this.organization, this.history.environment, model).loaded(), model);
+    for (const event of this.all) follower.hear(event);
+    return follower.index;
   }
 }
 

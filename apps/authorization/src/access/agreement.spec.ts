@@ -1,8 +1,7 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { Walk } from '#libs/read-models/src/pages';
 import { accessibleChildren, holders } from './discovery.ts';
 import { EnvironmentModel, type Permission } from './environment-model.ts';
-import { chance, GivenHistory } from './given-history.ts';
+import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex, type Way } from './organization-index.ts';
 
 const SEEDS = [1, 2, 3];
@@ -17,15 +16,13 @@ function lived(seed: number, ask: (index: OrganizationIndex, history: GivenHisto
   const versions = new Map<string, number>();
   const model = new EnvironmentModel(history.environment);
   const index = new OrganizationIndex(history.organization, history.environment, model).loaded();
+  const follower = new Follower(index, model);
   const hear = (told: ReturnType<GivenHistory['step']>): void => {
     for (const event of told) {
       const stream = history.streamOf(event);
       const version = (versions.get(stream) ?? 0) + 1;
       versions.set(stream, version);
-      const record: RecordedEvent = { ...event, stream, version, position: '' };
-      if (stream.startsWith('authorization_model-')) model.apply(record);
-      else if (event.type === 'user.deleted') index.endUser((event.data as { readonly id: string }).id);
-      else index.apply(record);
+      follower.hear({ ...event, stream, version, position: '' });
     }
   };
   for (const told of history.beginning()) hear(told);

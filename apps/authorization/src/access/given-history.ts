@@ -1,5 +1,8 @@
-import type { NewEvent } from '#libs/event-sourcing/src/event-store';
+import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
+import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { newUlid } from '#libs/platform/src/ids';
+import type { EnvironmentModel } from './environment-model.ts';
+import type { OrganizationIndex } from './organization-index.ts';
 
 /** The same numbers in every run with the same seed. */
 export function chance(seed: number): (below: number) => number {
@@ -10,6 +13,30 @@ export function chance(seed: number): (below: number) => number {
   };
 }
 
+/** Whatever is recorded is told to an index and the model that it asks, in order. Memberships of users who were deleted before are dead. */
+export class Follower {
+  private readonly endedUsers = new Set<string>();
+
+  constructor(
+    readonly index: OrganizationIndex,
+    readonly model: EnvironmentModel,
+  ) {}
+
+  hear(record: RecordedEvent): void {
+    const { type, stream, data, meta } = record;
+    if (stream.startsWith('authorization_model-')) return this.model.apply(record);
+    if (type === 'user.deleted') {
+      const { id } = data as { readonly id: string };
+      this.endedUsers.add(id);
+      return this.index.endUser(id);
+    }
+    if (meta.organization !== this.index.id) return;
+    this.index.apply(record);
+    const user = (data as { readonly user_id?: string }).user_id;
+    if (user !== undefined && this.endedUsers.has(user)) this.index.endUser(user);
+  }
+}
+
 interface Told {
   readonly stream: string;
   readonly type: string;
@@ -17,37 +44,51 @@ interface Told {
 }
 
 /**
- * What might be recorded of one organization: valid in that whatever is told of a thing comes after the thing, as the services that write see to. Sweeps of what
- * hangs under something deleted come later, or never.
+ * What might be recorded of one organization: valid in that whatever is told of a thing comes after the thing, as the services that write see to; also after its
+ * end, where both happened at once. Sweeps of what hangs under something deleted come later, or never.
  */
 export class GivenHistory {
-  readonly environment = `environment_${newUlid(1)}`;
+  readonly environment: string;
   readonly organization: string;
-  /** Permission slugs of the environment's model. */
-  readonly permissions: readonly { readonly id: string; readonly slug: string }[];
+  /** Permission slugs of the environment's model, of which some may be gone at a time. */
+  readonly permissions: { id: string; readonly slug: string }[];
   readonly memberships: string[] = [];
   readonly resources: string[] = [];
-  private time = 1_700_000_000_000;
+  private time;
   private readonly root: string;
-  private readonly users: string[] = [];
-  private readonly endedUsers = new Set<string>();
+  private readonly users: string[];
+  private readonly endedUsers: Set<string>;
   private readonly userOf = new Map<string, string>();
   private readonly groups: string[] = [];
   private readonly types: readonly { readonly id: string; readonly slug: string }[];
-  private readonly roles: string[] = [];
-  private readonly ended = new Set<string>();
+  /** The default one, those of the environment, then those of the organization. */
+  private readonly roles: string[];
+  private readonly ended: Set<string>;
   private readonly parents = new Map<string, string>();
   private readonly pairs = new Set<string>();
   private readonly grants = new Map<string, string>();
   private readonly model: Told[] = [];
+  private readonly streams = new Map<string, string>();
 
-  constructor(private readonly next: (below: number) => number) {
+  /** `neighbour`: another organization of the same environment, which says what roles there are. */
+  constructor(
+    private readonly next: (below: number) => number,
+    neighbour: GivenHistory | null = null,
+  ) {
+    this.time = 1_700_000_000_000 + next(1_000_000_000);
+    this.environment = neighbour?.environment ?? `environment_${newUlid(1)}`;
+    this.users = neighbour?.users ?? [];
+    this.endedUsers = neighbour?.endedUsers ?? new Set();
+    this.ended = new Set(neighbour?.ended);
     this.organization = this.id('org');
     this.root = `authz_resource_${this.organization.slice(-26)}`;
-    this.permissions = [0, 1, 2].map((number) => ({ id: this.id('perm'), slug: `permission-${number}` }));
-    this.types = [0, 1].map((number) => ({ id: this.id('resource_type'), slug: `type-${number}` }));
+    this.resources.push(this.root);
+    this.permissions = neighbour?.permissions ?? [0, 1, 2].map((number) => ({ id: this.id('perm'), slug: `permission-${number}` }));
+    this.types = neighbour?.types ?? [0, 1].map((number) => ({ id: this.id('resource_type'), slug: `type-${number}` }));
+    this.roles = neighbour === null ? [seedsOf(this.environment).roles.find(({ slug }) => slug === DEFAULT_ROLE)!.id] : neighbour.roles.slice(0, 4);
+    if (neighbour !== null) return;
     for (const type of this.types) this.tellModel('resource_type.created', { ...type, parents: [] });
-    for (const permission of this.permissions) this.tellModel('permission.created', permission);
+    for (const permission of this.permissions) this.tellModel('permission.created', { ...permission });
     for (const number of [0, 1, 2]) {
       const id = this.id('role');
       this.roles.push(id);
@@ -56,10 +97,9 @@ export class GivenHistory {
         slug: `role-${number}`,
         resource_type_id: null,
         resource_type_slug: 'organization',
-        permissions: [this.permissions[number]],
+        permissions: [{ ...this.permissions[number]! }],
       });
     }
-    this.resources.push(this.root);
   }
 
   /** What comes before everything else. */
@@ -69,20 +109,23 @@ export class GivenHistory {
     ]);
   }
 
-  /** What happens next; nothing where chance chose what cannot be. */
+  /** What happens next, at once; nothing where chance chose what cannot be. */
   step(): NewEvent[] {
     const told = this.something();
-    return told === null ? [] : [this.event(told)];
+    return told === null ? [] : [told].flat().map((each) => this.event(each));
+  }
+
+  /** The end of the organization. */
+  end(): NewEvent[] {
+    return [this.event(this.told('organization', this.organization, 'organization.deleted', { id: this.organization }))];
   }
 
   streamOf(event: NewEvent): string {
     return this.streams.get(event.id)!;
   }
 
-  private readonly streams = new Map<string, string>();
-
-  private something(): Told | null {
-    switch (this.next(16)) {
+  private something(): Told | readonly Told[] | null {
+    switch (this.next(22)) {
       case 0:
       case 1:
         return this.join();
@@ -95,9 +138,9 @@ export class GivenHistory {
       case 3:
         return this.next(3) > 0
           ? null
-          : this.withMembership((id, key) => this.end(id, this.told('organization_membership', key, 'organization_membership.deleted', { id })));
+          : this.withMembership((id, key) => this.ending(id, this.told('organization_membership', key, 'organization_membership.deleted', { id })));
       case 4:
-        return this.next(6) > 0 ? null : this.endUser();
+        return this.next(8) > 0 ? null : this.endUser();
       case 5:
         return this.group();
       case 6:
@@ -109,9 +152,11 @@ export class GivenHistory {
       case 10:
         return this.move();
       case 11:
-        return this.next(2) > 0 ? null : this.endResource();
+        return this.next(3) > 0 ? null : this.endResource();
       case 12:
         return this.role();
+      case 13:
+        return this.next(2) > 0 ? null : this.sharedRole();
       default:
         return this.grant();
     }
@@ -119,8 +164,8 @@ export class GivenHistory {
 
   private join(): Told {
     const known = this.users.length > 0 && this.next(2) === 0 ? this.users[this.next(this.users.length)]! : null;
-    const isFree =
-      known !== null && !this.endedUsers.has(known) && ![...this.userOf].some(([membership, user]) => user === known && !this.ended.has(membership));
+    // One who was deleted just now, too: nobody looked again.
+    const isFree = known !== null && ![...this.userOf].some(([membership, user]) => user === known && !this.ended.has(membership));
     const user = isFree ? known : this.id('user');
     if (!isFree) this.users.push(user);
     const id = this.id('om');
@@ -142,7 +187,7 @@ export class GivenHistory {
     const living = this.groups.filter((id) => !this.ended.has(id));
     if (living.length > 4) {
       const id = living[this.next(living.length)]!;
-      return this.end(id, this.told('group', id, 'group.deleted', { id }));
+      return this.ending(id, this.told('group', id, 'group.deleted', { id }));
     }
     const id = this.id('group');
     this.groups.push(id);
@@ -150,7 +195,7 @@ export class GivenHistory {
   }
 
   private pair(): Told | null {
-    const [group, membership] = [this.living(this.groups), this.living(this.memberships)];
+    const [group, membership] = [this.living(this.groups), this.livingOrGone(this.memberships)];
     if (group === null || membership === null) return null;
     const [key, data] = [`${group} ${membership}`, { group_id: group, organization_membership_id: membership }];
     if (this.pairs.delete(key)) return this.told('group', group, 'group.member_removed', data);
@@ -189,8 +234,8 @@ export class GivenHistory {
   }
 
   private role(): Told | null {
-    const own = this.roles.slice(3).filter((id) => !this.ended.has(id));
-    const permissions = this.permissions.filter(() => this.next(2) === 0);
+    const own = this.roles.slice(4).filter((id) => !this.ended.has(id));
+    const permissions = this.somePermissions();
     if (own.length < 3) {
       const id = this.id('role');
       this.roles.push(id);
@@ -206,7 +251,19 @@ export class GivenHistory {
     }
     const id = own[this.next(own.length)]!;
     if (this.next(3) > 0) return this.told('organization_roles', this.organization, 'organization_role.updated', { id, permissions });
-    return this.end(id, this.told('organization_roles', this.organization, 'organization_role.deleted', { id }));
+    return this.ending(id, this.told('organization_roles', this.organization, 'organization_role.deleted', { id }));
+  }
+
+  /** What the environment has for all of its organizations. */
+  private sharedRole(): Told | readonly Told[] {
+    const [place, permissions] = [this.next(4), this.somePermissions()];
+    if (this.next(3) > 0) return this.ofModel('role.updated', { id: this.roles[place], permissions });
+    const permission = this.permissions[this.next(this.permissions.length)]!;
+    const holders = this.roles.slice(0, 4).map((id) => this.ofModel('role.updated', { id }));
+    const gone = this.ofModel('permission.deleted', { id: permission.id });
+    permission.id = this.id('perm');
+    // Another one of the same name: who held the one before does not hold it.
+    return [gone, ...holders, this.ofModel('permission.created', { ...permission })];
   }
 
   private grant(): Told | null {
@@ -216,21 +273,21 @@ export class GivenHistory {
       return { stream, type: `${stream.slice(0, stream.indexOf('-'))}.deleted`, data: { id } };
     }
     const ofGroup = this.next(3) === 0;
-    const [who, role, resource] = [this.living(ofGroup ? this.groups : this.memberships), this.living(this.roles)!, this.living(this.resources)!];
-    if (who === null) return null;
+    const whose = this.livingOrGone(ofGroup ? this.groups : this.memberships);
+    const [role, resource] = [this.livingOrGone(this.roles)!, this.livingOrGone(this.resources)!];
+    if (whose === null) return null;
     const category = ofGroup ? 'group_role_assignment' : 'role_assignment';
-    const stream = `${category}-${this.environment}-${who}.${role}.${resource}`;
+    const stream = `${category}-${this.environment}-${whose}.${role}.${resource}`;
     if (this.grants.has(stream)) return null;
     const id = this.id(ofGroup ? 'gra' : 'role_assignment');
     this.grants.set(stream, id);
-    const whose = ofGroup ? { group_id: who } : { organization_membership_id: who };
     return {
       stream,
       type: `${category}.created`,
       data: {
         id,
         organization_id: this.organization,
-        ...whose,
+        ...(ofGroup ? { group_id: whose } : { organization_membership_id: whose }),
         role: { id: role, slug: '' },
         resource: { id: resource, external_id: '', resource_type_slug: '' },
       },
@@ -243,8 +300,12 @@ export class GivenHistory {
   }
 
   private someRoles(): { id: string; slug: string }[] {
-    const roles = new Set(Array.from({ length: this.next(3) }, () => this.living(this.roles)!));
+    const roles = new Set(Array.from({ length: this.next(3) }, () => this.livingOrGone(this.roles)!));
     return [...roles].map((id) => ({ id, slug: '' }));
+  }
+
+  private somePermissions(): { readonly id: string; readonly slug: string }[] {
+    return this.permissions.filter(() => this.next(3) > 0).map((permission) => ({ ...permission }));
   }
 
   private isUnder(id: string, ancestor: string): boolean {
@@ -257,13 +318,22 @@ export class GivenHistory {
     return living.length === 0 ? null : living[this.next(living.length)]!;
   }
 
-  private end(id: string, told: Told): Told {
+  /** Mostly what lives: what ended at the same moment slips in. */
+  private livingOrGone(ids: readonly string[]): string | null {
+    return this.next(8) > 0 ? this.living(ids) : (ids[this.next(ids.length || 1)] ?? null);
+  }
+
+  private ending(id: string, told: Told): Told {
     this.ended.add(id);
     return told;
   }
 
   private tellModel(type: string, data: object): void {
-    this.model.push({ stream: `authorization_model-${this.environment}-${this.environment}`, type, data });
+    this.model.push(this.ofModel(type, data));
+  }
+
+  private ofModel(type: string, data: object): Told {
+    return { stream: `authorization_model-${this.environment}-${this.environment}`, type, data };
   }
 
   private told(category: string, key: string, type: string, data: object): Told {

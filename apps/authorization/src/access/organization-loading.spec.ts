@@ -10,7 +10,7 @@ import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';
 import { resourcesView } from '../resources/resources.view.ts';
 import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access.views.ts';
 import { EnvironmentModel } from './environment-model.ts';
-import { chance, GivenHistory } from './given-history.ts';
+import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
 import { IndexRows } from './organization-loading.ts';
 
@@ -67,15 +67,10 @@ function modelOf({ history, records }: Given): EnvironmentModel {
 
 /** What the index that was there all the time says. */
 function followed(known: Given): OrganizationIndex {
-  const index = new OrganizationIndex(known.history.organization, known.history.environment, modelOf(known));
-  index.loaded();
-  for (const record of known.records) hear(index, record);
-  return index;
-}
-
-function hear(index: OrganizationIndex, record: RecordedEvent): void {
-  if (record.type === 'user.deleted') index.endUser((record.data as { readonly id: string }).id);
-  else if (record.meta.organization !== undefined) index.apply(record);
+  const model = new EnvironmentModel(known.history.environment);
+  const follower = new Follower(new OrganizationIndex(known.history.organization, known.history.environment, model).loaded(), model);
+  for (const record of known.records) follower.hear(record);
+  return follower.index;
 }
 
 /** Fills the tables as views do that are at different places of the log, none before the checkpoint. */
@@ -131,8 +126,10 @@ it.each(SEEDS)('an index that is loaded while writes go on says what one says th
   const readModels = await fill(known, checkpoint, next);
   const events = { read: async () => known.records.filter(({ stream }) => stream.startsWith('organization_roles-')) } as unknown as EventStore;
   const index = new OrganizationIndex(known.history.organization, known.history.environment, modelOf(known));
+  const follower = new Follower(index, index.model);
+  for (const record of known.records.slice(0, checkpoint)) if (record.type === 'user.deleted') follower.hear(record);
   await new IndexRows(readModels, events).read(known.history.environment, index, () => {});
-  for (const record of known.records.slice(checkpoint)) hear(index, record);
+  for (const record of known.records.slice(checkpoint)) follower.hear(record);
   index.loaded();
   expect(index.isAlive).toBe(true);
   expect(isTheSame(index, followed(known), known)).toBeGreaterThan(0);
