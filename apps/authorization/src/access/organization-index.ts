@@ -166,9 +166,11 @@ export class OrganizationIndex {
     return this.grants.hasRole(number);
   }
 
-  /** Whether a living membership or group has a role on the node itself. */
+  /** Whether a living membership or group has a living role on the node itself. */
   hasAssignmentsOn(node: Node): boolean {
-    return this.grants.hasOn(node);
+    const { grants } = this;
+    for (let grant = grants.firstOn(node); grant !== NONE; grant = grants.nextOn(grant)) if (this.roles[grants.roleOf(grant)]!.isAlive) return true;
+    return false;
   }
 
   /** The number of a living membership, or -1. */
