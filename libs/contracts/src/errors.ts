@@ -1,9 +1,11 @@
 import type { ErrorKind } from '#libs/platform/src/domain-error';
 
-interface DeclaredError {
+export interface DeclaredError {
   readonly kind: ErrorKind;
   readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
   readonly doc: string;
+  /** What nothing is refused by yet: the part of the product that it waits for. */
+  readonly comesWith?: string;
 }
 
 const declare = <T extends Record<string, DeclaredError>>(table: T): T => table;
@@ -37,8 +39,18 @@ export const ERRORS = declare({
   invalid_url: { kind: 'invalid', status: 422, doc: 'The URL cannot be one of a webhook endpoint: not https, private, or with credentials.' },
   webhook_endpoint_limit_reached: { kind: 'invalid', status: 422, doc: 'The environment has as many webhook endpoints as it may have.' },
   user_already_organization_member: { kind: 'conflict', status: 400, doc: 'The user is an active member of the organization.' },
-  cannot_reactivate_pending_organization_membership: { kind: 'conflict', status: 400, doc: 'The membership waits for its user to accept an invitation.' },
-  cannot_deactivate_pending_organization_membership: { kind: 'conflict', status: 400, doc: 'The membership waits for its user to accept an invitation.' },
+  cannot_reactivate_pending_organization_membership: {
+    kind: 'conflict',
+    status: 400,
+    doc: 'The membership waits for its user to accept an invitation.',
+    comesWith: 'invitations',
+  },
+  cannot_deactivate_pending_organization_membership: {
+    kind: 'conflict',
+    status: 400,
+    doc: 'The membership waits for its user to accept an invitation.',
+    comesWith: 'invitations',
+  },
   missing_user_id_or_organization_id: { kind: 'invalid', status: 400, doc: 'Give `user_id`, `organization_id`, or both.' },
   invalid_role: { kind: 'invalid', status: 422, doc: 'The organization has no such role; `role_slug` names it.' },
   multiple_roles_not_enabled: { kind: 'invalid', status: 422, doc: 'Memberships have one role only.' },
@@ -55,14 +67,14 @@ export const ERRORS = declare({
   role_slug_conflict: { kind: 'conflict', status: 409, doc: 'Another role of this environment has this slug.' },
   organization_role_slug_conflict: { kind: 'conflict', status: 409, doc: 'Another role of this organization has this slug.' },
   role_has_assignments: { kind: 'conflict', status: 409, doc: 'The role is assigned: take it away first.' },
-  role_has_group_role_mappings: { kind: 'conflict', status: 409, doc: 'Groups of an identity provider are mapped to the role.' },
+  role_has_group_role_mappings: { kind: 'conflict', status: 409, doc: 'Groups of an identity provider are mapped to the role.', comesWith: 'directories' },
   user_creation_error: { kind: 'conflict', status: 400, doc: 'The user cannot be created: `errors` says what is taken.' },
   email_not_available: { kind: 'conflict', status: 400, doc: 'Another user of this environment has this email.' },
   invalid_email: { kind: 'invalid', status: 400, doc: 'Not an email address.' },
   invalid_locale: { kind: 'invalid', status: 400, doc: 'Not a BCP 47 language tag.' },
-  email_already_verified: { kind: 'conflict', status: 400, doc: 'The email is verified already.' },
-  email_change_not_allowed: { kind: 'conflict', status: 400, doc: 'The email of this user is managed elsewhere.' },
-  user_deletion_not_allowed: { kind: 'conflict', status: 409, doc: 'The user cannot be deleted at the moment.' },
+  email_already_verified: { kind: 'conflict', status: 400, doc: 'The email is verified already.', comesWith: 'email verification' },
+  email_change_not_allowed: { kind: 'conflict', status: 400, doc: 'The email of this user is managed elsewhere.', comesWith: 'directories and single sign-on' },
+  user_deletion_not_allowed: { kind: 'conflict', status: 409, doc: 'The user cannot be deleted at the moment.', comesWith: 'directories' },
   password_strength_error: { kind: 'invalid', status: 400, doc: 'The password is too weak: `errors` says why.' },
   invalid_password_hash: { kind: 'invalid', status: 400, doc: 'The password hash is not in the form of its type, or takes too much to verify.' },
   password_and_password_hash_provided: { kind: 'invalid', status: 400, doc: 'Give `password` or `password_hash`, not both.' },

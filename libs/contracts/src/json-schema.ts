@@ -1,5 +1,6 @@
 import { fieldsOf, mayBeAbsent, type Field, type ListItems } from './field.ts';
 import type { Class, RegisteredOperation } from './operation.ts';
+import { PUBLISHED_FORMATS } from './text-formats.ts';
 
 export type Schema = { readonly [keyword: string]: unknown };
 
@@ -101,7 +102,7 @@ function textSchema(field: TextLimits, purpose: Purpose): Schema {
     ...(field.min !== undefined && { minLength: field.min }),
     ...(field.max !== undefined && { maxLength: field.max }),
     ...(field.pattern !== undefined ? { pattern: portable(field.pattern) } : field.ascii && purpose !== 'check' && { pattern: '^[\\x01-\\x7F]*$' }),
-    ...(field.format !== undefined && { format: field.format }),
+    ...(field.format !== undefined && { format: purpose === 'check' ? field.format : PUBLISHED_FORMATS[field.format] }),
     ...(purpose === 'check' && { characters: field.ascii ? 'ascii' : 'text' }),
   };
 }

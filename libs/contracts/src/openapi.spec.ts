@@ -149,6 +149,30 @@ describe('the API document', () => {
     expect(operation.responses['201']).toMatchObject({ content: { 'application/json': { schema: { $ref: '#/components/schemas/Shelf' } } } });
   });
 
+  it('says of a refusal that waits for a later part of the product what it comes with', () => {
+    const { responses } = document.paths['/user_management/users/{id}']!['delete']!;
+    expect(responses['409']!['description']).toBe(
+      '`user_deletion_not_allowed`: The user cannot be deleted at the moment. Not answered yet: comes with directories.',
+    );
+  });
+
+  it('names what is not found where a path or a body does, and of filters only where they are refused', () => {
+    expect(Object.keys(document.paths['/user_management/users']!['get']!.responses)).not.toContain('404');
+    expect(Object.keys(document.paths['/user_management/organization_memberships']!['get']!.responses)).toContain('404');
+    expect(Object.keys(document.paths['/user_management/organization_memberships']!['post']!.responses)).toContain('404');
+    expect(Object.keys(document.paths['/organizations/{organization_id}/groups']!['get']!.responses)).toContain('404');
+  });
+
+  it('shows the headers of refusals', () => {
+    const headersOf = (name: string) => Object.keys(document.components.responses[name]!['headers'] as object);
+    expect(headersOf('Unauthorized')).toEqual(['X-Request-ID', 'WWW-Authenticate']);
+    expect(headersOf('RateLimited')).toEqual(['X-Request-ID', 'Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']);
+  });
+
+  it('takes addresses with letters beyond ASCII for addresses, as the API does', () => {
+    expect(document.components.schemas['User']).toMatchObject({ properties: { email: { type: 'string', format: 'idn-email' } } });
+  });
+
   it('shows lists in queries as comma joined, and texts in paths as anything', () => {
     const { parameters } = document.paths['/rooms/{room}/shelves']!['get']!;
     expect(parameters).toContainEqual({

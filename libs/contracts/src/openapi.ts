@@ -1,5 +1,5 @@
 import { compare, Components } from './components.ts';
-import { ERRORS, type ErrorCode } from './errors.ts';
+import { ERRORS, type DeclaredError, type ErrorCode } from './errors.ts';
 import { eventDataOf, WEBHOOK_EVENT_NAMES } from './events.ts';
 import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
 import { Event } from './feed/event.ts';
@@ -201,8 +201,9 @@ const COMMON: readonly ErrorCode[] = [
 ];
 
 function refusals(operation: RegisteredOperation): Readonly<Record<string, Json>> {
-  const { path, query, body } = placesOf(operation);
-  const namesSomething = path.length > 0 || [...query, ...body].some((field) => field.kind === 'ref');
+  const { path, body } = placesOf(operation);
+  // Where nothing fits a filter of a list, the list is empty; one that refuses instead says so.
+  const namesSomething = path.length > 0 || body.some((field) => field.kind === 'ref');
   const codes = [...COMMON, ...(namesSomething ? (['entity_not_found'] as const) : []), ...(operation.options.refuses ?? [])];
   return Object.fromEntries(
     groupedByStatus(codes).map(([status, group]) => {
@@ -224,10 +225,12 @@ function groupedByStatus(codes: readonly ErrorCode[]): readonly (readonly [strin
 function errorResponse(codes: readonly ErrorCode[]): Json {
   const { status } = ERRORS[codes[0]!];
   return {
-    description: codes.map((code) => `\`${code}\`: ${ERRORS[code].doc}`).join('\n\n'),
+    description: codes.map(sentencesOf).join('\n\n'),
     headers: {
       'X-Request-ID': reference('headers', 'RequestId'),
       ...((status === 429 || status === 503) && { 'Retry-After': reference('headers', 'RetryAfter') }),
+      ...(status === 429 && RATE_LIMIT_HEADERS),
+      ...(status === 401 && { 'WWW-Authenticate': reference('headers', 'Challenge') }),
       ...(status === 405 && { Allow: reference('headers', 'Allow') }),
     },
     content: {
@@ -237,6 +240,11 @@ function errorResponse(codes: readonly ErrorCode[]): Json {
       },
     },
   };
+}
+
+function sentencesOf(code: ErrorCode): string {
+  const { doc, comesWith }: DeclaredError = ERRORS[code];
+  return `\`${code}\`: ${doc}${comesWith === undefined ? '' : ` Not answered yet: comes with ${comesWith}.`}`;
 }
 
 function errorExample(code: ErrorCode): Json {
@@ -281,6 +289,12 @@ const COMMON_CODES: Readonly<Record<string, readonly ErrorCode[]>> = {
   Unavailable: ['service_unavailable', 'storage_full'],
 };
 
+const RATE_LIMIT_HEADERS = {
+  'RateLimit-Limit': reference('headers', 'RateLimitLimit'),
+  'RateLimit-Remaining': reference('headers', 'RateLimitRemaining'),
+  'RateLimit-Reset': reference('headers', 'RateLimitReset'),
+};
+
 const COMMON_RESPONSES = Object.fromEntries(Object.entries(COMMON_CODES).map(([name, codes]) => [name, errorResponse(codes)]));
 
 const HEADERS = {
@@ -298,6 +312,10 @@ const HEADERS = {
     schema: { type: 'string' },
   },
   RetryAfter: { description: 'Seconds after which trying again makes sense.', schema: { type: 'string', pattern: '^[0-9]+$' } },
+  RateLimitLimit: { description: 'How many requests the limit lets through in its time.', schema: { type: 'string', pattern: '^[0-9]+$' } },
+  RateLimitRemaining: { description: 'How many more it lets through.', schema: { type: 'string', pattern: '^[0-9]+$' } },
+  RateLimitReset: { description: 'Seconds until it is counted from the beginning.', schema: { type: 'string', pattern: '^[0-9]+$' } },
+  Challenge: { description: 'How to authenticate.', schema: { type: 'string', const: 'Bearer' } },
   Allow: { description: 'The methods that the path has.', schema: { type: 'string' } },
 } as const;
 

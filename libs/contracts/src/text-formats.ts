@@ -38,3 +38,6 @@ function isEmail(text: string): boolean {
 export const TEXT_FORMATS = { 'date-time': isDateTime, uri: isUri, hostname: isHostname, email: isEmail } as const;
 
 export type TextFormat = keyof typeof TEXT_FORMATS;
+
+/** What they are called in published schemas: JSON Schema knows addresses of ASCII alone as `email`. */
+export const PUBLISHED_FORMATS: Readonly<Record<TextFormat, string>> = { 'date-time': 'date-time', uri: 'uri', hostname: 'hostname', email: 'idn-email' };

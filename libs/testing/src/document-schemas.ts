@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Schema } from '#libs/contracts/src/json-schema';
-import { TEXT_FORMATS } from '#libs/contracts/src/text-formats';
+import { PUBLISHED_FORMATS, TEXT_FORMATS, type TextFormat } from '#libs/contracts/src/text-formats';
 
 /**
  * Compiles schemas of an OpenAPI or AsyncAPI document. `open` takes what clients have to take, fields that they do not know included; `closed` refuses
@@ -15,7 +15,7 @@ export class DocumentSchemas {
     private readonly fields: 'open' | 'closed',
   ) {
     this.ajv = new Ajv2020({ allErrors: true, strictTypes: false, strictRequired: false, allowUnionTypes: true });
-    for (const [name, validate] of Object.entries(TEXT_FORMATS)) this.ajv.addFormat(name, { type: 'string', validate });
+    for (const [format, name] of Object.entries(PUBLISHED_FORMATS)) this.ajv.addFormat(name, { type: 'string', validate: TEXT_FORMATS[format as TextFormat] });
     this.ajv.addSchema({ $id: 'gatehouse:document', $defs: this.prepared(document.components.schemas) as Schema });
   }
 

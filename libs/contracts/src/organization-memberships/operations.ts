@@ -45,7 +45,7 @@ export class CreateOrganizationMembership extends Command<FullOrganizationMember
   summary: 'List memberships of an organization or of a user',
   description: 'Give `user_id`, `organization_id`, or both. Without `statuses`, only active memberships are listed.',
   answers: listOf(FullOrganizationMembership),
-  refuses: ['missing_user_id_or_organization_id'],
+  refuses: ['missing_user_id_or_organization_id', 'entity_not_found'],
 })
 export class ListOrganizationMemberships extends PageQuery<FullOrganizationMembership> {
   @Optional() @Ref(() => User, { doc: 'Memberships of this user.' }) user_id?: string;
