@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import type { Readiness } from '#libs/platform/src/runtime/readiness';
-import { RENEWAL, type Leases } from '#libs/read-models/src/leases';
+import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced } from '#libs/read-models/src/read-models';
 import { START, type NewEvent, type Position } from './event-store.ts';
 import type { Standing } from './follower-states.ts';
@@ -201,7 +201,7 @@ export class Projector implements Part {
 
   private async renew(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await pause(RENEWAL, undefined, { signal }).catch(() => {});
+      await this.needs.leases.round(signal);
       if (!signal.aborted) await this.askForLeases();
     }
   }

@@ -1,12 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Part } from '#libs/platform/src/runtime/lifecycle';
-import { RENEWAL, type Leases } from './leases.ts';
+import type { Leases } from './leases.ts';
 import { Fenced } from './read-models.ts';
-
-/** Between two tries to get the lease, and before work that failed begins again. */
-const RETRY = 1_000;
 
 /** The same failure is told again after so long. */
 const REPEATED = 60_000;
@@ -49,7 +45,7 @@ export class LeasedWork implements Part {
     while (!signal.aborted) {
       const token = await this.needs.leases.ask(this.name);
       if (token !== null && !signal.aborted) await this.workUnder(token);
-      await pause(RETRY, undefined, { signal }).catch(() => {});
+      await this.needs.leases.round(signal);
     }
     await this.needs.leases.release(this.name);
   }
@@ -57,22 +53,33 @@ export class LeasedWork implements Part {
   private async workUnder(token: number): Promise<void> {
     const { leases, log } = this.needs;
     const lost = new AbortController();
+    const over = new AbortController();
     let renewed = Promise.resolve();
     const renew = async (): Promise<void> => {
       if ((await leases.ask(this.name)) !== token) lost.abort();
     };
-    const renewal = setInterval(() => void (renewed = renew()), RENEWAL);
+    const renewing = this.eachRound(over.signal, () => (renewed = renew()));
     try {
       await this.work(AbortSignal.any([this.stopping.signal, lost.signal]), token);
     } catch (error) {
       if (error instanceof Fenced) log.warn('Another does this work since; what was not stored is left to it.', { work: this.name });
       else this.tell(error);
     } finally {
-      clearInterval(renewal);
+      over.abort();
+      await renewing;
       // Else it would take back what is given up now.
       await renewed;
       // Another may have more luck.
       await leases.release(this.name);
+    }
+  }
+
+  /** Does not wait for what it begins: an answer that does not come must not cost the next try. */
+  private async eachRound(signal: AbortSignal, begin: () => unknown): Promise<void> {
+    for (;;) {
+      await this.needs.leases.round(signal);
+      if (signal.aborted) return;
+      begin();
     }
   }
 

@@ -7,12 +7,14 @@ import type { ShortLived } from './short-lived.ts';
 /** How long after the death of a holder others may take over. */
 const TTL = 3_000;
 /** A holder has three tries to keep what it holds. */
-export const RENEWAL = TTL / 3;
+const RENEWAL = TTL / 3;
 
 /** The leases of this process: what it does for the whole cluster while it holds them. */
 export class Leases {
   /** Until when each is ours for certain; 0: it is not. */
   private readonly heldUntil = new Map<string, number>();
+  private readonly waiting = new Set<() => void>();
+  private rounds: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly store: ShortLived,
@@ -46,6 +48,24 @@ export class Leases {
     }
   }
 
+  /**
+   * Resolves when it is time to ask again, for a lease that is held as for one that is not; or when the signal aborts. Everything of this process asks at the same moment, so
+   * that the store has one question to answer.
+   */
+  round(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve();
+      const over = (): void => {
+        signal.removeEventListener('abort', over);
+        this.waiting.delete(over);
+        resolve();
+      };
+      signal.addEventListener('abort', over);
+      this.waiting.add(over);
+      this.rounds ??= setTimeout(() => this.nextRound(), RENEWAL).unref();
+    });
+  }
+
   /** Whether the lease is ours as far as can be told without asking: a process that was paused past its lease knows it at once. */
   isHeld(name: string): boolean {
     return (this.heldUntil.get(name) ?? 0) > performance.now();
@@ -62,5 +82,9 @@ export class Leases {
   async leave(name: string): Promise<void> {
     await this.release(name);
     this.heldUntil.delete(name);
+  }
+  private nextRound(): void {
+    this.rounds = null;
+    for (const over of [...this.waiting]) over();
   }
 }

@@ -41,6 +41,22 @@ interface LeaseDocument {
   readonly ttlMs: number;
 }
 
+interface LeaseAsked {
+  readonly name: string;
+  readonly holder: string;
+  readonly ttlMs: number;
+  readonly resolve: (lease: { readonly token: number } | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** How a lease is taken or renewed, if it still is as it was found. */
+interface LeaseTaking {
+  readonly asked: LeaseAsked;
+  readonly token: number;
+  readonly filter: Partial<LeaseDocument>;
+  readonly held: Partial<LeaseDocument>;
+}
+
 /** A lease of another as it was first seen. */
 interface Watched {
   readonly token: number;
@@ -61,6 +77,7 @@ export class MongodbShortLived extends ShortLived {
   private readonly watched = new Map<string, Watched>();
   private preparing: Promise<unknown> | null = null;
   private lastVersion = 0;
+  private leasesAsked: LeaseAsked[] = [];
 
   constructor(
     private readonly storage: MongodbStorage,
@@ -128,19 +145,11 @@ export class MongodbShortLived extends ShortLived {
     }
   }
 
-  async lease(leaseName: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null> {
-    const now = this.clock.now();
-    const present = await this.storage.answer(() => this.leases.findOne({ _id: leaseName }));
-    const held = { holder, until: now + ttlMs, ttlMs };
-    if (present === null) return this.begin({ _id: leaseName, ...held, token: now, beat: 0 });
-    const { token, beat } = present;
-    const isOwn = present.holder === holder;
-    if (!isOwn && !this.isOver(present, now)) return null;
-    // Also greater than every token that a store had before it was lost, or set back to an earlier state.
-    const next = isOwn ? token : Math.max(token + 1, now);
-    const same = { _id: leaseName, token, ...(isOwn ? { holder } : { beat }) };
-    const taken = await this.storage.answer(() => this.leases.updateOne(same, { $set: { ...held, token: next }, $inc: { beat: 1 } }));
-    return taken.matchedCount === 1 ? { token: next } : null;
+  /** A process keeps dozens of leases and renews them at the same moment: all of a turn are one question and one write. */
+  lease(leaseName: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null> {
+    return new Promise((resolve, reject) => {
+      if (this.leasesAsked.push({ name: leaseName, holder, ttlMs, resolve, reject }) === 1) setImmediate(() => void this.askForLeases());
+    });
   }
 
   async release(leaseName: string, holder: string): Promise<void> {
@@ -174,10 +183,50 @@ export class MongodbShortLived extends ShortLived {
     return this.storage.collection('leases');
   }
 
-  private async begin(lease: LeaseDocument): Promise<{ readonly token: number } | null> {
+  private async askForLeases(): Promise<void> {
+    const all = this.leasesAsked;
+    this.leasesAsked = [];
     try {
-      await this.storage.answer(() => this.leases.insertOne(lease));
-      return { token: lease.token };
+      const now = this.clock.now();
+      const present = await this.leasesOf(all.map((asked) => asked.name));
+      const begun: Promise<void>[] = [];
+      const takings: LeaseTaking[] = [];
+      for (const asked of all) {
+        const lease = present.get(asked.name);
+        if (lease === undefined) begun.push(this.begin(asked, now).then(asked.resolve));
+        else if (lease.holder !== asked.holder && !this.isOver(lease, now)) asked.resolve(null);
+        else takings.push(takingOf(lease, asked, now));
+      }
+      const taken = takings.length === 0 ? [] : await this.taken(takings);
+      for (const [index, { asked, token }] of takings.entries()) asked.resolve(taken[index] ? { token } : null);
+      await Promise.all(begun);
+    } catch (error) {
+      for (const { reject } of all) reject(error);
+    }
+  }
+
+  private async leasesOf(names: readonly string[]): Promise<ReadonlyMap<string, LeaseDocument>> {
+    const found = await this.storage.answer(() => this.leases.find({ _id: { $in: names } }, WHILE_WAITED_FOR).toArray());
+    return new Map(found.map((lease) => [lease._id, lease]));
+  }
+
+  /** Which of them succeeded. */
+  private async taken(takings: readonly LeaseTaking[]): Promise<readonly boolean[]> {
+    const updates = takings.map(({ filter, held }) => ({ updateOne: { filter, update: { $set: held, $inc: { beat: 1 } } } }));
+    const { matchedCount } = await this.storage.answer(() => this.leases.bulkWrite(updates, { ordered: false }));
+    if (matchedCount === takings.length) return takings.map(() => true);
+    // Some were not as they had been found, and an answer to many does not say which.
+    const present = await this.leasesOf(takings.map(({ asked }) => asked.name));
+    return takings.map(({ asked, token }) => {
+      const lease = present.get(asked.name);
+      return lease?.holder === asked.holder && lease.token === token;
+    });
+  }
+
+  private async begin({ name: _id, holder, ttlMs }: LeaseAsked, now: number): Promise<{ readonly token: number } | null> {
+    try {
+      await this.storage.answer(() => this.leases.insertOne({ _id, holder, ttlMs, until: now + ttlMs, token: now, beat: 0 }));
+      return { token: now };
     } catch (error) {
       if (isDuplicate(error)) return null;
       throw error;
@@ -236,6 +285,18 @@ export class MongodbShortLived extends ShortLived {
 
 function name(collection: string, key: string): string {
   return collection + SEPARATOR + key;
+}
+
+function takingOf({ _id, holder, token, beat }: LeaseDocument, asked: LeaseAsked, now: number): LeaseTaking {
+  const isOwn = holder === asked.holder;
+  // Also greater than every token that a store had before it was lost, or set back to an earlier state.
+  const next = isOwn ? token : Math.max(token + 1, now);
+  return {
+    asked,
+    token: next,
+    filter: { _id, token, ...(isOwn ? { holder } : { beat }) },
+    held: { holder: asked.holder, until: now + asked.ttlMs, ttlMs: asked.ttlMs, token: next },
+  };
 }
 
 function shown({ value, version, expiresAt }: StoredEntry): Entry {
