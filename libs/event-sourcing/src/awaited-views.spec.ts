@@ -214,4 +214,28 @@ describe('views that answers wait for', () => {
     expect(await other.placeOf('elsewhere')).toBe('a');
     await recorded;
   });
+
+  it('are looked at once more for what is not there: those of the table, at the end of the log', async () => {
+    const [holder, other] = [await start(), await start()];
+    const find = async (table: string, patience = 5_000) => {
+      let looks = 0;
+      const look = async (): Promise<string | null> => (looks++, other.placeOf('found'));
+      return { found: await other.awaited.found(clock.now() + patience, look, table), looks };
+    };
+    expect(await find('places-v1')).toEqual({ found: null, looks: 2 });
+    let release = (): void => {};
+    held = new Promise((resolve) => (release = resolve));
+    const before = await events.head();
+    const recorded = holder.record('shelf.filled', 'found');
+    while ((await events.head()) === before) await pause(5);
+    // What is behind is another view, or one of nobody here.
+    expect(await find('shelves-v1.1')).toEqual({ found: null, looks: 2 });
+    expect(await find('views-of-others-v1')).toEqual({ found: null, looks: 2 });
+    await expect(find('places-v1', 200)).rejects.toMatchObject({ code: 'service_unavailable' });
+    const late = find('places-v1');
+    release();
+    expect(await late).toEqual({ found: 'a', looks: 2 });
+    expect(await find('places-v1')).toEqual({ found: 'a', looks: 1 });
+    await recorded;
+  });
 });

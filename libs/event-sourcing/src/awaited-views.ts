@@ -6,7 +6,8 @@ import type { Metrics } from '#libs/platform/src/metrics';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
 import type { EventStore, Position } from './event-store.ts';
 import type { Projector } from './projector.ts';
-import type { View } from './view.ts';
+import { SharedReading } from './shared-reading.ts';
+import { tableOf, type View } from './view.ts';
 
 /** How long an answer waits for views to show what it tells of. */
 const PATIENCE = 1_000;
@@ -40,9 +41,14 @@ export class AwaitedViews {
   private readonly views = new Map<string, ReadonlySet<string>>();
   /** Of other services, by the names of their views. */
   private readonly tables = new Map<string, Table<never>>();
+  /** Of this process, by the names of their tables. */
+  private readonly here: ReadonlyMap<string, string>;
+  private readonly head: SharedReading<Position>;
   private readonly late;
 
   constructor(private readonly needs: Needs) {
+    this.here = new Map(needs.views.map((view) => [tableOf(view).name, view.name]));
+    this.head = new SharedReading(() => needs.events.head());
     const elsewhere = needs.elsewhere.filter(({ name }) => !needs.views.some((view) => view.name === name));
     for (const { name, version } of elsewhere) this.tables.set(name, needs.readModels.table({ name: `${name}-v${version}`, indexes: [], rebuildable: true }));
     for (const view of [...needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false), ...elsewhere])
@@ -50,9 +56,12 @@ export class AwaitedViews {
     this.late = needs.metrics.counter({ name: 'answers_before_views_total', help: 'Commands that were answered before a view showed what they recorded.' });
   }
 
-  /** Resolves once everything up to `position` is shown wherever facts of these types are, and in any case after a second; null where no view has to be waited for. */
-  shown(facts: readonly { readonly type: string }[], position: Position): Promise<void> | null {
-    let names: ReadonlySet<string> | null = null;
+  /**
+   * Resolves once everything up to `position` is shown wherever facts of these types are, and by the view that is `late` since its rows could not be written with
+   * them; in any case after a second. Null where no view has to be waited for.
+   */
+  shown(facts: readonly { readonly type: string }[], position: Position, late: string | null = null): Promise<void> | null {
+    let names: ReadonlySet<string> | null = late === null ? null : new Set([late]);
     for (const { type } of facts) {
       const folding = this.views.get(type);
       if (folding !== undefined && folding !== names) names = names === null ? folding : new Set([...names, ...folding]);
@@ -61,13 +70,16 @@ export class AwaitedViews {
   }
 
   /**
-   * Resolves once every view of this process has seen the log as it stands after the call: what is not found then was not there.
+   * Resolves once every view of this process has seen the log as it stands after the call: what is not found then was not there. Of one `table`: once its view has.
    * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
    */
-  async headReached(deadline: number): Promise<void> {
-    const { events, projector, clock } = this.needs;
+  async headReached(deadline: number, table: string | null = null): Promise<void> {
+    const { projector, clock } = this.needs;
+    const names = new Set(table === null ? this.here.values() : [this.here.get(table)].filter((name) => name !== undefined));
+    // Nobody brings it along.
+    if (names.size === 0) return;
     const late = new AbortController();
-    const reached = events.head().then((head) => projector.caughtUpWith(head, late.signal));
+    const reached = this.head.next().then((head) => projector.shows(names, head, late.signal));
     try {
       await within(reached, deadline - clock.now(), () => unavailable('This replica has not read the log so far yet.'));
     } finally {
@@ -76,13 +88,14 @@ export class AwaitedViews {
   }
 
   /**
-   * What is looked for, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log.
+   * What is looked for, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log. What lies in one
+   * `table` is found by that table itself (`Table.find`).
    * @throws DomainError as `headReached`
    */
-  async found<Found>(deadline: number, look: () => Promise<Found | null>): Promise<Found | null> {
+  async found<Found>(deadline: number, look: () => Promise<Found | null>, table: string | null = null): Promise<Found | null> {
     const found = await look();
     if (found !== null) return found;
-    await this.headReached(deadline);
+    await this.headReached(deadline, table);
     return look();
   }
 

@@ -15,6 +15,7 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { ReadModels } from '#libs/read-models/src/read-models';
+import { AwaitedViews } from './awaited-views.ts';
 import type { Decider, Fact } from './decider.ts';
 import { START, type NewEvent } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
@@ -23,7 +24,8 @@ import { LogPositions } from './log.positions.ts';
 import { LogRepository } from './log.repository.ts';
 import { Naming } from './naming.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
-import { GuardedReadModels, StoppedViews } from './stopped-views.ts';
+import { ServedReadModels } from './served.read-models.ts';
+import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf, type View } from './view.ts';
 
 const clock = new SystemClock();
@@ -76,7 +78,7 @@ describe('the projector', () => {
   let readModels: LmdbReadModels;
   let metrics: Metrics;
   let readiness: Readiness;
-  let guarded: ReadModels;
+  let served: ReadModels;
   let projector: Projector | null;
 
   beforeEach(async () => {
@@ -102,12 +104,12 @@ describe('the projector', () => {
     metrics = new Metrics();
     readiness = new Readiness();
     const stopped = new StoppedViews();
-    guarded = new GuardedReadModels(readModels, stopped);
     const log = new PinoLog({ level: 'silent', readable: false });
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(readModels, clock);
     const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
     projector = new Projector('counting', views, needs);
+    served = new ServedReadModels(readModels, stopped, new AwaitedViews({ ...needs, views, elsewhere: [], projector, metrics }));
     await projector.start();
     return projector;
   }
@@ -128,7 +130,7 @@ describe('the projector', () => {
   }
 
   async function rowOf(view: View<never>, id: string): Promise<unknown> {
-    const row = await guarded.table(tableOf(view)).get(ENVIRONMENT, id);
+    const row = await served.table(tableOf(view)).get(ENVIRONMENT, id);
     return row === null ? null : (JSON.parse(row.text) as unknown);
   }
 

@@ -20,6 +20,7 @@ import { MongodbShortLived } from '#libs/read-models/src/mongodb.short-lived';
 import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { givenMongodb } from '#libs/testing/src/engines/given';
+import { AwaitedViews } from './awaited-views.ts';
 import type { EventStore, NewEvent, Position, RecordedEvent } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { Forwarders } from './forwarder.ts';
@@ -27,7 +28,8 @@ import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
 import { Reactions } from './reaction.ts';
-import { GuardedReadModels, StoppedViews } from './stopped-views.ts';
+import { ServedReadModels } from './served.read-models.ts';
+import { StoppedViews } from './stopped-views.ts';
 import { tableOf, type View } from './view.ts';
 
 const clock = new SystemClock();
@@ -110,7 +112,7 @@ class Replica {
   readonly metrics = new Metrics();
   readonly readiness = new Readiness();
   readonly projector: Projector;
-  readonly guarded: ReadModels;
+  readonly served: ReadModels;
   readonly followers: LeasedFollowers;
   readonly handled: unknown[] = [];
   subscriptions = 0;
@@ -125,7 +127,6 @@ class Replica {
     const log = new PinoLog({ level: 'silent', readable: false });
     const own = new GatedReadModels(readModels, gate);
     const stopped = new StoppedViews();
-    this.guarded = new GuardedReadModels(own, stopped);
     const leases = new Leases(gated(shortLived, gate, ['lease', 'release']), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(own, clock);
     const log_ = gated(this.counted(events), gate, ['head', 'read']);
@@ -141,6 +142,8 @@ class Replica {
       log,
     });
     lifecycle.add(this.projector);
+    const awaited = new AwaitedViews({ views, elsewhere: [], readModels: own, projector: this.projector, events: log_, clock, metrics });
+    this.served = new ServedReadModels(own, stopped, awaited);
     this.followers = new LeasedFollowers({ events: log_, leases, states, lifecycle, clock, log, metrics });
     if (!announces) return;
     new Forwarders(this.followers, own, bus, clock, log, metrics).add({ service: 'identity', categories: ['counter'] });
@@ -166,7 +169,7 @@ class Replica {
   }
 
   async row(view: View<never>, id: string): Promise<unknown> {
-    const row = await this.guarded.table(tableOf(view)).get(ENVIRONMENT, id);
+    const row = await this.served.table(tableOf(view)).get(ENVIRONMENT, id);
     return row === null ? null : (JSON.parse(row.text) as unknown);
   }
 
@@ -308,6 +311,21 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       expect([first.subscriptions, second.subscriptions]).toEqual([1, 0]);
       expect(await second.metrics.text()).toContain('gatehouse_lease_held{work="view.amounts-v1"} 0');
       expect(await first.metrics.text()).toContain('gatehouse_lease_held{work="view.amounts-v1"} 1');
+    });
+
+    it('so that what was recorded is found, whoever is asked; and no more than once, and in time', async () => {
+      const replicas = [await start(), await start()];
+      const find = (replica: Replica, amount: unknown, patience = 5_000) =>
+        replica.served.table(tableOf(BOTH[0]!)).find({ environment: ENVIRONMENT, deadline: Date.now() + patience }, `amount_${String(amount)}`);
+      for (let amount = 0; amount < 20; amount++) {
+        await count(amount);
+        expect(await find(replicas[amount % 2]!, amount)).not.toBeNull();
+      }
+      expect(await find(replicas[1]!, 'never')).toBeNull();
+      replicas[0]!.gate.close();
+      await count('late');
+      await expect(find(replicas[1]!, 'late', 200)).rejects.toMatchObject({ code: 'service_unavailable' });
+      expect(await find(replicas[1]!, 1)).not.toBeNull();
     });
 
     it('at once when the one that does is told to stop', async () => {

@@ -46,3 +46,8 @@ export function unavailable(message: string, retryAfter = 1): DomainError {
 export function isUnavailable(error: unknown): boolean {
   return error instanceof DomainError && error.kind === 'unavailable';
 }
+
+/** Whether something was refused because what it is about is not there. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof DomainError && error.kind === 'not-found';
+}

@@ -205,12 +205,12 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   async get(environment: string, id: string): Promise<StoredRow | null> {
-    return this.find(this.shard(environment), id);
+    return this.rowAt(this.shard(environment), id);
   }
 
   async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
     const shard = this.shard(environment);
-    return ids.map((id) => this.find(shard, id));
+    return ids.map((id) => this.rowAt(shard, id));
   }
 
   async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage> {
@@ -421,7 +421,7 @@ export class LmdbTable<Row> extends Table<Row> {
     return { position: textOfBytes(value.slice(0, end)), rank: value.slice(end + 1) };
   }
 
-  private find(shard: Shard, id: string): StoredRow | null {
+  private rowAt(shard: Shard, id: string): StoredRow | null {
     this.rowsRead++;
     const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
     if (memory) return storedRow(memory);
@@ -447,7 +447,7 @@ export class LmdbTable<Row> extends Table<Row> {
     const ranks = lists.length === 1 && inMemory.length === 0 ? stored : [...new Set([...stored, ...inMemory])].sort();
     if (!ascending && ranks !== stored) ranks.reverse();
     return ranks.slice(0, limit).flatMap((rank) => {
-      const row = this.find(shard, idOfRank(rank));
+      const row = this.rowAt(shard, idOfRank(rank));
       return row ? [{ rank, row }] : [];
     });
   }

@@ -70,6 +70,26 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       expect(await table.get('one', 'b')).toBeNull();
     });
 
+    it('finds a row by its id, and the last one under an index, as whoever reads them does', async () => {
+      const one = { environment: 'one', deadline: Date.now() + 1_000 };
+      await table.write([write('one', person('a', 'Ann', 'tall')), write('one', person('b', 'Bob', 'tall')), write('two', person('c', 'Cleo', 'tall'))]);
+      expect(await table.find(one, 'a')).toEqual(await table.get('one', 'a'));
+      expect(await table.find(one, 'c')).toBeNull();
+      expect((await table.findBy(one, { index: 'tag', values: ['tall'] }))?.id).toBe('b');
+      expect(await table.findBy(one, { index: 'tag', values: ['small'] })).toBeNull();
+      expect(await table.findBy(one, { index: 'tag', values: [] })).toBeNull();
+    });
+
+    it('knows which ids it has held in an environment', async () => {
+      await table.write([write('one', person('a')), write('one', person('b'))]);
+      await table.write([removal('one', 'b')]);
+      const held = async (environment: string) => Promise.all(['a', 'b', 'c'].map((id) => table.hasHeld(environment, id)));
+      expect([await held('one'), await held('two')]).toEqual([
+        [true, true, false],
+        [false, false, false],
+      ]);
+    });
+
     it('gives several rows in the order asked for', async () => {
       await table.write([write('one', person('a')), write('one', person('b'))]);
       expect((await table.getMany('one', ['b', 'x', 'a'])).map((row) => row?.id)).toEqual(['b', undefined, 'a']);

@@ -1,3 +1,5 @@
+import type { RequestContext } from '#libs/platform/src/request-context';
+
 /** A declared index: a row's keys under it. Every filter, and every allowed combination, has one; no query scans. */
 export interface Index<Row> {
   readonly name: string;
@@ -56,6 +58,9 @@ export interface RowPage {
   readonly hasAfter: boolean;
 }
 
+/** For whom something is looked for: in which environment, and until when (milliseconds since the epoch) the answer is of use. */
+export type Seeker = Pick<RequestContext, 'environment' | 'deadline'>;
+
 /** The cursor is no id that this table ever held in this environment. */
 export class UnknownCursor extends Error {
   constructor(readonly parameter: 'after' | 'before') {
@@ -90,6 +95,32 @@ export abstract class Table<Row> {
    * exactly once; never reads more than 2 × limit + 100 rows. @throws UnknownCursor
    */
   abstract page(environment: string, request: PageRequest): Promise<RowPage>;
+
+  /**
+   * As `get`, for an answer that says whether there is such a thing: in the tables that services get, what is not there is looked for once more when they show
+   * what the log says by then. A table by itself knows of no log, and looks once.
+   * @throws DomainError `service_unavailable` past the deadline
+   */
+  find({ environment }: Seeker, id: string): Promise<StoredRow | null> {
+    return this.get(environment, id);
+  }
+
+  /** As `find`, for the last of the rows that an index finds. */
+  async findBy({ environment }: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow | null> {
+    const { rows } = await this.page(environment, { where, order: 'desc', limit: 1 });
+    return rows[0] ?? null;
+  }
+
+  /** Whether a row of this id is or was in this table: then the id is a cursor. */
+  async hasHeld(environment: string, id: string): Promise<boolean> {
+    try {
+      await this.page(environment, { order: 'asc', limit: 1, after: id });
+      return true;
+    } catch (error) {
+      if (error instanceof UnknownCursor) return false;
+      throw error;
+    }
+  }
 
   /**
    * Writes rows, each only where its position is later than the stored one. Visible to every reader when it resolves; durable no earlier than what was

@@ -20,7 +20,8 @@ import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
-import { GuardedReadModels, StoppedViews } from '#libs/event-sourcing/src/stopped-views';
+import { ServedReadModels } from '#libs/event-sourcing/src/served.read-models';
+import { StoppedViews } from '#libs/event-sourcing/src/stopped-views';
 import { UpcastingEventStore, upcastsOf, type Upcasts } from '#libs/event-sourcing/src/upcasts';
 import type { PrimaryView, View } from '#libs/event-sourcing/src/view';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
@@ -122,7 +123,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(Lifecycle, lifecycle),
         provided(Sweepers, sweepers),
         provided(EventStore, events),
-        provided(ReadModels, new GuardedReadModels(readModels, stopped)),
+        provided(ReadModels, new ServedReadModels(readModels, stopped, awaited)),
         provided(ShortLived, shortLived),
         provided(Leases, leases),
         provided(LeasedFollowers, followers),

@@ -1,0 +1,98 @@
+import { unavailable } from '#libs/platform/src/domain-error';
+import {
+  ReadModels,
+  Table,
+  type PageRequest,
+  type RowPage,
+  type Seeker,
+  type StoredRow,
+  type TableDefinition,
+  type Write,
+} from '#libs/read-models/src/read-models';
+import type { AwaitedViews } from './awaited-views.ts';
+import type { StoppedViews } from './stopped-views.ts';
+
+/**
+ * Read models as services get them: reads are refused while their view stands still, and nothing is said not to be there before it was looked for at the end of
+ * the log, since a row may come later than the answer to the command that made it.
+ */
+export class ServedReadModels extends ReadModels {
+  constructor(
+    private readonly readModels: ReadModels,
+    private readonly stopped: StoppedViews,
+    private readonly views: Pick<AwaitedViews, 'found'>,
+  ) {
+    super();
+  }
+
+  table<Row>(definition: TableDefinition<Row>): Table<Row> {
+    return new ServedTable(this.readModels.table(definition), this.stopped, this.views);
+  }
+
+  dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
+    return this.readModels.dropOthers(prefix, keep);
+  }
+}
+
+class ServedTable<Row> extends Table<Row> {
+  readonly definition: TableDefinition<Row>;
+
+  constructor(
+    private readonly table: Table<Row>,
+    private readonly stopped: StoppedViews,
+    private readonly views: Pick<AwaitedViews, 'found'>,
+  ) {
+    super();
+    this.definition = table.definition;
+  }
+
+  get(environment: string, id: string): Promise<StoredRow | null> {
+    return this.unlessStopped(() => this.table.get(environment, id));
+  }
+
+  getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
+    return this.unlessStopped(() => this.table.getMany(environment, ids));
+  }
+
+  page(environment: string, request: PageRequest): Promise<RowPage> {
+    return this.unlessStopped(() => this.table.page(environment, request));
+  }
+
+  override find(seeker: Seeker, id: string): Promise<StoredRow | null> {
+    return this.views.found(seeker.deadline, () => super.find(seeker, id), this.definition.name);
+  }
+
+  override findBy(seeker: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow | null> {
+    return this.views.found(seeker.deadline, () => super.findBy(seeker, where), this.definition.name);
+  }
+
+  write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
+    return this.table.write(writes, checkpoint, fence);
+  }
+
+  checkpoint(): Promise<string> {
+    return this.table.checkpoint();
+  }
+
+  clear(): Promise<void> {
+    return this.table.clear();
+  }
+
+  purge(environment: string, ids: readonly string[]): Promise<void> {
+    return this.table.purge(environment, ids);
+  }
+
+  dump(): ReturnType<Table<Row>['dump']> {
+    return this.table.dump();
+  }
+
+  private unlessStopped<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    const fresh = this.stopped.fresh();
+    return fresh === null ? this.orRefused(read) : fresh.then(() => this.orRefused(read));
+  }
+
+  private orRefused<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    if (!this.stopped.has(this.definition.name)) return read();
+    return Promise.reject(unavailable('What this answer is read from stands still; an operator has to look.', 30));
+  }
+}
