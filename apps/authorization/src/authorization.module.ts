@@ -17,6 +17,7 @@ import { groupRoleAssignmentsView } from './assignments/group-role-assignments.v
 import { GroupRoleAssignments } from './assignments/group-role-assignments.ts';
 import { roleAssignmentsView } from './assignments/role-assignments.view.ts';
 import { RoleAssignments } from './assignments/role-assignments.ts';
+import { authorizationDeletionsView } from './authorization-deletions.view.ts';
 import { AuthorizationModels } from './model/authorization-models.ts';
 import { authorizationModelsView } from './model/authorization-models.view.ts';
 import { OrganizationRoles } from './model/organization-roles.ts';
@@ -28,7 +29,6 @@ import { Roles } from './model/roles.ts';
 import { seedModelWhenEnvironmentCreated } from './model/seeds.reaction.ts';
 import { TypeUses } from './model/type-uses.ts';
 import { deleteResourcesUnderDeleted, deleteResourcesWhenOrganizationDeleted } from './resources/delete-resources.reaction.ts';
-import { resourceDeletionsView } from './resources/resource-deletions.view.ts';
 import { ResourceRows } from './resources/resource-rows.ts';
 import { ResourceTrees } from './resources/resource-trees.ts';
 import { Resources } from './resources/resources.ts';
@@ -44,9 +44,9 @@ export const authorization: Service = {
     groupMembersView,
     endedUsersView,
     resourcesView,
-    resourceDeletionsView,
     roleAssignmentsView,
     groupRoleAssignmentsView,
+    authorizationDeletionsView,
   ],
   awaits: [{ ...ROLE_DIRECTORY, handles: ['role.deleted', 'roles.reordered', 'organization_role.deleted'] }],
 };

@@ -15,6 +15,7 @@ import { environmentsView } from './environments/environments.view.ts';
 import { deleteGroupsWithTheirOrganization, removeDeletedMembers } from './groups/group.reactions.ts';
 import { Groups } from './groups/groups.ts';
 import { groupMembersView, groupsView } from './groups/groups.view.ts';
+import { identityDeletionsView } from './identity-deletions.view.ts';
 import { deleteMembershipsWithTheirEnds, replaceDeletedRoles } from './memberships/membership.reactions.ts';
 import { Memberships } from './memberships/memberships.ts';
 import { membershipsView } from './memberships/memberships.view.ts';
@@ -37,7 +38,17 @@ import { usersView } from './users/users.view.ts';
 
 export const identity: Service = {
   owner: 'identity',
-  views: [environmentsView, organizationsView, usersView, usersOfOrganizationsView, membershipsView, roleDirectoryView, groupsView, groupMembersView],
+  views: [
+    environmentsView,
+    organizationsView,
+    usersView,
+    usersOfOrganizationsView,
+    membershipsView,
+    roleDirectoryView,
+    groupsView,
+    groupMembersView,
+    identityDeletionsView,
+  ],
 };
 
 /** Needs from the runtime: the ports and settings that its classes name. */

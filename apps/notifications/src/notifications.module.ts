@@ -10,6 +10,7 @@ import { Sweepers } from '#libs/platform/src/sweepers';
 import { systemContext } from '#libs/platform/src/system-context';
 import { Feed } from './feed/feed.ts';
 import { feedView } from './feed/feed.view.ts';
+import { notificationsDeletionsView } from './notifications-deletions.view.ts';
 import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
 import { RETRY_PAUSES, RetrySchedule } from './webhook-deliveries/retry-schedule.ts';
 import { TargetRule } from './webhook-deliveries/target-address.ts';
@@ -19,7 +20,7 @@ import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
 import { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
 import { webhookEndpointsView } from './webhook-endpoints/webhook-endpoints.view.ts';
 
-export const notifications: Service = { owner: 'notifications', views: [webhookEndpointsView, feedView] };
+export const notifications: Service = { owner: 'notifications', views: [webhookEndpointsView, feedView, notificationsDeletionsView] };
 
 const targetRule = {
   provide: TargetRule,

@@ -163,15 +163,6 @@ describe('a transaction', () => {
     expect(await events.read(streamOf('a'))).toHaveLength(1);
   });
 
-  it('knows which command it was that removed something', async () => {
-    const asked = context();
-    await repository.transact(bookDecider, context(), 'a', create());
-    expect(await repository.hasRecorded(bookDecider, asked, 'a')).toBe(false);
-    await repository.transact(bookDecider, asked, 'a', remove);
-    expect(await repository.hasRecorded(bookDecider, asked, 'a')).toBe(true);
-    expect(await repository.hasRecorded(bookDecider, context(), 'a')).toBe(false);
-  });
-
   it('gives every aggregate of one command ids of its own', async () => {
     const asked = context();
     for (const key of ['a', 'b']) await repository.transact(bookDecider, asked, key, create());

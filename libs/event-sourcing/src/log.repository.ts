@@ -101,18 +101,13 @@ export class LogRepository extends Repository {
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
         const { position, version } = await this.events.append(stream, loaded.version, events);
         receipt.position = position;
-        await this.writeRows(decider.category, environment, key, { facts, states }, { position, version });
-        await this.awaited?.shown(facts, position);
+        const late = await this.writeRows(decider.category, environment, key, { facts, states }, { position, version });
+        await this.awaited?.shown(facts, position, late);
         return { state, facts, position, version };
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;
       }
     }
-  }
-
-  async hasRecorded<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string): Promise<boolean> {
-    const recorded = await this.events.read(streamName(decider.category, context.environment, key), 1);
-    return isDone(recorded, 0, context.commandId);
   }
 
   async load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
@@ -138,16 +133,16 @@ export class LogRepository extends Repository {
     return { ...fold(decider, base, news), recorded };
   }
 
-  /** After the append nothing may change the answer: a row that could not be written is written by the projector. */
+  /** After the append nothing may change the answer: answers the view whose rows could not be written, which the projector brings along. */
   private async writeRows(
     category: string,
     environment: string,
     key: string,
     { facts, states }: { readonly facts: readonly Fact[]; readonly states: readonly unknown[] },
     { position, version }: Appended,
-  ): Promise<void> {
+  ): Promise<string | null> {
     const primary = this.primaries.get(category);
-    if (primary === undefined) return;
+    if (primary === undefined) return null;
     const { view, table } = primary;
     try {
       // What is the last that is said of each row.
@@ -161,8 +156,10 @@ export class LogRepository extends Repository {
         return { environment, id, position, revision: version - facts.length + 1 + index, text, row };
       });
       await table.write(writes);
+      return null;
     } catch (error) {
       this.log.warn('A row was not written with its event; the projector writes it.', { view: view.name, error });
+      return view.name;
     }
   }
 

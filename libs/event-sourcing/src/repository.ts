@@ -23,9 +23,6 @@ export abstract class Repository {
     decide: Decision<State, Event>,
   ): Promise<Transacted<State, Event>>;
 
-  /** Whether this very command has recorded something on the aggregate: another replica may have carried it out and then have gone before it answered. */
-  abstract hasRecorded<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string): Promise<boolean>;
-
   /** The current state, folded from the stream (and the caught-up row). */
   abstract load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State>;
 }

@@ -8,7 +8,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import type { Variables } from '#libs/platform/src/config/setting';
 import { PinoLog } from '#libs/platform/src/pino.log';
-import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { answerMatches } from './answers.ts';
 import { ProductInProcess, type RunningProduct } from './running-product.ts';
@@ -173,9 +173,9 @@ export class GivenSuite extends Caller {
   }
 
   /** An operation that no HTTP request reaches, as the command line asks it. */
-  call<Answered>(type: Class<Operation<Answered>>, fields: object, environment = SYSTEM_ENVIRONMENT): Promise<Answered> {
+  call<Answered>(type: Class<Operation<Answered>>, fields: object, context: Partial<RequestContext> = {}): Promise<Answered> {
     const operation = Object.assign(new type(), fields);
-    operation.context = systemContext(environment, Date.now());
+    operation.context = { ...systemContext(SYSTEM_ENVIRONMENT, Date.now()), ...context };
     return this.product.call(operation);
   }
 

@@ -29,7 +29,7 @@ import { tableOf } from '#libs/event-sourcing/src/view';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { notFound } from '#libs/platform/src/domain-error';
 import { pageOfIds } from '#libs/read-models/src/pages';
-import { ReadModels, UnknownCursor, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { namedResource } from '../assignments/named-resource.ts';
 import { AuthorizationModels } from '../model/authorization-models.ts';
 import { shownPermission } from '../model/authorization-model.decider.ts';
@@ -118,7 +118,7 @@ export class AccessChecks {
     return pageOfIds(query, {
       idPrefix: 'authz_resource',
       ids: accessibleChildren(index, index.membershipNumber(organization_membership_id), permission, parent),
-      isKnown: (id) => wasThere(this.resources, context.environment, id),
+      isKnown: (id) => this.resources.hasHeld(context.environment, id),
       textsOf: async (ids) => (await this.resources.getMany(context.environment, ids)).map((row) => (row === null ? null : answerIn(row.text))),
     });
   }
@@ -159,7 +159,7 @@ export class AccessChecks {
     return pageOfIds(query, {
       idPrefix: 'om',
       ids: holders(index, permission, node, assignment),
-      isKnown: (id) => wasThere(this.memberships, context.environment, id),
+      isKnown: (id) => this.memberships.hasHeld(context.environment, id),
       textsOf: async (ids) => {
         const found = await this.transport.call(Object.assign(new FindOrganizationMemberships(), { context, ids }));
         const texts = new Map(found.map((membership) => [membership.id, membershipText(membership)]));
@@ -187,17 +187,6 @@ function permissionNamed(model: EnvironmentModel, slug: string): Permission {
   const permission = model.permissionBySlug(slug);
   if (permission === null) throw notFound('Permission', slug);
   return permission;
-}
-
-/** Whether a row is, or was, in a table: then its id is a cursor. */
-async function wasThere(table: Table<never> | Table<ResourceRow> | Table<StoredMembership>, environment: string, id: string): Promise<boolean> {
-  try {
-    await table.page(environment, { order: 'asc', limit: 1, after: id });
-    return true;
-  } catch (error) {
-    if (error instanceof UnknownCursor) return false;
-    throw error;
-  }
 }
 
 interface NearMiss {

@@ -4,7 +4,7 @@ import { RoleAssignment } from '#libs/contracts/src/role-assignments/role-assign
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, UnknownCursor, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import { areOfSameTime, boundsOfSameTime, groupEntryId, mayBeGroupEntry } from './group-entries.ts';
 import type { LivingGroupRoleAssignment } from './group-role-assignment.decider.ts';
@@ -125,14 +125,7 @@ export class AssignmentLists {
 
   /** What comes through a group is stored nowhere: any id of its form may have been one. */
   private async wasListed(environment: string, id: string): Promise<boolean> {
-    if (mayBeGroupEntry(id) || (await this.direct.get(environment, id)) !== null) return true;
-    try {
-      await this.direct.page(environment, { where: { index: 'membership', values: [''] }, order: 'asc', limit: 1, after: id });
-      return true;
-    } catch (error) {
-      if (error instanceof UnknownCursor) return false;
-      throw error;
-    }
+    return mayBeGroupEntry(id) || this.direct.hasHeld(environment, id);
   }
 }
 

@@ -11,6 +11,7 @@ import {
 } from '#libs/contracts/src/role-assignments/operations';
 import { GroupRoleAssignment, type RequestedGroupRole } from '#libs/contracts/src/role-assignments/role-assignment';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
@@ -21,6 +22,7 @@ import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { isLiving } from './assignment-lists.ts';
 import {
   assignGroupRole,
@@ -47,6 +49,7 @@ const textOf = serialiserOf(GroupRoleAssignment);
 @Injectable()
 export class GroupRoleAssignments {
   private readonly rows: Table<LivingGroupRoleAssignment>;
+  private readonly deletions: Deletions;
   /** The end of the last replacement that was asked for, by group. */
   private readonly turns = new Map<string, Promise<void>>();
 
@@ -57,6 +60,7 @@ export class GroupRoleAssignments {
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(groupRoleAssignmentsView));
+    this.deletions = new Deletions(readModels, authorizationDeletionsView);
   }
 
   @Handles(ListGroupRoleAssignments)
@@ -101,11 +105,13 @@ export class GroupRoleAssignments {
   @Handles(DeleteGroupRoleAssignment)
   async delete(operation: DeleteGroupRoleAssignment): Promise<void> {
     const { context, group_id, role_slug } = operation;
-    const index = await this.access.ofGroup(context, group_id);
-    const resourceId = index.tree.idOf(namedResource(index, operation, ON_ORGANIZATION));
-    const key = groupRoleAssignmentKey(group_id, namedRole(index, role_slug).id, resourceId);
-    const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole());
-    if (facts.length === 0) await this.requireDone(context, key, `${role_slug} on ${resourceId}`);
+    await this.deletions.once(context, async () => {
+      const index = await this.access.ofGroup(context, group_id);
+      const resourceId = index.tree.idOf(namedResource(index, operation, ON_ORGANIZATION));
+      const key = groupRoleAssignmentKey(group_id, namedRole(index, role_slug).id, resourceId);
+      const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole());
+      if (facts.length === 0) throw notFound('Group role assignment', `${role_slug} on ${resourceId}`);
+    });
   }
 
   @Handles(GetGroupRoleAssignment)
@@ -114,11 +120,12 @@ export class GroupRoleAssignments {
   }
 
   @Handles(DeleteGroupRoleAssignmentById)
-  async deleteById({ context, group_id, role_assignment_id }: DeleteGroupRoleAssignmentById): Promise<void> {
-    const assignment = await this.found(context, group_id, role_assignment_id);
-    const decision = removeGroupRoleAssignment(role_assignment_id);
-    const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), decision);
-    if (facts.length === 0) await this.requireDone(context, keyOf(assignment), role_assignment_id);
+  async deleteById({ context, group_id, role_assignment_id: id }: DeleteGroupRoleAssignmentById): Promise<void> {
+    await this.deletions.once(context, async () => {
+      const assignment = await this.found(context, group_id, id);
+      const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), removeGroupRoleAssignment(id));
+      if (facts.length === 0) throw notFound('Group role assignment', id);
+    });
   }
 
   /**
@@ -150,15 +157,10 @@ export class GroupRoleAssignments {
 
   private async found(context: RequestContext, groupId: string, id: string): Promise<LivingGroupRoleAssignment> {
     const index = await this.access.ofGroup(context, groupId);
-    const row = await this.rows.get(context.environment, id);
+    const row = await this.rows.find(context, id);
     const assignment = row === null ? null : (JSON.parse(row.text) as LivingGroupRoleAssignment);
     if (assignment?.group_id !== groupId || !isLiving(index, assignment)) throw notFound('Group role assignment', id);
     return assignment;
-  }
-
-  /** There is nothing to take away: a repeated command has done so, and another one is told. */
-  private async requireDone(context: RequestContext, key: string, id: string): Promise<void> {
-    if (!(await this.repository.hasRecorded(groupRoleAssignmentDecider, context, key))) throw notFound('Group role assignment', id);
   }
 
   private async *assignmentsOf({ environment }: RequestContext, groupId: string): AsyncGenerator<readonly LivingGroupRoleAssignment[]> {

@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DeleteGroupRoleAssignment, ReplaceGroupRoleAssignments } from '#libs/contracts/src/role-assignments/operations';
+import { ReplaceGroupRoleAssignments } from '#libs/contracts/src/role-assignments/operations';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
 import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
@@ -44,10 +44,6 @@ class Interrupted extends Repository {
   ): Promise<Transacted<State, Event>> {
     if (this.left-- <= 0) throw unavailable('Interrupted.');
     return this.inner.transact(decider, context, key, decide);
-  }
-
-  hasRecorded<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string): Promise<boolean> {
-    return this.inner.hasRecorded(decider, context, key);
   }
 
   load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
@@ -129,15 +125,5 @@ describe('a command about the roles of a group', () => {
     expect(created).toHaveLength(6);
     expect(new Set(created).size).toBe(6);
     expect(recorded).toHaveLength(6 + 2);
-  });
-
-  it('is done when it comes again and deletes; another one is told that there is nothing to delete', async () => {
-    await put(systemContext(ENVIRONMENT, clock.now()), ['one']);
-    const remove = (context: RequestContext): Promise<void> =>
-      assignments.delete(Object.assign(new DeleteGroupRoleAssignment(), { context, group_id: GROUP, role_slug: 'one' }));
-    const context = systemContext(ENVIRONMENT, clock.now());
-    await remove(context);
-    await remove({ ...context, receipt: {} });
-    await expect(remove(systemContext(ENVIRONMENT, clock.now()))).rejects.toMatchObject({ code: 'entity_not_found' });
   });
 });

@@ -10,14 +10,15 @@ import {
   ListRoleAssignments,
 } from '#libs/contracts/src/role-assignments/operations';
 import type { RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
-import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import type { Node } from '../resources/resource-tree.ts';
 import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
 import { namedResource, namedRole, roleFor } from './named-resource.ts';
@@ -38,6 +39,7 @@ type Where = NonNullable<PageRequest['where']>;
 @Injectable()
 export class RoleAssignments {
   private readonly rows: Table<LivingRoleAssignment>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -46,6 +48,7 @@ export class RoleAssignments {
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(roleAssignmentsView));
+    this.deletions = new Deletions(readModels, authorizationDeletionsView);
   }
 
   @Handles(CreateRoleAssignment)
@@ -64,25 +67,27 @@ export class RoleAssignments {
   @Handles(DeleteRoleAssignment)
   async delete(operation: DeleteRoleAssignment): Promise<void> {
     const { context, organization_membership_id, role_slug } = operation;
-    const index = await this.access.ofMembership(context, organization_membership_id);
-    const resourceId = index.tree.idOf(namedResource(index, operation));
-    const key = roleAssignmentKey(organization_membership_id, namedRole(index, role_slug).id, resourceId);
-    const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRole());
-    if (facts.length === 0) await this.requireDone(context, key, `${role_slug} on ${resourceId}`);
+    await this.deletions.once(context, async () => {
+      const index = await this.access.ofMembership(context, organization_membership_id);
+      const resourceId = index.tree.idOf(namedResource(index, operation));
+      const key = roleAssignmentKey(organization_membership_id, namedRole(index, role_slug).id, resourceId);
+      const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRole());
+      if (facts.length === 0) throw notFound('Role assignment', `${role_slug} on ${resourceId}`);
+    });
   }
 
   @Handles(DeleteRoleAssignmentById)
-  async deleteById({ context, organization_membership_id, role_assignment_id }: DeleteRoleAssignmentById): Promise<void> {
-    const { environment } = context;
-    const index = await this.access.ofMembership(context, organization_membership_id);
-    const row = await this.rows.get(environment, role_assignment_id);
-    if (row === null && (await this.lists.isGroupEntry(environment, index, organization_membership_id, role_assignment_id))) throw fromGroup();
-    const assignment = row === null ? null : (JSON.parse(row.text) as LivingRoleAssignment);
-    if (assignment?.organization_membership_id !== organization_membership_id || !isLiving(index, assignment))
-      throw notFound('Role assignment', role_assignment_id);
-    const key = roleAssignmentKey(organization_membership_id, assignment.role.id, assignment.resource.id);
-    const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRoleAssignment(role_assignment_id));
-    if (facts.length === 0) await this.requireDone(context, key, role_assignment_id);
+  async deleteById({ context, organization_membership_id, role_assignment_id: id }: DeleteRoleAssignmentById): Promise<void> {
+    await this.deletions.once(context, async () => {
+      const index = await this.access.ofMembership(context, organization_membership_id);
+      const row = await this.rows.find(context, id);
+      if (row === null && (await this.lists.isGroupEntry(context.environment, index, organization_membership_id, id))) throw fromGroup();
+      const assignment = row === null ? null : (JSON.parse(row.text) as LivingRoleAssignment);
+      if (assignment?.organization_membership_id !== organization_membership_id || !isLiving(index, assignment)) throw notFound('Role assignment', id);
+      const key = roleAssignmentKey(organization_membership_id, assignment.role.id, assignment.resource.id);
+      const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRoleAssignment(id));
+      if (facts.length === 0) throw notFound('Role assignment', id);
+    });
   }
 
   @Handles(ListRoleAssignments)
@@ -111,11 +116,6 @@ export class RoleAssignments {
     const index = await this.access.ofOrganization(context, organization_id);
     const node = namedResource(index, { resource_external_id: external_id, resource_type_slug });
     return this.listOf(query, index, index.tree.idOf(node));
-  }
-
-  /** There is nothing to take away: a repeated command has done so, and another one is told. */
-  private async requireDone(context: RequestContext, key: string, id: string): Promise<void> {
-    if (!(await this.repository.hasRecorded(roleAssignmentDecider, context, key))) throw notFound('Role assignment', id);
   }
 
   private listOf(

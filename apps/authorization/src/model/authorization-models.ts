@@ -3,6 +3,7 @@ import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
+import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -28,7 +29,21 @@ export class AuthorizationModels {
     return row === null ? this.seeded(environment) : (JSON.parse(row.text) as AuthorizationModel);
   }
 
-  /** Records the seeds where nothing is recorded yet; the same ones, whoever comes first. */
+  /**
+   * What is looked for in a model. Where it is not there, the row may not have been written with its event: then it is looked for in what the log has.
+   * @throws DomainError as `look`
+   */
+  async found<Found>({ environment }: RequestContext, look: (model: AuthorizationModel) => Found): Promise<Found> {
+    const model = await this.of(environment);
+    try {
+      return look(model);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      return look(await this.seeded(environment));
+    }
+  }
+
+  /** As the log has it. Records the seeds where nothing is recorded yet; the same ones, whoever comes first. */
   async seeded(environment: string): Promise<AuthorizationModel> {
     return this.transact(systemContext(environment, this.clock.now()), () => []);
   }

@@ -13,13 +13,15 @@ import {
 } from '#libs/contracts/src/roles/operations';
 import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
 import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, isNotFound, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { AuthorizationModels } from './authorization-models.ts';
 import {
   badRequest,
@@ -53,10 +55,17 @@ import { organizationRolesView } from './organization-roles.view.ts';
 
 type Decide = Decision<OrganizationRolesState | null, OrganizationRolesEvent>;
 
+interface KnownRoles {
+  readonly model: AuthorizationModel;
+  /** Null where the organization never had any. */
+  readonly own: OrganizationRolesState | null;
+}
+
 /** The roles that an organization has: those of its environment, which are only read here, and its own. */
 @Injectable()
 export class OrganizationRoles {
   private readonly rows: Table<OrganizationRolesState>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -65,6 +74,7 @@ export class OrganizationRoles {
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationRolesView));
+    this.deletions = new Deletions(readModels, authorizationDeletionsView);
   }
 
   @Handles(ListOrganizationRoles)
@@ -77,8 +87,10 @@ export class OrganizationRoles {
   @Handles(CreateOrganizationRole)
   async create(operation: CreateOrganizationRole): Promise<Role> {
     const { context, organization_id, name, slug = customRoleSlug(name, context.commandId), description } = operation;
-    const { model } = await this.of(context, organization_id);
-    const type = typeNamed(model, operation.resource_type_slug ?? BUILT_IN_TYPE.slug);
+    const { model, type } = await this.found(context, organization_id, ({ model }) => ({
+      model,
+      type: typeNamed(model, operation.resource_type_slug ?? BUILT_IN_TYPE.slug),
+    }));
     const state = await this.transact(context, organization_id, createOrganizationRole(organization_id, { slug, name, description, type }));
     const id = `role_${derivedId(context.commandId, 0)}`;
     return shownOrganizationRole(present(byId(state?.roles ?? [], id), 'Role', id), permissionSlugs(model));
@@ -86,9 +98,7 @@ export class OrganizationRoles {
 
   @Handles(GetOrganizationRole)
   async get({ context, organization_id, slug }: GetOrganizationRole): Promise<Role> {
-    const { model, own } = await this.of(context, organization_id);
-    const shared = bySlug(model.roles, slug);
-    return shared === undefined ? shownOrganizationRole(organizationRoleBySlug(own, slug), permissionSlugs(model)) : shownRole(model, shared);
+    return this.found(context, organization_id, (known) => shownIn(known, slug));
   }
 
   @Handles(UpdateOrganizationRole)
@@ -111,22 +121,27 @@ export class OrganizationRoles {
   }
 
   @Handles(RemoveOrganizationRolePermission)
-  async removePermission({ context, organization_id, role_slug, permission_slug }: RemoveOrganizationRolePermission): Promise<Role> {
-    return this.changed(context, { organization_id, slug: role_slug }, (model, own) => {
-      const { id } = permissionBySlug(model, permission_slug);
-      // The decision takes a repeated command for done; another one is told that there is nothing to take away.
-      if (!organizationRoleBySlug(own, role_slug).permissions.some((permission) => permission.id === id)) throw notFound('Permission', permission_slug);
-      return removeOrganizationRolePermission(role_slug, id, livingIn(model));
-    });
+  async removePermission({ context, organization_id, role_slug: slug, permission_slug }: RemoveOrganizationRolePermission): Promise<Role> {
+    const role = await this.deletions.once(context, () =>
+      this.changed(context, { organization_id, slug }, (model, own) => {
+        const { id } = permissionBySlug(model, permission_slug);
+        if (!organizationRoleBySlug(own, slug).permissions.some((permission) => permission.id === id)) throw notFound('Permission', permission_slug);
+        return removeOrganizationRolePermission(slug, id, livingIn(model));
+      }),
+    );
+    return role ?? this.found(context, organization_id, (known) => shownIn(known, slug));
   }
 
   @Handles(DeleteOrganizationRole)
   async delete({ context, organization_id, slug }: DeleteOrganizationRole): Promise<void> {
-    const { model, own } = await this.of(context, organization_id);
-    refuseShared(model, slug);
-    const { id } = organizationRoleBySlug(own, slug);
-    if ((await this.access.ofOrganization(context, organization_id)).isAssigned(id)) throw roleHasAssignments(slug);
-    await this.transact(context, organization_id, deleteOrganizationRole(id));
+    await this.deletions.once(context, async () => {
+      const { id } = await this.found(context, organization_id, ({ model, own }) => {
+        refuseShared(model, slug);
+        return organizationRoleBySlug(own, slug);
+      });
+      if ((await this.access.ofOrganization(context, organization_id)).isAssigned(id)) throw roleHasAssignments(slug);
+      await this.transact(context, organization_id, deleteOrganizationRole(id));
+    });
   }
 
   private async changed(
@@ -134,9 +149,11 @@ export class OrganizationRoles {
     { organization_id, slug }: { readonly organization_id: string; readonly slug: string },
     decisionOf: (model: AuthorizationModel, own: OrganizationRolesState | null) => Decide,
   ): Promise<Role> {
-    const { model, own } = await this.of(context, organization_id);
-    refuseShared(model, slug);
-    const state = await this.transact(context, organization_id, decisionOf(model, own));
+    const { model, decision } = await this.found(context, organization_id, ({ model, own }) => {
+      refuseShared(model, slug);
+      return { model, decision: decisionOf(model, own) };
+    });
+    const state = await this.transact(context, organization_id, decision);
     return shownOrganizationRole(organizationRoleBySlug(state, slug), permissionSlugs(model));
   }
 
@@ -144,11 +161,23 @@ export class OrganizationRoles {
     return (await this.repository.transact(organizationRolesDecider, context, organizationId, decide)).state;
   }
 
+  /** What is looked for in the roles; once more in what the log has, as in `AuthorizationModels`. @throws DomainError as `of`, and as `look` */
+  private async found<Found>(context: RequestContext, organizationId: string, look: (known: KnownRoles) => Found): Promise<Found> {
+    const known = await this.of(context, organizationId);
+    try {
+      return look(known);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      const { environment } = context;
+      return look({
+        model: await this.models.seeded(environment),
+        own: await this.repository.load(organizationRolesDecider, environment, organizationId),
+      });
+    }
+  }
+
   /** Read anew for every request: what lives is what the model says now. @throws DomainError `entity_not_found` where there is no such organization */
-  private async of(
-    context: RequestContext,
-    organizationId: string,
-  ): Promise<{ readonly model: AuthorizationModel; readonly own: OrganizationRolesState | null }> {
+  private async of(context: RequestContext, organizationId: string): Promise<KnownRoles> {
     const [row, model] = await Promise.all([
       this.rows.get(context.environment, organizationId),
       this.models.of(context.environment),
@@ -156,6 +185,12 @@ export class OrganizationRoles {
     ]);
     return { model, own: row === null ? null : (JSON.parse(row.text) as OrganizationRolesState) };
   }
+}
+
+/** @throws DomainError `entity_not_found` */
+function shownIn({ model, own }: KnownRoles, slug: string): Role {
+  const shared = bySlug(model.roles, slug);
+  return shared === undefined ? shownOrganizationRole(organizationRoleBySlug(own, slug), permissionSlugs(model)) : shownRole(model, shared);
 }
 
 function livingIn(model: AuthorizationModel): (permissionId: string) => boolean {

@@ -3,7 +3,10 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { List, Serialised } from '#libs/contracts/src/operation';
 import { CreatePermission, DeletePermission, GetPermission, ListPermissions, UpdatePermission } from '#libs/contracts/src/permissions/operations';
 import { Permission } from '#libs/contracts/src/permissions/permission';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { derivedId } from '#libs/platform/src/ids';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { AuthorizationModels } from './authorization-models.ts';
 import { byId, permissionBySlug, shownPermission } from './authorization-model.decider.ts';
 import { listedBy, present } from './listed.ts';
@@ -11,7 +14,14 @@ import { createPermission, deletePermission, updatePermission } from './permissi
 
 @Injectable()
 export class Permissions {
-  constructor(private readonly models: AuthorizationModels) {}
+  private readonly deletions: Deletions;
+
+  constructor(
+    private readonly models: AuthorizationModels,
+    readModels: ReadModels,
+  ) {
+    this.deletions = new Deletions(readModels, authorizationDeletionsView);
+  }
 
   @Handles(ListPermissions)
   async list(query: ListPermissions): Promise<Serialised<List<Permission>>> {
@@ -29,7 +39,7 @@ export class Permissions {
 
   @Handles(GetPermission)
   async get({ context, slug }: GetPermission): Promise<Permission> {
-    return shownPermission(permissionBySlug(await this.models.of(context.environment), slug));
+    return this.models.found(context, (model) => shownPermission(permissionBySlug(model, slug)));
   }
 
   @Handles(UpdatePermission)
@@ -39,8 +49,9 @@ export class Permissions {
 
   @Handles(DeletePermission)
   async delete({ context, slug }: DeletePermission): Promise<void> {
-    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
-    const { id } = permissionBySlug(await this.models.of(context.environment), slug);
-    await this.models.transact(context, deletePermission(id));
+    await this.deletions.once(context, async () => {
+      const { id } = await this.models.found(context, (model) => permissionBySlug(model, slug));
+      await this.models.transact(context, deletePermission(id));
+    });
   }
 }

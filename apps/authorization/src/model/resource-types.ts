@@ -3,7 +3,10 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { List, Serialised } from '#libs/contracts/src/operation';
 import { CreateResourceType, DeleteResourceType, GetResourceType, ListResourceTypes, UpdateResourceType } from '#libs/contracts/src/resource-types/operations';
 import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { derivedId } from '#libs/platform/src/ids';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { AuthorizationModels } from './authorization-models.ts';
 import { byId, resourceTypeBySlug, shownResourceType } from './authorization-model.decider.ts';
 import { listedBy, present } from './listed.ts';
@@ -12,10 +15,15 @@ import { TypeUses } from './type-uses.ts';
 
 @Injectable()
 export class ResourceTypes {
+  private readonly deletions: Deletions;
+
   constructor(
     private readonly models: AuthorizationModels,
     private readonly uses: TypeUses,
-  ) {}
+    readModels: ReadModels,
+  ) {
+    this.deletions = new Deletions(readModels, authorizationDeletionsView);
+  }
 
   @Handles(CreateResourceType)
   async create(operation: CreateResourceType): Promise<ResourceType> {
@@ -33,14 +41,13 @@ export class ResourceTypes {
 
   @Handles(GetResourceType)
   async get({ context, slug }: GetResourceType): Promise<ResourceType> {
-    return shownResourceType(resourceTypeBySlug(await this.models.of(context.environment), slug));
+    return this.models.found(context, (model) => shownResourceType(resourceTypeBySlug(model, slug)));
   }
 
   @Handles(UpdateResourceType)
   async update({ context, slug, name, description, parent_type_slugs }: UpdateResourceType): Promise<ResourceType> {
-    const { environment } = context;
-    const { id } = resourceTypeBySlug(await this.models.of(environment), slug);
-    const hasResources = parent_type_slugs !== undefined && (await this.uses.byResources(environment, id));
+    const { id } = await this.models.found(context, (model) => resourceTypeBySlug(model, slug));
+    const hasResources = parent_type_slugs !== undefined && (await this.uses.byResources(context.environment, id));
     const model = await this.models.transact(context, updateResourceType(slug, { name, description, parent_type_slugs }, hasResources));
     return shownResourceType(resourceTypeBySlug(model, slug));
   }
@@ -48,9 +55,10 @@ export class ResourceTypes {
   @Handles(DeleteResourceType)
   async delete({ context, slug }: DeleteResourceType): Promise<void> {
     const { environment } = context;
-    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
-    const { id } = resourceTypeBySlug(await this.models.of(environment), slug);
-    const isUsed = (await this.uses.byOrganizationRoles(environment, id)) || (await this.uses.byResources(environment, id));
-    await this.models.transact(context, deleteResourceType(id, isUsed));
+    await this.deletions.once(context, async () => {
+      const { id } = await this.models.found(context, (model) => resourceTypeBySlug(model, slug));
+      const isUsed = (await this.uses.byOrganizationRoles(environment, id)) || (await this.uses.byResources(environment, id));
+      await this.models.transact(context, deleteResourceType(id, isUsed));
+    });
   }
 }

@@ -13,8 +13,11 @@ import {
 } from '#libs/contracts/src/roles/operations';
 import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { AuthorizationModels } from './authorization-models.ts';
 import { byId, roleBySlug, shownRole, shownRoles, type ModelDecision } from './authorization-model.decider.ts';
 import { present, whole } from './listed.ts';
@@ -23,7 +26,14 @@ import { addRolePermission, createRole, deleteRole, setRolePermissions, setRoleP
 /** The roles of an environment, which all of its organizations have. */
 @Injectable()
 export class Roles {
-  constructor(private readonly models: AuthorizationModels) {}
+  private readonly deletions: Deletions;
+
+  constructor(
+    private readonly models: AuthorizationModels,
+    readModels: ReadModels,
+  ) {
+    this.deletions = new Deletions(readModels, authorizationDeletionsView);
+  }
 
   @Handles(ListRoles)
   async list({ context }: ListRoles): Promise<List<Role>> {
@@ -40,8 +50,7 @@ export class Roles {
 
   @Handles(GetRole)
   async get({ context, slug }: GetRole): Promise<Role> {
-    const model = await this.models.of(context.environment);
-    return shownRole(model, roleBySlug(model, slug));
+    return this.models.found(context, (model) => shownRole(model, roleBySlug(model, slug)));
   }
 
   @Handles(UpdateRole)
@@ -66,9 +75,10 @@ export class Roles {
 
   @Handles(DeleteRole)
   async delete({ context, slug }: DeleteRole): Promise<void> {
-    // The decision takes a repeated command for done; another one is told that there is nothing to delete.
-    const { id } = roleBySlug(await this.models.of(context.environment), slug);
-    await this.models.transact(context, deleteRole(id, DEFAULT_ROLE));
+    await this.deletions.once(context, async () => {
+      const { id } = await this.models.found(context, (model) => roleBySlug(model, slug));
+      await this.models.transact(context, deleteRole(id, DEFAULT_ROLE));
+    });
   }
 
   private async changed(context: RequestContext, slug: string, decide: ModelDecision): Promise<Role> {

@@ -3,11 +3,10 @@ import { AuthorizationResource } from '#libs/contracts/src/authorization-resourc
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/view';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, UnknownCursor, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
-import { resourceDeletionsView } from './resource-deletions.view.ts';
 import { organizationResourceId } from './resource-tree.ts';
 import { resourcesView, together, typeKey, type ResourceRow } from './resources.view.ts';
 
@@ -30,7 +29,6 @@ export function shown(row: ResourceRow): string {
 @Injectable()
 export class ResourceRows {
   readonly table: Table<ResourceRow>;
-  private readonly deletions: Table<{ readonly id: string }>;
 
   constructor(
     private readonly access: AccessIndex,
@@ -38,7 +36,6 @@ export class ResourceRows {
     readModels: ReadModels,
   ) {
     this.table = readModels.table(tableOf(resourcesView));
-    this.deletions = readModels.table(tableOf(resourceDeletionsView));
   }
 
   /** Null where it never was, or is no more. */
@@ -64,23 +61,6 @@ export class ResourceRows {
   async showOrganizations({ environment, deadline }: RequestContext, organizationId: string | null): Promise<void> {
     if (organizationId !== null && (await this.table.get(environment, organizationResourceId(organizationId))) !== null) return;
     await this.views.headReached(deadline);
-  }
-
-  /** Whether there ever was a resource with this id. */
-  async wasThere({ environment }: RequestContext, id: string): Promise<boolean> {
-    try {
-      await this.table.page(environment, { order: 'asc', limit: 1, after: id });
-      return true;
-    } catch (error) {
-      if (error instanceof UnknownCursor) return false;
-      throw error;
-    }
-  }
-
-  /** Whether this very command deleted a resource: another replica may have carried it out and then have gone before it answered. */
-  async wereDeletedBy({ environment, commandId, deadline }: RequestContext): Promise<boolean> {
-    await this.views.headReached(deadline);
-    return (await this.deletions.get(environment, commandId)) !== null;
   }
 
   /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */
@@ -122,7 +102,7 @@ export class ResourceRows {
       await this.access.requireOrganization(context, organizationId);
       return true;
     } catch (error) {
-      if (error instanceof DomainError && error.kind === 'not-found') return false;
+      if (isNotFound(error)) return false;
       throw error;
     }
   }

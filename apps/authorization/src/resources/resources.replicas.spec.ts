@@ -26,7 +26,7 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorization } from '../authorization.module.ts';
-import { resourceDeletionsView } from './resource-deletions.view.ts';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { ResourceRows } from './resource-rows.ts';
 import { ResourceTrees } from './resource-trees.ts';
 import { organizationResourceId } from './resource-tree.ts';
@@ -105,7 +105,7 @@ describe('resources in several processes', () => {
     const access = new AccessIndex(log, views, settings, clock, lines, rows, metrics);
     indexes.push(access);
     const resources = new ResourceRows(access, views, rows);
-    return new Resources(access, new ResourceTrees(access, log, clock, lines, views, resources), resources, settings, clock, metrics);
+    return new Resources(access, new ResourceTrees(access, log, clock, lines, views, resources), resources, settings, clock, rows, metrics);
   }
 
   function slowed(): EventStore {
@@ -138,12 +138,13 @@ describe('resources in several processes', () => {
     const recorded = await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION));
     for (const event of recorded) {
       await new ViewFold(resourcesView, readModels.table(tableOf(resourcesView))).apply([event]);
-      await new ViewFold(resourceDeletionsView, readModels.table(tableOf(resourceDeletionsView))).apply([event]);
+      await new ViewFold(authorizationDeletionsView, readModels.table(tableOf(authorizationDeletionsView))).apply([event]);
     }
   }
 
   function operation<O extends object>(type: new () => O, fields: Partial<O>, context: Partial<RequestContext> = {}): O {
-    return Object.assign(new type(), { context: { ...systemContext(ENVIRONMENT, Date.now()), ...context } }, fields);
+    const actor = { id: 'key', source: 'api', name: null } as const;
+    return Object.assign(new type(), { context: { ...systemContext(ENVIRONMENT, Date.now()), actor, ...context } }, fields);
   }
   const creation = (external_id: string, parent_resource_id?: string) =>
     operation(CreateAuthorizationResource, { organization_id: ORGANIZATION, resource_type_slug: 'folder', external_id, name: 'Name', parent_resource_id });

@@ -12,6 +12,7 @@ import {
 } from '#libs/contracts/src/authorization-resources/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
@@ -20,8 +21,10 @@ import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
+import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
+import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { createResource, deleteResource, nodeOf, updateResource, type ResourceReference, type TypeOfResource } from './resource.decider.ts';
 import { filterOf } from './resource-filter.ts';
 import { parentNamed, typeNamed, type GivenParent, type NamedParent } from './parent-reference.ts';
@@ -44,6 +47,7 @@ type Find = (organization: OrganizationIndex) => ResourceReference;
 @Injectable()
 export class Resources {
   private readonly crowded;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly access: AccessIndex,
@@ -51,8 +55,10 @@ export class Resources {
     private readonly rows: ResourceRows,
     private readonly settings: AuthorizationSettings,
     private readonly clock: Clock,
+    readModels: ReadModels,
     metrics: Metrics,
   ) {
+    this.deletions = new Deletions(readModels, authorizationDeletionsView);
     this.crowded = metrics.counter({
       name: 'resources_over_limit_total',
       help: 'Resources that were created although their organization had RESOURCES_PER_TYPE of their type.',
@@ -121,7 +127,7 @@ export class Resources {
 
   @Handles(DeleteAuthorizationResource)
   async delete({ context, resource_id, cascade_delete }: DeleteAuthorizationResource): Promise<void> {
-    await this.onceDeleted(context, async () => {
+    await this.deletions.once(context, async () => {
       const { id } = await this.access.ofResource(context, resource_id);
       await this.remove(context, id, () => ({ id: resource_id }), cascade_delete);
     });
@@ -131,16 +137,7 @@ export class Resources {
   async deleteByExternalId(operation: DeleteAuthorizationResourceByExternalId): Promise<void> {
     const { context, organization_id, resource_type_slug, external_id, cascade_delete } = operation;
     const find: Find = ({ model }) => ({ type: typeNamed(model, resource_type_slug), externalId: external_id });
-    await this.onceDeleted(context, () => this.remove(context, organization_id, find, cascade_delete));
-  }
-
-  /** A repeated command is done; another one is told that there is nothing to delete. */
-  private async onceDeleted(context: RequestContext, remove: () => Promise<void>): Promise<void> {
-    try {
-      await remove();
-    } catch (error) {
-      if (!(error instanceof DomainError && error.kind === 'not-found' && (await this.rows.wereDeletedBy(context)))) throw error;
-    }
+    await this.deletions.once(context, () => this.remove(context, organization_id, find, cascade_delete));
   }
 
   private async change(given: GivenChange, organizationId: string, find: Find): Promise<AuthorizationResource> {
@@ -201,7 +198,7 @@ export class Resources {
   private async refuseRevival(context: RequestContext): Promise<void> {
     if (this.clock.now() - timeOfId(context.commandId) < UNREPEATED) return;
     const id = createdBy(context);
-    if ((await this.rows.wasThere(context, id)) && (await this.rows.byId(context, id)) === null) throw notFound('Resource', id);
+    if ((await this.rows.table.hasHeld(context.environment, id)) && (await this.rows.byId(context, id)) === null) throw notFound('Resource', id);
   }
 
   /**

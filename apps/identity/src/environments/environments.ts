@@ -61,27 +61,27 @@ export class Environments {
 
   @Handles(CreateEnvironmentKey)
   async createKey({ context, environment_name, name }: CreateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
-    const { id } = await this.named(environment_name);
+    const { id } = await this.required(context, 'name', environment_name);
     const value = newKeyValue();
     return withValue(value, await this.transact(context, id, createKey(id, { name, ...storable(value) })));
   }
 
   @Handles(ListEnvironmentKeys)
-  async listKeys({ environment_name }: ListEnvironmentKeys): Promise<readonly EnvironmentKey[]> {
-    const environments = environment_name === undefined ? await this.all() : [await this.named(environment_name)];
+  async listKeys({ context, environment_name }: ListEnvironmentKeys): Promise<readonly EnvironmentKey[]> {
+    const environments = environment_name === undefined ? await this.all() : [await this.required(context, 'name', environment_name)];
     return environments.flatMap(({ keys }) => keys.map(shownKey));
   }
 
   @Handles(RotateEnvironmentKey)
   async rotateKey({ context, id, overlap_seconds }: RotateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
-    const environment = await this.ownerOf(id);
+    const environment = await this.required(context, 'key_id', id);
     const value = newKeyValue();
     return withValue(value, await this.transact(context, environment.id, rotateKey(id, storable(value), overlap_seconds)));
   }
 
   @Handles(RevokeEnvironmentKey)
   async revokeKey({ context, id }: RevokeEnvironmentKey): Promise<void> {
-    const environment = await this.ownerOf(id);
+    const environment = await this.required(context, 'key_id', id);
     await this.transact(context, environment.id, revokeKey(id));
   }
 
@@ -131,18 +131,14 @@ export class Environments {
     return state;
   }
 
-  private async named(name: string): Promise<StoredEnvironment> {
-    const environment = await this.found('name', name);
-    if (environment === null) throw notFound('Environment', name);
-    return environment;
+  /** @throws DomainError `entity_not_found` */
+  private async required({ deadline }: RequestContext, index: 'name' | 'key_id', value: string): Promise<StoredEnvironment> {
+    const row = await this.rows.findBy({ environment: SYSTEM_ENVIRONMENT, deadline }, { index, values: [value] });
+    if (row === null) throw notFound(index === 'name' ? 'Environment' : 'Environment key', value);
+    return JSON.parse(row.text) as StoredEnvironment;
   }
 
-  private async ownerOf(keyId: string): Promise<StoredEnvironment> {
-    const environment = await this.found('key_id', keyId);
-    if (environment === null) throw notFound('Environment key', keyId);
-    return environment;
-  }
-
+  /** As the rows are: the log is not asked for whoever guesses keys. */
   private async found(index: string, value: string): Promise<StoredEnvironment | null> {
     const { rows } = await this.rows.page(SYSTEM_ENVIRONMENT, { where: { index, values: [value] }, order: 'asc', limit: 1 });
     return rows[0] === undefined ? null : (JSON.parse(rows[0].text) as StoredEnvironment);

@@ -16,6 +16,7 @@ import { ListOrganizationMembershipGroups } from '#libs/contracts/src/organizati
 import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
@@ -24,6 +25,7 @@ import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { ShownMemberships } from '../memberships/shown-memberships.ts';
 import {
   addMember,
@@ -46,6 +48,7 @@ const serialiseMembership = serialiserOf(OrganizationMembership);
 export class Groups {
   private readonly rows: Table<StoredGroup>;
   private readonly pairs: Table<GroupMember>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -55,6 +58,7 @@ export class Groups {
   ) {
     this.rows = readModels.table(tableOf(groupsView));
     this.pairs = readModels.table(tableOf(groupMembersView));
+    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateGroup)
@@ -83,14 +87,13 @@ export class Groups {
     return this.transact(operation.context, id, updateGroup(id, operation));
   }
 
-  /** The decision takes a repeated command for done; another one is told that there is nothing to delete. */
   @Handles(DeleteGroup)
   async delete(operation: DeleteGroup): Promise<void> {
-    const { context, group_id: id } = operation;
-    // A repeated command is done; another one is told that there is nothing to delete.
-    if ((await this.rows.get(context.environment, id)) === null && (await this.repository.hasRecorded(groupDecider, context, id))) return;
-    await this.found(operation);
-    await this.repository.transact(groupDecider, context, id, deleteGroup(id));
+    const { context } = operation;
+    await this.deletions.once(context, async () => {
+      const { id } = await this.found(operation);
+      await this.repository.transact(groupDecider, context, id, deleteGroup(id));
+    });
   }
 
   @Handles(AddGroupMember)
@@ -104,13 +107,12 @@ export class Groups {
   @Handles(RemoveGroupMember)
   async removeMember(operation: RemoveGroupMember): Promise<void> {
     const { context, organization_membership_id } = operation;
-    const group = await this.found(operation);
-    await this.requireMembership(operation, organization_membership_id);
-    if (!hasMember(group, organization_membership_id)) {
-      if (await this.repository.hasRecorded(groupDecider, context, group.id)) return;
-      throw notFound('Organization membership', organization_membership_id);
-    }
-    await this.repository.transact(groupDecider, context, group.id, removeMember(group.id, organization_membership_id));
+    await this.deletions.once(context, async () => {
+      const group = await this.found(operation);
+      await this.requireMembership(operation, organization_membership_id);
+      if (!hasMember(group, organization_membership_id)) throw notFound('Organization membership', organization_membership_id);
+      await this.repository.transact(groupDecider, context, group.id, removeMember(group.id, organization_membership_id));
+    });
   }
 
   @Handles(ListGroupMembers)
@@ -151,7 +153,7 @@ export class Groups {
   /** @throws DomainError `entity_not_found`, also where it is a group of another organization */
   private async found({ context, organization_id, group_id }: Pick<GetGroup, 'context' | 'organization_id' | 'group_id'>): Promise<StoredGroup> {
     await this.memberships.requireOrganization(context, organization_id);
-    const row = await this.rows.get(context.environment, group_id);
+    const row = await this.rows.find(context, group_id);
     const group = row === null ? null : (JSON.parse(row.text) as StoredGroup);
     if (group?.organization_id !== organization_id) throw notFound('Group', group_id);
     return group;

@@ -310,7 +310,7 @@ describe('memberships', () => {
     const [first, second, gone] = [await joined(), await joined(), await joined()];
     await suite.delete(`/organizations/${gone.organization_id}`).expect(202);
     const environment = (await suite.records('organization_membership.created'))[0]!.meta.environment;
-    const found = await suite.call(FindOrganizationMemberships, { ids: [second.id, NEVER, gone.id, first.id] }, environment);
+    const found = await suite.call(FindOrganizationMemberships, { ids: [second.id, NEVER, gone.id, first.id] }, { environment });
     expect(found).toMatchObject([
       { id: second.id, user: { id: second.user_id } },
       { id: first.id, organization_name: 'Acme' },

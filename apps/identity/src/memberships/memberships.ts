@@ -14,12 +14,14 @@ import {
 } from '#libs/contracts/src/organization-memberships/operations';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { identityDeletionsView } from '../identity-deletions.view.ts';
 import {
   createMembership,
   deactivate,
@@ -41,6 +43,7 @@ const serialise = serialiserOf(FullOrganizationMembership);
 @Injectable()
 export class Memberships {
   private readonly rows: Table<StoredMembership>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -49,6 +52,7 @@ export class Memberships {
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(membershipsView));
+    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateOrganizationMembership)
@@ -63,7 +67,7 @@ export class Memberships {
 
   @Handles(GetOrganizationMembership)
   async get({ context, id }: GetOrganizationMembership): Promise<FullOrganizationMembership> {
-    return this.present(context, id);
+    return this.shown.withId(context, id);
   }
 
   @Handles(ListOrganizationMemberships)
@@ -84,7 +88,7 @@ export class Memberships {
     const { context, id } = operation;
     const { organization_id, user_id } = await this.shown.found(context, id);
     const roles = await this.roles.asked(context, organization_id, operation);
-    if (roles === null) return this.present(context, id);
+    if (roles === null) return this.shown.withId(context, id);
     return this.transact(context, membershipKey(organization_id, user_id), setRoles(id, roles));
   }
 
@@ -98,20 +102,17 @@ export class Memberships {
     return this.decide(context, id, reactivate(id));
   }
 
-  /** The decision takes a repeated command for done; another one is told that there is nothing to delete. */
   @Handles(DeleteOrganizationMembership)
   async delete({ context, id }: DeleteOrganizationMembership): Promise<void> {
-    const { organization_id, user_id } = await this.shown.found(context, id);
-    await this.repository.transact(membershipDecider, context, membershipKey(organization_id, user_id), deleteMembership(id));
+    await this.deletions.once(context, async () => {
+      const { organization_id, user_id } = await this.shown.found(context, id);
+      await this.repository.transact(membershipDecider, context, membershipKey(organization_id, user_id), deleteMembership(id));
+    });
   }
 
   @Handles(FindOrganizationMemberships)
   async find({ context, ids }: FindOrganizationMemberships): Promise<readonly OrganizationMembershipWithUser[]> {
     return (await this.shown.withIds(context.environment, ids)).filter((membership) => membership !== null);
-  }
-
-  private async present({ environment }: RequestContext, id: string): Promise<FullOrganizationMembership> {
-    return present((await this.shown.withIds(environment, [id]))[0], id);
   }
 
   private async decide(context: RequestContext, id: string, decision: Decision<MembershipState, MembershipEvent>): Promise<FullOrganizationMembership> {
@@ -121,14 +122,9 @@ export class Memberships {
 
   private async transact(context: RequestContext, key: string, decision: Decision<MembershipState, MembershipEvent>): Promise<FullOrganizationMembership> {
     const { state } = await this.repository.transact(membershipDecider, context, key, decision);
-    const membership = state?.object === 'organization_membership' ? state : null;
-    return present((await this.shown.of(context.environment, [membership]))[0], state?.id ?? '');
+    if (state?.object !== 'organization_membership') throw notFound('Organization membership', state?.id ?? '');
+    return this.shown.one(context, state);
   }
-}
-
-function present(membership: FullOrganizationMembership | null | undefined, id: string): FullOrganizationMembership {
-  if (membership == null) throw notFound('Organization membership', id);
-  return membership;
 }
 
 function missing(): DomainError {

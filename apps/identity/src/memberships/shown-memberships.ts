@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { FullOrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -22,7 +21,6 @@ export class ShownMemberships {
 
   constructor(
     private readonly roles: RoleDirectory,
-    private readonly views: AwaitedViews,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(membershipsView));
@@ -31,10 +29,25 @@ export class ShownMemberships {
   }
 
   /** @throws DomainError `entity_not_found`, also while only its user or its organization was deleted */
-  async found({ environment, deadline }: RequestContext, id: string): Promise<StoredMembership> {
-    const row = await this.views.found(deadline, () => this.rows.get(environment, id));
-    const membership = row === null ? null : (JSON.parse(row.text) as StoredMembership);
-    if (membership === null || !(await this.isHangingOnLiving(environment, membership))) throw notFound('Organization membership', id);
+  async found(context: RequestContext, id: string): Promise<StoredMembership> {
+    const row = await this.rows.find(context, id);
+    if (row === null) throw notFound('Organization membership', id);
+    const membership = JSON.parse(row.text) as StoredMembership;
+    const hangsOn = [this.organizations.find(context, membership.organization_id), this.users.find(context, membership.user_id)];
+    if ((await Promise.all(hangsOn)).includes(null)) throw notFound('Organization membership', id);
+    return membership;
+  }
+
+  /** @throws DomainError as `found` */
+  async withId(context: RequestContext, id: string): Promise<FullOrganizationMembership> {
+    const [membership] = await this.withIds(context.environment, [id]);
+    return membership ?? this.one(context, await this.found(context, id));
+  }
+
+  /** @throws DomainError as `found` */
+  async one({ environment }: RequestContext, stored: StoredMembership): Promise<FullOrganizationMembership> {
+    const [membership] = await this.of(environment, [stored]);
+    if (membership == null) throw notFound('Organization membership', stored.id);
     return membership;
   }
 
@@ -72,15 +85,16 @@ export class ShownMemberships {
   }
 
   /** @throws DomainError `entity_not_found` */
-  async requireOrganization({ environment, deadline }: RequestContext, id: string): Promise<void> {
-    if ((await this.views.found(deadline, () => this.organizations.get(environment, id))) === null) throw notFound('Organization', id);
+  async requireOrganization(context: RequestContext, id: string): Promise<void> {
+    if ((await this.organizations.find(context, id)) === null) throw notFound('Organization', id);
   }
 
   /** @throws DomainError `entity_not_found` */
-  async requireUser({ environment, deadline }: RequestContext, id: string): Promise<void> {
-    if ((await this.views.found(deadline, () => this.users.get(environment, id))) === null) throw notFound('User', id);
+  async requireUser(context: RequestContext, id: string): Promise<void> {
+    if ((await this.users.find(context, id)) === null) throw notFound('User', id);
   }
 
+  /** As the rows are: for reactions, which have waited for them. */
   async isHangingOnLiving(environment: string, { organization_id, user_id }: Pick<StoredMembership, 'organization_id' | 'user_id'>): Promise<boolean> {
     return (await this.hasOrganization(environment, organization_id)) && (await this.hasUser(environment, user_id));
   }

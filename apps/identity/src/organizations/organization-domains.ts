@@ -9,12 +9,14 @@ import {
   VerifyOrganizationDomain,
 } from '#libs/contracts/src/organizations/operations';
 import type { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { IdentitySettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { DomainVerification, type DomainAddress } from './domain-verification.ts';
 import { addDomain, domainAlreadyVerified, livingDomain, organizationDecider, removeDomain, restartVerification } from './organization.decider.ts';
 import { organizationsView } from './organizations.view.ts';
@@ -24,6 +26,7 @@ import { requestedDomain } from './requested-domains.ts';
 @Injectable()
 export class OrganizationDomains {
   private readonly rows: Table<Organization>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -33,6 +36,7 @@ export class OrganizationDomains {
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationsView));
+    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateOrganizationDomain)
@@ -60,8 +64,10 @@ export class OrganizationDomains {
 
   @Handles(DeleteOrganizationDomain)
   async delete({ context, id }: DeleteOrganizationDomain): Promise<void> {
-    const { address } = await this.found(context, id);
-    await this.repository.transact(organizationDecider, context, address.organization, removeDomain(id));
+    await this.deletions.once(context, async () => {
+      const { address } = await this.found(context, id);
+      await this.repository.transact(organizationDecider, context, address.organization, removeDomain(id));
+    });
   }
 
   @Handles(CheckOrganizationDomain)
@@ -83,8 +89,8 @@ export class OrganizationDomains {
 
   private async found(context: RequestContext, id: string): Promise<{ readonly address: DomainAddress; readonly domain: OrganizationDomain }> {
     const { environment } = context;
-    const { rows } = await this.rows.page(environment, { where: { index: 'domain_id', values: [id] }, order: 'asc', limit: 1 });
-    const organization = rows[0] === undefined ? null : (JSON.parse(rows[0].text) as Organization);
+    const row = await this.rows.findBy(context, { index: 'domain_id', values: [id] });
+    const organization = row === null ? null : (JSON.parse(row.text) as Organization);
     const domain = present(livingDomain(organization, id) ?? null, id);
     return { address: { environment, organization: domain.organization_id, domain: id }, domain };
   }

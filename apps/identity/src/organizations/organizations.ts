@@ -10,6 +10,7 @@ import {
   UpdateOrganization,
 } from '#libs/contracts/src/organizations/operations';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
@@ -17,6 +18,7 @@ import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { requestedDomains } from './requested-domains.ts';
 import { domainName } from './domain-name.ts';
 import { searchKey } from './name-search.ts';
@@ -26,6 +28,7 @@ import { organizationsView } from './organizations.view.ts';
 @Injectable()
 export class Organizations {
   private readonly rows: Table<Organization>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -33,6 +36,7 @@ export class Organizations {
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationsView));
+    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateOrganization)
@@ -46,17 +50,16 @@ export class Organizations {
 
   @Handles(GetOrganization)
   async get({ context, id }: GetOrganization): Promise<Serialised<Organization>> {
-    const row = await this.rows.get(context.environment, id);
+    const row = await this.rows.find(context, id);
     if (row === null) throw notFound('Organization', id);
     return new Serialised(row.text);
   }
 
   @Handles(GetOrganizationByExternalId)
   async getByExternalId({ context, external_id }: GetOrganizationByExternalId): Promise<Serialised<Organization>> {
-    const where = { index: 'external_id', values: [external_id] };
-    const { rows } = await this.rows.page(context.environment, { where, order: 'desc', limit: 1 });
-    if (rows[0] === undefined) throw notFound('Organization', external_id);
-    return new Serialised(rows[0].text);
+    const row = await this.rows.findBy(context, { index: 'external_id', values: [external_id] });
+    if (row === null) throw notFound('Organization', external_id);
+    return new Serialised(row.text);
   }
 
   @Handles(ListOrganizations)
@@ -75,12 +78,10 @@ export class Organizations {
 
   @Handles(DeleteOrganization)
   async delete({ context, id }: DeleteOrganization): Promise<void> {
-    if ((await this.rows.get(context.environment, id)) === null) {
-      // A repeated command is done; another one is told that there is nothing to delete.
-      if (await this.repository.hasRecorded(organizationDecider, context, id)) return;
-      throw notFound('Organization', id);
-    }
-    await this.repository.transact(organizationDecider, context, id, deleteOrganization(id));
+    await this.deletions.once(context, async () => {
+      if ((await this.rows.find(context, id)) === null) throw notFound('Organization', id);
+      await this.repository.transact(organizationDecider, context, id, deleteOrganization(id));
+    });
   }
 }
 

@@ -5,12 +5,14 @@ import type { Organization } from '#libs/contracts/src/organizations/organizatio
 import { TEXT_FORMATS } from '#libs/contracts/src/text-formats';
 import { CreateUser, DeleteUser, GetUser, GetUserByExternalId, ListUsers, UpdateUser } from '#libs/contracts/src/users/operations';
 import type { User } from '#libs/contracts/src/users/user';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { organizationsView } from '../organizations/organizations.view.ts';
 import { Passwords } from './passwords.ts';
 import { createUser, deleteUser, foldedEmail, living, updateUser, userDecider, type StoredUser, type UserEvent, type UserState } from './user.decider.ts';
@@ -22,6 +24,7 @@ export class Users {
   private readonly rows: Table<StoredUser>;
   private readonly organizations: Table<Organization>;
   private readonly members: Table<UserOfOrganization>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -31,6 +34,7 @@ export class Users {
     this.rows = readModels.table(tableOf(usersView));
     this.organizations = readModels.table(tableOf(organizationsView));
     this.members = readModels.table(tableOf(usersOfOrganizationsView));
+    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateUser)
@@ -44,17 +48,16 @@ export class Users {
 
   @Handles(GetUser)
   async get({ context, id }: GetUser): Promise<Serialised<User>> {
-    const row = await this.rows.get(context.environment, id);
+    const row = await this.rows.find(context, id);
     if (row === null) throw notFound('User', id);
     return new Serialised(shownUser(row.text));
   }
 
   @Handles(GetUserByExternalId)
   async getByExternalId({ context, external_id }: GetUserByExternalId): Promise<Serialised<User>> {
-    const where = { index: 'external_id', values: [external_id] };
-    const { rows } = await this.rows.page(context.environment, { where, order: 'desc', limit: 1 });
-    if (rows[0] === undefined) throw notFound('User', external_id);
-    return new Serialised(shownUser(rows[0].text));
+    const row = await this.rows.findBy(context, { index: 'external_id', values: [external_id] });
+    if (row === null) throw notFound('User', external_id);
+    return new Serialised(shownUser(row.text));
   }
 
   @Handles(ListUsers)
@@ -62,7 +65,7 @@ export class Users {
     const { email, organization_id = query.organization } = query;
     const where = email === undefined ? undefined : { index: 'email', values: [foldedEmail(email)] };
     if (organization_id === undefined) return pageOf(this.rows, query, { idPrefix: 'user', where, textOf: shownUser });
-    const organization = await this.organizations.get(query.context.environment, organization_id);
+    const organization = await this.organizations.find(query.context, organization_id);
     // One that was deleted has no users, whatever of its memberships is still to be recorded.
     if (organization === null) return pageOf(this.rows, query, { idPrefix: 'user', where: { index: 'email', values: [] } });
     return where === undefined ? this.listMembers(query, organization_id) : this.listAmongMembers(query, organization_id, where);
@@ -74,7 +77,7 @@ export class Users {
     if (email !== undefined && !TEXT_FORMATS.email(email)) throw invalid('invalid_email', 'email', 'This is not an email address.');
     if (typeof locale === 'string' && !isLanguageTag(locale)) throw invalid('invalid_locale', 'locale', 'This is not a BCP 47 language tag.');
     // Before a password is hashed for nobody.
-    if ((await this.rows.get(context.environment, id)) === null) throw notFound('User', id);
+    if ((await this.rows.find(context, id)) === null) throw notFound('User', id);
     const password = await this.passwords.stored(operation, context.deadline);
     const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, operation, password));
     return living(state, id);
@@ -82,12 +85,10 @@ export class Users {
 
   @Handles(DeleteUser)
   async delete({ context, id }: DeleteUser): Promise<void> {
-    if ((await this.rows.get(context.environment, id)) === null) {
-      // A repeated command is done; another one is told that there is nothing to delete.
-      if (await this.repository.hasRecorded(userDecider, context, id)) return;
-      throw notFound('User', id);
-    }
-    await this.repository.transact(userDecider, context, id, deleteUser(id));
+    await this.deletions.once(context, async () => {
+      if ((await this.rows.find(context, id)) === null) throw notFound('User', id);
+      await this.repository.transact(userDecider, context, id, deleteUser(id));
+    });
   }
 
   /** In the order of the users, without those who died and whose memberships still stand. */

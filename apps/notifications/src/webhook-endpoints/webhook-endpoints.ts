@@ -14,6 +14,7 @@ import {
 } from '#libs/contracts/src/webhook-endpoints/operations';
 import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import type { Decision } from '#libs/event-sourcing/src/decider';
+import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
@@ -24,6 +25,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { notificationsDeletionsView } from '../notifications-deletions.view.ts';
 import { TargetRule } from '../webhook-deliveries/target-address.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import {
@@ -46,6 +48,7 @@ const LONGEST_TURN = 5_000;
 @Injectable()
 export class WebhookEndpoints {
   private readonly rows: Table<StoredWebhookEndpoint>;
+  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -57,6 +60,7 @@ export class WebhookEndpoints {
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(webhookEndpointsView));
+    this.deletions = new Deletions(readModels, notificationsDeletionsView);
   }
 
   @Handles(ListWebhookEndpoints)
@@ -102,15 +106,15 @@ export class WebhookEndpoints {
 
   @Handles(DeleteWebhookEndpoint)
   async delete({ context, id }: DeleteWebhookEndpoint): Promise<void> {
-    // A repeated command is done; another one is told that there is nothing to delete.
-    if (isIdOf('we', id) && (await this.repository.hasRecorded(webhookEndpointDecider, context, id))) return;
-    await this.get(context, id);
-    await this.repository.transact(webhookEndpointDecider, context, id, deleteEndpoint(id));
+    await this.deletions.once(context, async () => {
+      await this.get(context, id);
+      await this.repository.transact(webhookEndpointDecider, context, id, deleteEndpoint(id));
+    });
   }
 
   /** A living endpoint, its secrets sealed. @throws DomainError `entity_not_found` */
-  async get({ environment }: RequestContext, id: string): Promise<StoredWebhookEndpoint> {
-    const row = isIdOf('we', id) ? await this.rows.get(environment, id) : null;
+  async get(context: RequestContext, id: string): Promise<StoredWebhookEndpoint> {
+    const row = isIdOf('we', id) ? await this.rows.find(context, id) : null;
     if (row === null) throw notFound('Webhook endpoint', id);
     return JSON.parse(row.text) as StoredWebhookEndpoint;
   }
