@@ -17,6 +17,15 @@ const ASSIGNMENT = {
 } as const;
 const WAYS = ['direct', 'indirect'] as const;
 
+/** Whether a membership has a permission on a resource. */
+abstract class AccessQuestion<T> extends Query<T> {
+  @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
+  @Picked(RequestedAccess) permission_slug!: string;
+  @Optional() @Picked(ResourceReference) resource_id?: string;
+  @Optional() @Picked(ResourceReference) resource_external_id?: string;
+  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
+}
+
 @Operation({
   post: '/authorization/organization_memberships/{organization_membership_id}/check',
   owner: 'authorization',
@@ -24,13 +33,7 @@ const WAYS = ['direct', 'indirect'] as const;
   description: `${COUNTS} The answer knows everything that was answered before it was asked for.`,
   answers: ok(AccessCheck),
 })
-export class CheckAccess extends Query<AccessCheck> {
-  @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
-  @Picked(RequestedAccess) permission_slug!: string;
-  @Optional() @Picked(ResourceReference) resource_id?: string;
-  @Optional() @Picked(ResourceReference) resource_external_id?: string;
-  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
-}
+export class CheckAccess extends AccessQuestion<AccessCheck> {}
 
 @Operation({
   post: '/authorization/organization_memberships/{organization_membership_id}/check_batch',
@@ -53,13 +56,7 @@ export class CheckAccessBatch extends Query<AccessCheckBatch> {
     'Answers every role that gives the permission: how the membership comes by it, and where it was given. Where nothing does, it answers what nearly does: roles that apply once the membership is active, roles on the resource or above it that lack the permission, and roles elsewhere that have it.',
   answers: ok(AccessExplanation),
 })
-export class ExplainAccess extends Query<AccessExplanation> {
-  @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
-  @Picked(RequestedAccess) permission_slug!: string;
-  @Optional() @Picked(ResourceReference) resource_id?: string;
-  @Optional() @Picked(ResourceReference) resource_external_id?: string;
-  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
-}
+export class ExplainAccess extends AccessQuestion<AccessExplanation> {}
 
 @Operation({
   get: '/authorization/organization_memberships/{organization_membership_id}/resources',

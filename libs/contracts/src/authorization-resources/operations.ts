@@ -16,6 +16,15 @@ const MOVES =
   'What is absent stays. A new parent is named by `parent_resource_id`, or by `parent_resource_external_id` and `parent_resource_type_slug`: it belongs to the same organization and is of a type that may be the parent of this one. Everything that hangs under the resource moves with it, and inherits from its new ancestors at once.';
 const DELETES = 'Refused while anything hangs under the resource, or roles are assigned on it, unless `cascade_delete` is `true`.';
 
+/** What may be changed of a resource, by whichever name it is found. */
+abstract class ResourceChange extends Command<AuthorizationResource> {
+  @Optional() @Text(NAME) name?: string;
+  @Optional() @Picked(AuthorizationResource) description?: string | null;
+  @Optional() @Ref(() => AuthorizationResource, PARENT.id) parent_resource_id?: string;
+  @Optional() @Text(PARENT.externalId) parent_resource_external_id?: string;
+  @Optional() @Text(PARENT.type) parent_resource_type_slug?: string;
+}
+
 @Operation({
   post: '/authorization/resources',
   owner: 'authorization',
@@ -73,13 +82,8 @@ export class GetAuthorizationResource extends Query<AuthorizationResource> {
   answers: ok(AuthorizationResource),
   refuses: ['bad_request', 'lock_timeout', 'resource_type_update_in_progress'],
 })
-export class UpdateAuthorizationResource extends Command<AuthorizationResource> {
+export class UpdateAuthorizationResource extends ResourceChange {
   @Ref(() => AuthorizationResource, { doc: 'The resource.', sameOrganization: true }) resource_id!: string;
-  @Optional() @Text(NAME) name?: string;
-  @Optional() @Picked(AuthorizationResource) description?: string | null;
-  @Optional() @Ref(() => AuthorizationResource, PARENT.id) parent_resource_id?: string;
-  @Optional() @Text(PARENT.externalId) parent_resource_external_id?: string;
-  @Optional() @Text(PARENT.type) parent_resource_type_slug?: string;
 }
 
 @Operation({
@@ -115,15 +119,10 @@ export class GetAuthorizationResourceByExternalId extends Query<AuthorizationRes
   answers: ok(AuthorizationResource),
   refuses: ['bad_request', 'lock_timeout', 'resource_type_update_in_progress'],
 })
-export class UpdateAuthorizationResourceByExternalId extends Command<AuthorizationResource> {
+export class UpdateAuthorizationResourceByExternalId extends ResourceChange {
   @Ref(() => Organization, { doc: 'The organization that it belongs to.', sameOrganization: true }) organization_id!: string;
   @Picked(AuthorizationResource) resource_type_slug!: string;
   @Text({ doc: 'Your own identifier, percent-encoded.', example: 'project-42' }) external_id!: string;
-  @Optional() @Text(NAME) name?: string;
-  @Optional() @Picked(AuthorizationResource) description?: string | null;
-  @Optional() @Ref(() => AuthorizationResource, PARENT.id) parent_resource_id?: string;
-  @Optional() @Text(PARENT.externalId) parent_resource_external_id?: string;
-  @Optional() @Text(PARENT.type) parent_resource_type_slug?: string;
 }
 
 @Operation({

@@ -10,6 +10,14 @@ import { GroupRoleAssignment, RequestedGroupRole, ResourceReference, RoleAssignm
 const OF_ALL_SOURCES =
   'Direct assignments, and one entry for each role that a member has through a group; `source` tells which. An entry that comes through a group has an id of its own, which stays the same, but it is removed with the assignment of the group or by leaving the group.';
 
+/** A role, and the resource that it is given on or taken away from. */
+abstract class RoleOnResource<T> extends Command<T> {
+  @Picked(RequestedGroupRole) role_slug!: string;
+  @Optional() @Picked(ResourceReference) resource_id?: string;
+  @Optional() @Picked(ResourceReference) resource_external_id?: string;
+  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
+}
+
 @Operation({
   get: '/authorization/organization_memberships/{organization_membership_id}/role_assignments',
   owner: 'authorization',
@@ -32,12 +40,8 @@ export class ListRoleAssignments extends PageQuery<RoleAssignment> {
     'The role is one of the environment or of the organization, for resources of this type. A role that the membership has there already is answered as it is. An inactive membership keeps what it is given, and holds nothing until it is active.',
   answers: created(RoleAssignment),
 })
-export class CreateRoleAssignment extends Command<RoleAssignment> {
+export class CreateRoleAssignment extends RoleOnResource<RoleAssignment> {
   @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
-  @Picked(RequestedGroupRole) role_slug!: string;
-  @Optional() @Picked(ResourceReference) resource_id?: string;
-  @Optional() @Picked(ResourceReference) resource_external_id?: string;
-  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
 }
 
 @Operation({
@@ -48,12 +52,8 @@ export class CreateRoleAssignment extends Command<RoleAssignment> {
   description: 'What the membership holds for other reasons stays.',
   answers: empty(204),
 })
-export class DeleteRoleAssignment extends Command<void> {
+export class DeleteRoleAssignment extends RoleOnResource<void> {
   @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
-  @Picked(RequestedGroupRole) role_slug!: string;
-  @Optional() @Picked(ResourceReference) resource_id?: string;
-  @Optional() @Picked(ResourceReference) resource_external_id?: string;
-  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
 }
 
 @Operation({
@@ -112,12 +112,8 @@ export class ListGroupRoleAssignments extends PageQuery<GroupRoleAssignment> {
   answers: created(GroupRoleAssignment),
   refuses: ['duplicate_group_role_assignment'],
 })
-export class CreateGroupRoleAssignment extends Command<GroupRoleAssignment> {
+export class CreateGroupRoleAssignment extends RoleOnResource<GroupRoleAssignment> {
   @Ref(() => Group, { doc: 'The group.' }) group_id!: string;
-  @Picked(RequestedGroupRole) role_slug!: string;
-  @Optional() @Picked(ResourceReference) resource_id?: string;
-  @Optional() @Picked(ResourceReference) resource_external_id?: string;
-  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
 }
 
 @Operation({
@@ -141,12 +137,8 @@ export class ReplaceGroupRoleAssignments extends Command<List<GroupRoleAssignmen
   description: 'Without a resource, the role on the organization.',
   answers: empty(204),
 })
-export class DeleteGroupRoleAssignment extends Command<void> {
+export class DeleteGroupRoleAssignment extends RoleOnResource<void> {
   @Ref(() => Group, { doc: 'The group.' }) group_id!: string;
-  @Picked(RequestedGroupRole) role_slug!: string;
-  @Optional() @Picked(ResourceReference) resource_id?: string;
-  @Optional() @Picked(ResourceReference) resource_external_id?: string;
-  @Optional() @Picked(ResourceReference) resource_type_slug?: string;
 }
 
 @Operation({
