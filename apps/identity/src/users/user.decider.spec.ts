@@ -123,6 +123,11 @@ describe('a user', () => {
     expect(claimsOf(created, deleted)).toEqual([]);
   });
 
+  it('holds nothing once the person was erased, of whom the log says nothing any more', () => {
+    const erased = { ...fields, email: null, external_id: null, metadata: null } as unknown as typeof fields;
+    expect(claimsOf({ ...created, data: { ...created.data, ...erased } })).toEqual([]);
+  });
+
   it('has the same email however an accent is written', () =>
     expect(claimsOf(created, updated({ email: 'É@a.test' }))).toEqual(claimsOf(created, updated({ email: 'e\u0301@A.test' }))));
 });

@@ -70,8 +70,10 @@ export function foldedEmail(email: string): string {
 
 function claims(state: UserState): readonly Claim[] {
   if (state?.object !== 'user') return [];
-  const { email, external_id } = state;
-  const held: Claim[] = [{ kind: 'user.email', value: foldedEmail(email), refusal: () => taken('email', 'email_not_available', email) }];
+  // Null of a person who was erased.
+  const { email, external_id }: { readonly email: string | null; readonly external_id: string | null } = state;
+  const held: Claim[] = [];
+  if (email !== null) held.push({ kind: 'user.email', value: foldedEmail(email), refusal: () => taken('email', 'email_not_available', email) });
   if (external_id !== null)
     held.push({ kind: 'user.external_id', value: external_id, refusal: () => taken('external_id', 'external_id_already_used', external_id) });
   return held;
