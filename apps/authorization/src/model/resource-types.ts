@@ -47,17 +47,16 @@ export class ResourceTypes {
   @Handles(UpdateResourceType)
   async update({ context, slug, name, description, parent_type_slugs }: UpdateResourceType): Promise<ResourceType> {
     const { id } = await this.models.found(context, (model) => resourceTypeBySlug(model, slug));
-    const hasResources = parent_type_slugs !== undefined && (await this.uses.byResources(context.environment, id));
+    const hasResources = parent_type_slugs !== undefined && (await this.uses.byResources(context, id));
     const model = await this.models.transact(context, updateResourceType(slug, { name, description, parent_type_slugs }, hasResources));
     return shownResourceType(resourceTypeBySlug(model, slug));
   }
 
   @Handles(DeleteResourceType)
   async delete({ context, slug }: DeleteResourceType): Promise<void> {
-    const { environment } = context;
     await this.deletions.once(context, async () => {
       const { id } = await this.models.found(context, (model) => resourceTypeBySlug(model, slug));
-      const isUsed = (await this.uses.byOrganizationRoles(environment, id)) || (await this.uses.byResources(environment, id));
+      const isUsed = (await this.uses.byOrganizationRoles(context, id)) || (await this.uses.byResources(context, id));
       await this.models.transact(context, deleteResourceType(id, isUsed));
     });
   }

@@ -1,31 +1,55 @@
 import { Injectable } from '@nestjs/common';
 import { tableOf } from '#libs/event-sourcing/src/view';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { resourcesView, typeKey, type ResourceRow } from '../resources/resources.view.ts';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { ResourceRows } from '../resources/resource-rows.ts';
+import { typeKey } from '../resources/resources.view.ts';
 import type { OrganizationRolesState } from './organization-roles.decider.ts';
 import { organizationRolesView } from './organization-roles.view.ts';
 
-/** Who uses a type beside the model itself. Best effort: whoever begins to at the same moment has something of a type that is dead, and that counts for nothing. */
+/** Rows that are read at once, while nothing living is found. */
+const MOST_AT_ONCE = 500;
+
+/**
+ * Who uses a type beside the model itself. Rows of what was deleted may be there a while longer, and do not count. Best effort: whoever begins to at the same moment
+ * has something of a type that is dead, and that counts for nothing.
+ */
 @Injectable()
 export class TypeUses {
   private readonly organizationRoles: Table<OrganizationRolesState>;
-  private readonly resources: Table<ResourceRow>;
 
-  constructor(readModels: ReadModels) {
+  constructor(
+    private readonly resources: ResourceRows,
+    readModels: ReadModels,
+  ) {
     this.organizationRoles = readModels.table(tableOf(organizationRolesView));
-    this.resources = readModels.table(tableOf(resourcesView));
   }
 
-  async byOrganizationRoles(environment: string, typeId: string): Promise<boolean> {
-    return isAnyOf(this.organizationRoles, environment, { index: 'resource_type', values: [typeId] });
+  async byOrganizationRoles(context: RequestContext, typeId: string): Promise<boolean> {
+    return isAny(this.organizationRoles, context, { index: 'resource_type', values: [typeId] }, async (rows) => {
+      const ids = rows.map(({ id }) => id);
+      return (await this.resources.livingOrganizations(context, ids)).size > 0;
+    });
   }
 
-  async byResources(environment: string, typeId: string): Promise<boolean> {
-    return isAnyOf(this.resources, environment, { index: 'type', values: [typeKey(typeId)] });
+  async byResources(context: RequestContext, typeId: string): Promise<boolean> {
+    return isAny(this.resources.table, context, { index: 'type', values: [typeKey(typeId)] }, async (rows) =>
+      (await this.resources.living(context, rows)).some((row) => row !== null),
+    );
   }
 }
 
-async function isAnyOf<Row>(table: Table<Row>, environment: string, where: { readonly index: string; readonly values: readonly string[] }): Promise<boolean> {
-  const { rows } = await table.page(environment, { where, order: 'asc', limit: 1 });
-  return rows.length > 0;
+/** Whether there is a row of something that lives. */
+async function isAny<Row>(
+  table: Table<Row>,
+  { environment }: RequestContext,
+  where: { readonly index: string; readonly values: readonly string[] },
+  isAnyLiving: (rows: readonly StoredRow[]) => Promise<boolean>,
+): Promise<boolean> {
+  for (let after: string | undefined, limit = 1; ; limit = Math.min(4 * limit, MOST_AT_ONCE)) {
+    const { rows, hasAfter } = await table.page(environment, { where, order: 'asc', limit, after });
+    if (await isAnyLiving(rows)) return true;
+    if (!hasAfter) return false;
+    after = rows.at(-1)!.id;
+  }
 }

@@ -66,7 +66,10 @@ export class ResourceRows {
   /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */
   async living(context: RequestContext, stored: readonly StoredRow[]): Promise<readonly (ResourceRow | null)[]> {
     const rows = stored.map(({ text }) => JSON.parse(text) as ResourceRow);
-    const organizations = await this.livingOrganizations(context, rows);
+    const organizations = await this.livingOrganizations(
+      context,
+      rows.map(({ organization_id }) => organization_id),
+    );
     const candidates = rows.filter(({ organization_id }) => organizations.has(organization_id));
     const living = await this.hanging(context.environment, candidates);
     const doubtful = candidates.filter((row) => !living.has(row));
@@ -83,18 +86,19 @@ export class ResourceRows {
     return rows.map((row) => (living.has(row) ? row : null));
   }
 
+  /** Those of the named organizations that were not deleted. */
+  async livingOrganizations(context: RequestContext, named: readonly string[]): Promise<ReadonlySet<string>> {
+    const ids = [...new Set(named)];
+    const lives = await Promise.all(ids.map((id) => this.isLiving(context, id)));
+    return new Set(ids.filter((_, index) => lives[index]));
+  }
+
   private async found(context: RequestContext, look: () => Promise<readonly (StoredRow | null)[]>): Promise<ResourceRow | null> {
     // An organization that another service has just told of has no row here yet.
     return this.views.found(context.deadline, async () => {
       const stored = (await look()).filter((row) => row !== null);
       return (await this.living(context, stored)).find((row) => row !== null) ?? null;
     });
-  }
-
-  private async livingOrganizations(context: RequestContext, rows: readonly ResourceRow[]): Promise<ReadonlySet<string>> {
-    const ids = [...new Set(rows.map(({ organization_id }) => organization_id))];
-    const lives = await Promise.all(ids.map((id) => this.isLiving(context, id)));
-    return new Set(ids.filter((_, index) => lives[index]));
   }
 
   private async isLiving(context: RequestContext, organizationId: string): Promise<boolean> {
