@@ -13,6 +13,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import type { Table, TableDefinition } from '#libs/read-models/src/read-models';
 import { AwaitedViews } from './awaited-views.ts';
 import type { Decider, Fact } from './decider.ts';
 import { FollowerStates } from './follower-states.ts';
@@ -81,6 +82,7 @@ const elsewhere = [{ name: 'places', version: 1, handles: ['shelf.filled'] }];
 
 describe('views that answers wait for', () => {
   const clock = new SystemClock();
+  const naming = new Naming(createSecretKey(Buffer.alloc(32, 1)));
   const log = new PinoLog({ level: 'silent', readable: false });
   let directory: string;
   let storage: LmdbStorage;
@@ -104,7 +106,7 @@ describe('views that answers wait for', () => {
       const needs = { events, readModels, leases, states, stopped, readiness: new Readiness(), metrics: new ProjectorMetrics(metrics), clock, log };
       this.projector = new Projector(own === views ? 'library' : 'desk', own, needs);
       this.awaited = new AwaitedViews({ views: own, elsewhere, readModels, projector: this.projector, events, clock, metrics });
-      this.repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log, stopped, this.awaited);
+      this.repository = new LogRepository(events, readModels, naming, clock, log, stopped, this.awaited);
       this.repository.keep(shelves);
     }
 
@@ -167,6 +169,20 @@ describe('views that answers wait for', () => {
     await desk.record('shelf.filled', 'late');
     expect([await library.placeOf('late'), await desk.late()]).toEqual([null, 1]);
     release();
+  });
+
+  it('show a row too that could not be written with its event', async () => {
+    const process = await start();
+    const away = Object.assign(Object.create(readModels) as LmdbReadModels, {
+      table: <Row>(definition: TableDefinition<Row>): Table<Row> =>
+        Object.assign(Object.create(readModels.table(definition)) as Table<Row>, { write: () => Promise.reject(new Error('disk on fire')) }),
+    });
+    const repository = new LogRepository(events, away, naming, clock, log, new StoppedViews(), process.awaited);
+    repository.keep(shelves);
+    const context = { ...systemContext(ENVIRONMENT, clock.now()), commandId: newCommandId(clock.now()) };
+    const { state } = await repository.transact(shelfDecider, context, 'a', () => [{ type: 'shelf.dusted', data: { book: 'one' } }]);
+    expect((await readModels.table(tableOf(shelves)).get(ENVIRONMENT, 'a'))?.text).toBe(JSON.stringify(state));
+    expect(await process.late()).toBe(0);
   });
 
   it('cost nothing where none of them folds what was recorded', async () => {
