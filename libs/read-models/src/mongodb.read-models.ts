@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
-import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb';
+import type { AnyBulkWriteOperation, Collection, Filter, UpdateFilter } from 'mongodb';
 import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
 import { Fenced, type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
 
@@ -45,6 +45,12 @@ interface CheckpointDocument {
   readonly fence: number;
 }
 
+interface CheckpointUpdate {
+  readonly filter: Filter<CheckpointDocument>;
+  readonly update: UpdateFilter<CheckpointDocument>;
+  readonly upsert: true;
+}
+
 /**
  * Tables in MongoDB: a collection each, and one for all checkpoints.
  *
@@ -80,6 +86,8 @@ export class MongodbReadModels extends ReadModels {
 
 /** How far every table is filled, and under which lease. */
 class Checkpoints {
+  private gathered: { readonly updates: CheckpointUpdate[]; readonly areStored: Promise<boolean> } | null = null;
+
   constructor(private readonly storage: MongodbStorage) {}
 
   async get(table: string): Promise<string> {
@@ -88,22 +96,42 @@ class Checkpoints {
 
   /** @throws Fenced */
   async put(table: string, position: string, fence: number | undefined): Promise<void> {
-    const [filter, update] =
+    const update: CheckpointUpdate =
       fence === undefined
-        ? [{ _id: table }, { $set: { position }, $setOnInsert: { fence: 0 } }]
-        : [{ _id: table, fence: { $lte: fence } }, { $set: { position, fence } }];
-    const attempt = async (): Promise<boolean> => {
-      try {
-        await this.storage.answer(() => this.stored.updateOne(filter, update, { upsert: true }));
-        return true;
-      } catch (error) {
-        // There is one that the filter passes over.
-        if (isDuplicate(error)) return false;
-        throw error;
-      }
-    };
-    // At the first failure it may be that another was faster to store the very first one.
-    if (!(await attempt()) && !(await attempt())) throw new Fenced(table, fence ?? 0);
+        ? { filter: { _id: table }, update: { $set: { position }, $setOnInsert: { fence: 0 } }, upsert: true }
+        : { filter: { _id: table, fence: { $lte: fence } }, update: { $set: { position, fence } }, upsert: true };
+    // One of several that could not be stored says nothing of this one; and at the first failure it may be that another was faster to store the very first one.
+    if (!(await this.together(update)) && !(await this.store([update])) && !(await this.store([update]))) throw new Fenced(table, fence ?? 0);
+  }
+
+  /** Whether it was stored, with all others of the event turn: views of a service pass by the same events, and what they store of that is one write. */
+  private together(update: CheckpointUpdate): Promise<boolean> {
+    if (this.gathered === null) {
+      const updates: CheckpointUpdate[] = [];
+      const areStored = endOfTurn().then(() => {
+        this.gathered = null;
+        return this.store(updates);
+      });
+      this.gathered = { updates, areStored };
+    }
+    this.gathered.updates.push(update);
+    return this.gathered.areStored;
+  }
+
+  private async store(updates: readonly CheckpointUpdate[]): Promise<boolean> {
+    try {
+      await this.storage.answer(() =>
+        this.stored.bulkWrite(
+          updates.map((updateOne) => ({ updateOne })),
+          { ordered: false },
+        ),
+      );
+      return true;
+    } catch (error) {
+      // There is one that the filter passes over.
+      if (isDuplicate(error)) return false;
+      throw error;
+    }
   }
 
   async reset(table: string): Promise<void> {
