@@ -13,7 +13,7 @@ const COUNTS =
 const TYPE = { doc: 'Slug of the type of the resource.', example: 'project' } as const;
 const EXTERNAL_ID = { doc: 'Your own identifier of the resource, percent-encoded.', example: 'project-42' } as const;
 const ASSIGNMENT = {
-  doc: '`direct`: by a role on the resource itself. `indirect`: by a role on a resource above it. A membership that has both is on either list. Absent: by whatever gives it.',
+  doc: '`direct`: by a role on the resource itself. `indirect`: by a role on a resource above it, which does not include `direct`; a membership that has both is on either list. Absent: by whatever gives it, rather than `direct` alone.',
 } as const;
 const WAYS = ['direct', 'indirect'] as const;
 
