@@ -1,4 +1,5 @@
 import type { EventStore, Position } from '#libs/event-sourcing/src/event-store';
+import { SharedReading } from '#libs/event-sourcing/src/shared-reading';
 import type { Clock } from '#libs/platform/src/clock';
 import { DomainError, isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 
@@ -18,8 +19,7 @@ interface Waiter {
 export class Horizon {
   /** Everything up to here is known; null: nothing is, or nothing any more. */
   private known: Position | null = null;
-  private reading: Promise<Position> | null = null;
-  private upcoming: Promise<Position> | null = null;
+  private readonly heads = new SharedReading(() => this.read());
   /** Gives the head up that is being read, past this time. */
   private abandon: { readonly at: number; readonly reject: (error: Error) => void } | null = null;
   private waiters: Waiter[] = [];
@@ -51,16 +51,11 @@ export class Horizon {
   }
 
   /**
-   * The end of the log as it stands after the call. One reading serves everybody who waits for it; whoever comes while it is under way waits for the next.
+   * The end of the log as it stands after the call.
    * @throws DomainError `service_unavailable`
    */
   head(): Promise<Position> {
-    if (this.reading === null) return this.read();
-    const next = (): Promise<Position> => {
-      this.upcoming = null;
-      return this.read();
-    };
-    return (this.upcoming ??= this.reading.then(next, next));
+    return this.heads.next();
   }
 
   moveTo(position: Position): void {
@@ -87,7 +82,7 @@ export class Horizon {
 
   private read(): Promise<Position> {
     const { known } = this;
-    const reading = new Promise<Position>((resolve, reject) => {
+    return new Promise<Position>((resolve, reject) => {
       this.abandon = { at: performance.now() + HEAD_LIMIT, reject };
       this.events.head().then(
         (head) => {
@@ -98,16 +93,11 @@ export class Horizon {
         (error: unknown) => reject(away(error)),
       );
     });
-    this.reading = reading;
-    const done = (): void => {
-      if (this.reading === reading) this.reading = null;
-    };
-    reading.then(done, done);
-    return reading;
   }
 
   private look(): void {
-    if (this.reading !== null && this.abandon !== null && performance.now() > this.abandon.at) this.abandon.reject(away(null));
+    // Where the head came in time, nothing is given up.
+    if (this.abandon !== null && performance.now() > this.abandon.at) this.abandon.reject(away(null));
     if (this.waiters.length === 0) return;
     const now = this.clock.now();
     for (const { deadline, reject } of this.waiters) if (deadline <= now) reject(behind());
