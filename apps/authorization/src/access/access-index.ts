@@ -23,6 +23,8 @@ import { Slices } from './slices.ts';
 
 /** After this, an organization that was too large is tried again: it may have become smaller. */
 const TOO_LARGE_FOR = 60_000;
+/** After this, what could not be folded is tried again: an operator may have looked. */
+const BROKEN_FOR = 30_000;
 /** Users and organizations that were deleted last, of all environments. What was made at the same time may be recorded after, and rows may lag behind. */
 const ENDED_LAST = 50_000;
 /** How long a load waits for what it needs; whoever waits for the load may give up before. */
@@ -63,7 +65,8 @@ export class AccessIndex implements Part {
   /** By environment, then by organization. */
   private readonly entries = new Map<string, Map<string, Entry>>();
   private readonly loading = new Map<string, Promise<Entry>>();
-  private readonly tooLarge = new Map<string, number>();
+  /** Those that were tried in vain, and how long nobody tries again. */
+  private readonly givenUp = new Map<string, { readonly until: number; readonly why: 'too large' | 'unreadable' }>();
   private routes = new MembershipRoutes();
   private readonly ended = new Set<string>();
   private bytes = 0;
@@ -216,6 +219,7 @@ export class AccessIndex implements Part {
   private async modelIn(environment: string, deadline: number): Promise<EnvironmentModel> {
     const entry = this.models.get(environment) ?? this.newModel(environment);
     if (entry.pending !== null) await within(entry.loaded, deadline - this.clock.now(), late);
+    if (this.models.get(environment) !== entry) throw late();
     return entry.model;
   }
 
@@ -230,7 +234,7 @@ export class AccessIndex implements Part {
         entry.pending = null;
       } catch (error) {
         if (this.models.get(environment) === entry) this.models.delete(environment);
-        throw error;
+        throw error instanceof DomainError ? error : this.brokenModel(environment, error);
       }
     };
     const entry: ModelEntry = { model, loaded: Promise.resolve().then(load), pending: [] };
@@ -250,10 +254,10 @@ export class AccessIndex implements Part {
       }
     }
     const key = `${environment} ${organizationId}`;
-    const until = this.tooLarge.get(key);
-    if (until !== undefined) {
-      if (until > this.clock.now()) throw this.refusal();
-      this.tooLarge.delete(key);
+    const givenUp = this.givenUp.get(key);
+    if (givenUp !== undefined) {
+      if (givenUp.until > this.clock.now()) throw givenUp.why === 'too large' ? this.tooLarge() : unreadable();
+      this.givenUp.delete(key);
     }
     let loading = this.loading.get(key);
     if (loading === undefined) {
@@ -268,10 +272,9 @@ export class AccessIndex implements Part {
     const started = performance.now();
     const { beginnings } = this;
     await this.requireRow(environment, organizationId, this.clock.now() + PATIENCE);
-    const { model, loaded } = this.models.get(environment) ?? this.newModel(environment);
-    await loaded;
+    const model = await this.modelIn(environment, this.clock.now() + PATIENCE);
     const from = this.horizon.position;
-    if (from === null) throw late();
+    if (from === null || this.models.get(environment)?.model !== model) throw late();
     const entry: Entry = { index: new OrganizationIndex(organizationId, environment, model), environment, bytes: 0, usedAt: ++this.uses, pending: [] };
     const { index } = entry;
     this.entries.set(environment, (this.entries.get(environment) ?? new Map<string, Entry>()).set(organizationId, entry));
@@ -293,6 +296,7 @@ export class AccessIndex implements Part {
       this.forget(entry);
       if (error instanceof TooLarge) throw this.tooLargeNow(entry);
       if (error instanceof DomainError) throw error;
+      this.giveUp(entry, 'unreadable');
       throw this.broken(entry, error);
     }
     // The log was restored meanwhile: what was read may be of the other one.
@@ -336,19 +340,24 @@ export class AccessIndex implements Part {
     if (bytes > this.settings.ACCESS_INDEX_MEMORY) throw new TooLarge();
   }
 
-  private tooLargeNow({ environment, index, bytes }: Entry): DomainError {
-    this.tooLarge.set(`${environment} ${index.id}`, this.clock.now() + TOO_LARGE_FOR);
+  private tooLargeNow(entry: Entry): DomainError {
+    const { environment, index, bytes } = entry;
     this.log.error('An organization needs more memory than ACCESS_INDEX_MEMORY allows; nothing can be answered about it.', {
       environment,
       organization: index.id,
       bytes,
     });
-    return this.refusal();
+    this.giveUp(entry, 'too large');
+    return this.tooLarge();
   }
 
-  private refusal(): DomainError {
+  private tooLarge(): DomainError {
     this.refused.inc();
     return unavailable('This organization is too large for the memory that access checks may take up.', TOO_LARGE_FOR / 1_000);
+  }
+
+  private giveUp({ environment, index }: Entry, why: 'too large' | 'unreadable'): void {
+    this.givenUp.set(`${environment} ${index.id}`, { until: this.clock.now() + (why === 'too large' ? TOO_LARGE_FOR : BROKEN_FOR), why });
   }
 
   /** Those that were not asked for longest leave, until the rest has room; not the one that was just loaded, nor those on their way. */
@@ -371,7 +380,15 @@ export class AccessIndex implements Part {
   /** What cannot be folded keeps nobody waiting but those who ask about its organization: it is loaded anew, and refused for as long as that fails. */
   private broken({ environment, index }: Entry, error: unknown): DomainError {
     this.log.error('What access in an organization depends on cannot be folded; nothing is answered about it.', { environment, organization: index.id, error });
-    return unavailable('What this answer depends on cannot be read; an operator has to look.', 30);
+    return unreadable();
+  }
+
+  /** The same for all organizations of an environment. */
+  private brokenModel(environment: string, error: unknown): DomainError {
+    this.log.error('What roles and permissions an environment has cannot be folded; nothing is answered about access in it.', { environment, error });
+    this.models.delete(environment);
+    for (const entry of [...(this.entries.get(environment)?.values() ?? [])]) this.forget(entry);
+    return unreadable();
   }
 
   private all(): readonly Entry[] {
@@ -385,7 +402,7 @@ export class AccessIndex implements Part {
       this.entries.clear();
       this.models.clear();
       this.loading.clear();
-      this.tooLarge.clear();
+      this.givenUp.clear();
       this.ended.clear();
       this.routes = new MembershipRoutes();
       this.bytes = 0;
@@ -396,19 +413,21 @@ export class AccessIndex implements Part {
   }
 
   private async handle(batch: readonly RecordedEvent[]): Promise<void> {
-    await this.learnEndedUsers(batch);
+    const { position: known } = this.horizon;
+    // What was handled comes again where the connection broke meanwhile, and not always in the same batches.
+    const news = known === null ? batch : batch.filter(({ position }) => position > known);
+    if (news.length === 0) return;
+    await this.learnEndedUsers(news);
     const touched = new Set<Entry>();
     const slices = new Slices();
-    for (const event of batch) {
-      // A batch that could not be handled wholly comes again.
-      if (this.horizon.position !== null && event.position <= this.horizon.position) continue;
+    for (const event of news) {
       this.hear(event, touched);
       const pause = slices.step();
       if (pause === null) continue;
       this.horizon.moveTo(event.position);
       await pause;
     }
-    this.horizon.moveTo(batch.at(-1)!.position);
+    this.horizon.moveTo(news.at(-1)!.position);
     for (const entry of touched) this.measureAgain(entry);
   }
 
@@ -423,10 +442,18 @@ export class AccessIndex implements Part {
       if (entry === undefined) return;
       this.tell(entry, event);
       touched.add(entry);
-    } else if (event.stream.startsWith('authorization_model-')) {
-      const known = this.models.get(environment);
-      if (known?.pending === null) known.model.apply(event);
-      else known?.pending?.push(event);
+    } else if (event.stream.startsWith('authorization_model-')) this.tellModel(event);
+  }
+
+  private tellModel(event: RecordedEvent): void {
+    const { environment } = event.meta;
+    const known = this.models.get(environment);
+    if (known === undefined) return;
+    if (known.pending !== null) return void known.pending.push(event);
+    try {
+      known.model.apply(event);
+    } catch (error) {
+      this.brokenModel(environment, error);
     }
   }
 
@@ -468,10 +495,19 @@ export class AccessIndex implements Part {
     const made = batch.filter(
       ({ type, meta }) => type === 'organization_membership.created' && this.entries.get(meta.environment)?.has(meta.organization ?? '') === true,
     );
-    for (const { data, meta } of made) {
+    const learn = async ({ data, meta }: RecordedEvent): Promise<void> => {
       const { user_id } = data as { readonly user_id: string };
-      if (await this.rows.hasEnded(meta.environment, user_id)) this.noteEnd(meta.environment, user_id);
-    }
+      try {
+        if (await this.rows.hasEnded(meta.environment, user_id)) this.noteEnd(meta.environment, user_id);
+      } catch (error) {
+        // Nobody waits for that but those who ask about the organization: it is loaded anew.
+        const { environment, organization } = meta;
+        this.log.warn('Whether the user of a new membership was deleted cannot be learned.', { environment, organization, error });
+        const entry = this.entries.get(environment)?.get(organization!);
+        if (entry !== undefined) this.forget(entry);
+      }
+    };
+    await Promise.all(made.map(learn));
   }
 
   private measureAgain(entry: Entry): void {
@@ -496,6 +532,10 @@ function concerns({ type, meta }: RecordedEvent, environment: string, organizati
 
 function isMostlyGone({ tree, ended }: OrganizationIndex): boolean {
   return (tree.deadNodes > MANY_GONE && tree.deadNodes > tree.size) || (ended.gone > MANY_GONE && ended.gone > ended.living);
+}
+
+function unreadable(): DomainError {
+  return unavailable('What this answer depends on cannot be read; an operator has to look.', BROKEN_FOR / 1_000);
 }
 
 function late(): DomainError {

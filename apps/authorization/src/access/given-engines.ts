@@ -20,15 +20,23 @@ export const VIEWS = [
   groupRoleAssignmentsView,
 ] as unknown as readonly View<object>[];
 
-/** A log in memory. A spec says how much of it is heard, and what happens while it is asked. */
+/** A log in memory, as one replica meets it. A spec says how much of it is heard, and what happens while it is asked. */
 export class GivenLog extends EventStore {
-  all: RecordedEvent[] = [];
+  readonly all: RecordedEvent[];
   /** How many records those hear who follow it. */
   heard = Infinity;
   /** How many come at once, at the most. */
   together = Infinity;
+  /** From where on everything comes once more. */
+  again: number | null = null;
   /** Before anything is answered. */
   meanwhile: (asked: 'read' | 'head' | 'subscribe') => Promise<void> | void = () => {};
+
+  /** `other`: the same log, as another replica meets it. */
+  constructor(other: GivenLog | null = null) {
+    super();
+    this.all = other?.all ?? [];
+  }
 
   async read(stream: string, from = 1): Promise<readonly RecordedEvent[]> {
     await this.meanwhile('read');
@@ -53,6 +61,8 @@ export class GivenLog extends EventStore {
   async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
     for (let place = Number(after); !signal.aborted;) {
       await this.meanwhile('subscribe');
+      place = this.again ?? place;
+      this.again = null;
       const batch = this.all.slice(place, Math.min(this.heard, place + this.together));
       place += batch.length;
       if (batch.length > 0) yield batch;
@@ -63,6 +73,8 @@ export class GivenLog extends EventStore {
 
 /** Rows in memory, which follow the log as far as a spec brings them. */
 export class GivenRows extends ReadModels {
+  /** How many rows are on a page, at the most. */
+  most = Infinity;
   /** Before anything is answered. */
   meanwhile: (asked: 'get' | 'page' | 'write' | 'checkpoint', view: string) => Promise<void> | void = () => {};
   private readonly tables = new Map<string, GivenTable<never>>();
@@ -123,8 +135,16 @@ export class GivenRows extends ReadModels {
   }
 }
 
+interface Given {
+  readonly stored: StoredRow;
+  readonly isThere: boolean;
+  /** By the names of indexes. */
+  readonly keys: Readonly<Record<string, readonly string[]>>;
+}
+
 class GivenTable<Row> extends Table<Row> {
-  private rows = new Map<string, Map<string, { readonly stored: StoredRow; readonly isThere: boolean }>>();
+  /** By environment, each in the order of ids. */
+  private readonly rows = new Map<string, Given[]>();
   private filledTo: Position = START;
 
   constructor(
@@ -146,21 +166,30 @@ class GivenTable<Row> extends Table<Row> {
 
   async page(environment: string, { where, limit, after = '' }: PageRequest): Promise<RowPage> {
     await this.given.meanwhile('page', this.definition.name);
-    const index = this.definition.indexes.find(({ name }) => name === where!.index)!;
-    const rows = [...(this.rows.get(environment)?.values() ?? [])]
-      .filter(({ stored, isThere }) => isThere && stored.id > after)
-      .filter(({ stored }) => index.keys(JSON.parse(stored.text) as Row).some((key) => where!.values.includes(key)))
-      .map(({ stored }) => stored)
-      .sort((one, other) => (one.id < other.id ? -1 : 1));
-    return { rows: rows.slice(0, limit), hasBefore: after !== '', hasAfter: rows.length > limit };
+    const all = this.rows.get(environment) ?? [];
+    const most = Math.min(limit, this.given.most);
+    const rows: StoredRow[] = [];
+    for (let place = placeOf(all, after); place < all.length && rows.length <= most; place++) {
+      const { stored, isThere, keys } = all[place]!;
+      if (isThere && stored.id !== after && keys[where!.index]!.some((key) => where!.values.includes(key))) rows.push(stored);
+    }
+    return { rows: rows.slice(0, most), hasBefore: after !== '', hasAfter: rows.length > most };
   }
 
   async write(writes: readonly Write[], checkpoint?: string): Promise<void> {
     for (const { environment, id, position, revision, text } of writes) {
       await this.given.meanwhile('write', this.definition.name);
-      const rows = this.rows.get(environment) ?? new Map<string, { readonly stored: StoredRow; readonly isThere: boolean }>();
-      this.rows.set(environment, rows);
-      if ((rows.get(id)?.stored.position ?? START) < position) rows.set(id, { stored: { id, position, revision, text: text ?? '' }, isThere: text !== null });
+      const all = this.rows.get(environment) ?? [];
+      this.rows.set(environment, all);
+      const place = placeOf(all, id);
+      const isKnown = all[place]?.stored.id === id;
+      if (isKnown && all[place]!.stored.position >= position) continue;
+      const keys = text === null ? [] : this.definition.indexes.map((index) => [index.name, index.keys(JSON.parse(text) as Row)] as const);
+      all.splice(place, isKnown ? 1 : 0, {
+        stored: { id, position, revision, text: text ?? '' },
+        isThere: text !== null,
+        keys: Object.fromEntries(keys),
+      });
     }
     if (checkpoint !== undefined && checkpoint > this.filledTo) this.filledTo = checkpoint;
   }
@@ -180,7 +209,19 @@ class GivenTable<Row> extends Table<Row> {
   async *dump(): AsyncIterable<never> {}
 
   private stored(environment: string, id: string): StoredRow | null {
-    const found = this.rows.get(environment)?.get(id);
-    return found?.isThere === true ? found.stored : null;
+    const all = this.rows.get(environment) ?? [];
+    const found = all[placeOf(all, id)];
+    return found?.stored.id === id && found.isThere ? found.stored : null;
   }
+}
+
+/** Where an id stands, or would stand. */
+function placeOf(rows: readonly Given[], id: string): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle]!.stored.id < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

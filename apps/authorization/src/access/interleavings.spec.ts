@@ -1,7 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { streamName } from '#libs/event-sourcing/src/naming';
-import type { Clock } from '#libs/platform/src/clock';
-import type { DomainError } from '#libs/platform/src/domain-error';
+import { SystemClock } from '#libs/platform/src/clock';
+import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -13,8 +14,7 @@ import { GivenLog, GivenRows } from './given-engines.ts';
 
 const silent = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
 
-let time: number;
-const clock: Clock = { now: () => time };
+const clock = new SystemClock();
 let ids = 0;
 const idOf = (prefix: string): string => `${prefix}_${newUlid(1_700_000_000_000 + ++ids)}`;
 
@@ -27,16 +27,9 @@ let role: string;
 let type: { readonly id: string; readonly slug: string };
 
 beforeEach(async () => {
-  time = Date.now();
   log = new GivenLog();
   rows = new GivenRows(log);
-  environment = idOf('environment');
-  permission = { id: idOf('perm'), slug: 'edit' };
-  role = idOf('role');
-  type = { id: idOf('resource_type'), slug: 'folder' };
-  await tell('permission.created', permission);
-  await tell('resource_type.created', { ...type, parents: [] });
-  await tell('role.created', { id: role, slug: 'editor', resource_type_id: type.id, resource_type_slug: type.slug, permissions: [permission] });
+  await model();
   await open();
 });
 afterEach(() => index.stop());
@@ -54,11 +47,22 @@ async function tell(what: string, data: object, organization?: string, key = (da
   const stream = streamName(name, environment, of);
   const meta = { environment, ...(organization !== undefined && { organization }), actor: { id: 'a', source: 'system' as const, name: null } };
   const event: NewEvent = {
-    ...{ id: newUlid(++time), type: what, shape: 1, data, subject: null, public: [] },
-    meta: { ...meta, requestId: 'r', commandId: 'c', at: time },
+    ...{ id: newUlid(1_700_000_000_000 + ++ids), type: what, shape: 1, data, subject: null, public: [] },
+    meta: { ...meta, requestId: 'r', commandId: 'c', at: 1_700_000_000_000 },
   };
   await log.append(stream, log.all.filter((record) => record.stream === stream).length, [event]);
   return log.all.at(-1)!;
+}
+
+/** Another environment: what is told from here on is of that one. */
+async function model(): Promise<void> {
+  environment = idOf('environment');
+  permission = { id: idOf('perm'), slug: 'edit' };
+  role = idOf('role');
+  type = { id: idOf('resource_type'), slug: 'folder' };
+  await tell('permission.created', permission);
+  await tell('resource_type.created', { ...type, parents: [] });
+  await tell('role.created', { id: role, slug: 'editor', resource_type_id: type.id, resource_type_slug: type.slug, permissions: [permission] });
 }
 
 async function organization(): Promise<string> {
@@ -87,13 +91,13 @@ async function assign(of: string, membership: string, resource: string): Promise
 }
 
 function context(patience = 5_000): RequestContext {
-  return { ...systemContext(environment, time), deadline: time + patience };
+  return { ...systemContext(environment, clock.now()), deadline: clock.now() + patience };
 }
 
-/** Null where it is not there, or what is refused. */
-async function ask(membership: string, resource: string): Promise<boolean | string> {
+/** Whether it is allowed, or what is refused. */
+async function ask(membership: string, resource: string, patience?: number): Promise<boolean | string> {
   try {
-    const organizationIndex = await index.ofMembership(context(), membership);
+    const organizationIndex = await index.ofMembership(context(patience), membership);
     const node = organizationIndex.tree.nodeById(resource);
     if (node === undefined) return 'no resource';
     return organizationIndex.allows(organizationIndex.membershipNumber(membership), organizationIndex.model.permissionBySlug(permission.slug)!, node);
@@ -105,6 +109,10 @@ async function ask(membership: string, resource: string): Promise<boolean | stri
 function signal(): { readonly given: Promise<void>; readonly give: () => void } {
   let give = (): void => {};
   return { given: new Promise<void>((resolve) => (give = resolve)), give: () => give() };
+}
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
 }
 
 /** Another process that begins to follow the log. */
@@ -203,4 +211,57 @@ describe('a membership that was made while its user was deleted', () => {
     await index.ofOrganization(context(), acme);
     expect(await ask(ada, shared)).toBe('entity_not_found');
   });
+});
+
+describe('what cannot be known of one keeps nobody else waiting', () => {
+  /** Of an organization in which somebody is allowed something; there is one such in this environment, and one in another. */
+  async function given(): Promise<() => Promise<boolean | string>> {
+    const acme = await organization();
+    const [shared, ada, ofEnvironment, ofPermission] = [await folder(acme), await join(acme), environment, permission];
+    await assign(acme, ada, shared);
+    return () => {
+      [environment, permission] = [ofEnvironment, ofPermission];
+      return ask(ada, shared, 1_000);
+    };
+  }
+
+  it('where roles of another environment cannot be folded', async () => {
+    const there = await given();
+    await model();
+    const here = await given();
+    await rows.follow();
+    expect([await there(), await here()]).toEqual([true, true]);
+    await tell('role.created', { id: idOf('role'), slug: 'odd', permissions: 1 });
+    expect([await there(), await here()]).toEqual([true, 'service_unavailable']);
+    await reopen();
+    expect([await there(), await here()]).toEqual([true, 'service_unavailable']);
+  });
+
+  it('where it cannot be learned whether the user of a new membership is gone', async () => {
+    const [acme, other] = [await given(), await given()];
+    await rows.follow();
+    expect([await acme(), await other()]).toEqual([true, true]);
+    rows.meanwhile = async (_asked, view) => {
+      if (view.startsWith('authorization_ended_users')) throw unavailable('The engine is away.');
+    };
+    await join(log.all.find(({ type: what }) => what === 'organization.created')!.meta.organization!);
+    expect([await acme(), await other()]).toEqual(['service_unavailable', true]);
+    rows.meanwhile = () => {};
+    expect([await acme(), await other()]).toEqual([true, true]);
+  });
+});
+
+it('what is heard once more, and in smaller pieces, changes nothing', async () => {
+  const acme = await organization();
+  const [shared, ada] = [await folder(acme), await join(acme)];
+  await rows.follow();
+  expect(await ask(ada, shared)).toBe(false);
+  const before = log.all.length;
+  await assign(acme, ada, shared);
+  await tell('role_assignment.deleted', { id: idOf('role_assignment') }, acme, `${ada}.${role}.${shared}`);
+  expect(await ask(ada, shared)).toBe(false);
+  log.again = before;
+  log.together = 1;
+  await turns();
+  expect(await ask(ada, shared)).toBe(false);
 });
