@@ -15,6 +15,8 @@ export interface Shape {
   readonly spread: 'types' | 'resources';
   readonly groups: number;
   readonly membersPerGroup: number;
+  /** One more organization, the last, which is smaller. */
+  readonly beside?: { readonly resourcesPerType: number; readonly assignments: number };
 }
 
 export interface Assigned {
@@ -60,7 +62,7 @@ const TOGETHER = 2_000;
 const AT_ONCE = 1_000;
 
 /** What all organizations share, made as a customer makes it, and the organizations themselves, still empty. */
-export async function model(suite: Suite, { types, organizations, memberships }: Shape): Promise<Model> {
+export async function model(suite: Suite, { types, organizations, beside, memberships }: Shape): Promise<Model> {
   const made = new Map<string, Type>();
   for (const slug of PERMISSIONS) await suite.post('/authorization/permissions', { slug, name: slug });
   for (const { slug, parents } of types) {
@@ -73,7 +75,8 @@ export async function model(suite: Suite, { types, organizations, memberships }:
     made.set(slug, { id: type.id, viewer: await role('viewer', ['view']), editor: await role('editor', PERMISSIONS) });
   }
   const ids: string[] = [];
-  for (let index = 0; index < organizations; index++) ids.push(((await suite.post('/organizations', { name: `Bench ${index}` })) as { id: string }).id);
+  const all = organizations + (beside === undefined ? 0 : 1);
+  for (let index = 0; index < all; index++) ids.push(((await suite.post('/organizations', { name: `Bench ${index}` })) as { id: string }).id);
   const users: string[] = [];
   let begun = 0;
   const register = async (): Promise<void> => {
@@ -90,11 +93,18 @@ export async function fill(directory: string, shape: Shape, { organizations, typ
     const store = new LmdbEventStore(storage);
     const environment = await environmentOf(store, organizations[0]!);
     const seeded: SeededOrganization[] = [];
-    for (const id of organizations) seeded.push(await new Filling(store, environment, id, shape, types, users).fill());
+    for (const [index, id] of organizations.entries()) {
+      const own = shape.beside === undefined || index < shape.organizations ? shape : smaller(shape, shape.beside);
+      seeded.push(await new Filling(store, environment, id, own, types, users).fill());
+    }
     return seeded;
   } finally {
     await storage.close();
   }
+}
+
+function smaller(shape: Shape, { resourcesPerType, assignments }: NonNullable<Shape['beside']>): Shape {
+  return { ...shape, types: shape.types.map((type) => ({ ...type, resources: resourcesPerType })), assignments };
 }
 
 async function environmentOf(store: LmdbEventStore, organization: string): Promise<string> {
