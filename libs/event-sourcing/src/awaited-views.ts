@@ -88,14 +88,14 @@ export class AwaitedViews {
   }
 
   /**
-   * What is looked for, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log. What lies in one
-   * `table` is found by that table itself (`Table.find`).
+   * What is looked for in several tables, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log.
+   * What lies in one table is found by that table (`Table.find`).
    * @throws DomainError as `headReached`
    */
-  async found<Found>(deadline: number, look: () => Promise<Found | null>, table: string | null = null): Promise<Found | null> {
+  async found<Found>(deadline: number, look: () => Promise<Found | null>): Promise<Found | null> {
     const found = await look();
     if (found !== null) return found;
-    await this.headReached(deadline, table);
+    await this.headReached(deadline);
     return look();
   }
 

@@ -20,7 +20,7 @@ export class ServedReadModels extends ReadModels {
   constructor(
     private readonly readModels: ReadModels,
     private readonly stopped: StoppedViews,
-    private readonly views: Pick<AwaitedViews, 'found'>,
+    private readonly views: Pick<AwaitedViews, 'headReached'>,
   ) {
     super();
   }
@@ -40,7 +40,7 @@ class ServedTable<Row> extends Table<Row> {
   constructor(
     private readonly table: Table<Row>,
     private readonly stopped: StoppedViews,
-    private readonly views: Pick<AwaitedViews, 'found'>,
+    private readonly views: Pick<AwaitedViews, 'headReached'>,
   ) {
     super();
     this.definition = table.definition;
@@ -59,11 +59,11 @@ class ServedTable<Row> extends Table<Row> {
   }
 
   override find(seeker: Seeker, id: string): Promise<StoredRow | null> {
-    return this.views.found(seeker.deadline, () => super.find(seeker, id), this.definition.name);
+    return this.get(seeker.environment, id).then((row) => row ?? this.again(seeker, () => super.find(seeker, id)));
   }
 
-  override findBy(seeker: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow | null> {
-    return this.views.found(seeker.deadline, () => super.findBy(seeker, where), this.definition.name);
+  override async findBy(seeker: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow | null> {
+    return (await super.findBy(seeker, where)) ?? this.again(seeker, () => super.findBy(seeker, where));
   }
 
   write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
@@ -84,6 +84,11 @@ class ServedTable<Row> extends Table<Row> {
 
   dump(): ReturnType<Table<Row>['dump']> {
     return this.table.dump();
+  }
+
+  private async again<Found>({ deadline }: Seeker, look: () => Promise<Found>): Promise<Found> {
+    await this.views.headReached(deadline, this.definition.name);
+    return look();
   }
 
   private unlessStopped<Answer>(read: () => Promise<Answer>): Promise<Answer> {
