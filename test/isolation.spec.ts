@@ -21,13 +21,12 @@ const RUNS = 10;
 const RUNS_OF_NEIGHBOURS = 40;
 
 const published = operations().filter((operation) => operation.route !== null);
-const places = published.flatMap((operation) =>
-  referencesOf(operation).map((reference): [string, RegisteredOperation, Reference] => [
-    `${operation.name} (${reference.place} ${reference.field})`,
-    operation,
-    reference,
-  ]),
-);
+const places = published.flatMap((operation) => referencesOf(operation).map((reference) => caseOf(operation, reference)));
+
+function caseOf(operation: RegisteredOperation, reference: Reference): [string, RegisteredOperation, Reference] {
+  const { place, field, within } = reference;
+  return [`${operation.name} (${place} ${within === null ? '' : `${within}.`}${field})`, operation, reference];
+}
 
 /** What lies in one environment: an object of each kind. */
 interface Inhabited extends Inhabitants {
@@ -143,7 +142,7 @@ describe('an id of another organization', () => {
     referencesOf(operation)
       .slice(1)
       .filter(({ sameOrganization }) => sameOrganization)
-      .map((reference): [string, RegisteredOperation, Reference] => [`${operation.name} (${reference.place} ${reference.field})`, operation, reference]),
+      .map((reference) => caseOf(operation, reference)),
   );
 
   it.each(references)('is as good as one that never existed, beside what is of ours: %s', async (_, operation, reference) => {

@@ -64,6 +64,11 @@ describe('references', () => {
     );
   });
 
+  it('are found in the objects of a list', () => {
+    const within = places.filter(({ reference }) => reference.within !== null);
+    expect(within.map(({ operation, reference }) => `${operation.name} ${reference.within}.${reference.field}`)).toContain('CheckAccessBatch checks.resource_id');
+  });
+
   it('take the id of an object that belongs to somebody else', () => {
     for (const { operation, reference } of places)
       for (const request of fc.sample(requestNaming(operation, reference, 'org_foreign'), 5)) {

@@ -56,6 +56,8 @@ export function brokenRequest(operation: RegisteredOperation, known: KnownIds = 
 export interface Reference {
   readonly place: 'path' | 'query' | 'body';
   readonly field: string;
+  /** The list whose objects have the field; null: the request itself has it. */
+  readonly within: string | null;
   readonly of: Class;
   /** Whether it must belong to the same organization as the other references. */
   readonly sameOrganization: boolean;
@@ -63,22 +65,37 @@ export interface Reference {
 
 export function referencesOf(operation: RegisteredOperation): readonly Reference[] {
   return Object.entries(placesOf(operation)).flatMap(([place, fields]: [string, readonly Field[]]) =>
-    fields.flatMap((field) =>
-      field.kind === 'ref'
-        ? [{ place: place as Reference['place'], field: field.name, of: field.of(), sameOrganization: field.sameOrganization === true }]
-        : [],
-    ),
+    fields.flatMap((field) => {
+      if (field.kind === 'list' && field.items.kind === 'nested')
+        return fieldsOf(field.items.of()).flatMap((inner) => referenceOf(inner, place as Reference['place'], field.name));
+      return referenceOf(field, place as Reference['place'], null);
+    }),
   );
+}
+
+function referenceOf(field: Field, place: Reference['place'], within: string | null): readonly Reference[] {
+  if (field.kind !== 'ref') return [];
+  return [{ place, field: field.name, within, of: field.of(), sameOrganization: field.sameOrganization === true }];
 }
 
 /** Valid requests in which one reference holds the given id. */
 export function requestNaming(
   operation: RegisteredOperation,
-  { place, field }: Reference,
+  { place, field, within }: Reference,
   id: string,
   known: KnownIds = () => [],
 ): fc.Arbitrary<GeneratedRequest> {
-  return partsOf(operation, known).map((parts) => assembled(operation, { ...parts, [place]: { ...(parts[place] as Values), [field]: id } }));
+  return partsOf(operation, known)
+    .map((parts) => ({ parts, values: parts[place] as Values }))
+    .filter(({ values }) => within === null || itemsOf(values, within).length > 0)
+    .map(({ parts, values }) => {
+      const named = within === null ? { [field]: id } : { [within]: itemsOf(values, within).map((item) => ({ ...item, [field]: id })) };
+      return assembled(operation, { ...parts, [place]: { ...values, ...named } });
+    });
+}
+
+function itemsOf(values: Values, list: string): readonly Values[] {
+  return (values[list] ?? []) as readonly Values[];
 }
 
 function partsOf(operation: RegisteredOperation, known: KnownIds): fc.Arbitrary<Parts> {
