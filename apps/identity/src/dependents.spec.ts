@@ -4,6 +4,7 @@ import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { Caller } from '#libs/testing/src/suite';
 import { ProductInProcess } from '#libs/testing/src/running-product';
+import { eventually } from '#libs/testing/src/until';
 import { membershipKey } from './memberships/membership.decider.ts';
 
 // What is checked when a command is asked may be gone when it is recorded: here it is recorded as by a command that was slow.
@@ -49,10 +50,7 @@ describe('what is recorded under something that was deleted a moment before', ()
   /** Waits for what follows in a stream. */
   async function followed(category: string, key: string, fact: Fact): Promise<void> {
     const stream = streamName(category, environment, key);
-    for (const deadline = Date.now() + 10_000; ; await new Promise((resolve) => setTimeout(resolve, 20))) {
-      const last = await product.events.last(stream);
-      if (last?.type === fact.type || Date.now() > deadline) return expect(last).toMatchObject(fact);
-    }
+    await eventually(async () => expect(await product.events.last(stream)).toMatchObject(fact));
   }
 
   const created = (id: string, organization_id: string, user_id: string): Fact => ({

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -14,6 +13,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { until } from '#libs/testing/src/until';
 import type { NewEvent } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { Forwarders } from './forwarder.ts';
@@ -87,10 +87,6 @@ describe('the forwarder', () => {
   }
 
   const announced = (id: string) => ({ subject, public: [{ id, name: 'organization.created' }] });
-
-  async function until(isSo: () => boolean): Promise<void> {
-    for (const deadline = Date.now() + 10_000; !isSo(); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
-  }
 
   it('copies public events as everybody sees them, with what CloudEvents asks for', async () => {
     await record('organization', 0, announced('event_1'));

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { FaultyLog } from '#libs/testing/src/faulty-log';
+import { until } from '#libs/testing/src/until';
 import { START, type Position, type RecordedEvent } from './event-store.ts';
 import { LogFollower } from './log-follower.ts';
 
@@ -28,9 +29,6 @@ describe('a follower of the log', () => {
   });
   afterEach(() => follower.stop());
 
-  const until = async (isSo: () => boolean): Promise<void> => {
-    for (const deadline = Date.now() + 15_000; !isSo(); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
-  };
   const soon = (): number => Date.now() + 5_000;
 
   it('goes on where a lost connection broke off', async () => {

@@ -2,7 +2,6 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
@@ -15,6 +14,7 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { ReadModels } from '#libs/read-models/src/read-models';
+import { until } from '#libs/testing/src/until';
 import { AwaitedViews } from './awaited-views.ts';
 import type { Decider, Fact } from './decider.ts';
 import { START, type NewEvent } from './event-store.ts';
@@ -132,10 +132,6 @@ describe('the projector', () => {
   async function rowOf(view: View<never>, id: string): Promise<unknown> {
     const row = await served.table(tableOf(view)).get(ENVIRONMENT, id);
     return row === null ? null : (JSON.parse(row.text) as unknown);
-  }
-
-  async function until(isSo: () => Promise<boolean>): Promise<void> {
-    for (const deadline = Date.now() + 10_000; !(await isSo()); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
   }
 
   const total = (id: string) => rowOf(anyView(counters), id);

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
@@ -12,6 +11,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { until } from '#libs/testing/src/until';
 import { FollowerStates } from './follower-states.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
@@ -60,10 +60,6 @@ describe('a reaction', () => {
     const meta = { environment: ENVIRONMENT, actor: { id: 'test', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() };
     return events.append(`test-${ENVIRONMENT}-${id}`, 0, [{ id, type, shape: 1, data, subject: null, public: [], meta }]);
   };
-
-  async function until(isSo: () => boolean): Promise<void> {
-    for (const deadline = Date.now() + 10_000; !isSo(); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
-  }
 
   it('meets every event that it handles, in order, and none that it does not', async () => {
     await happened('counted', 1);

@@ -20,6 +20,7 @@ import { MongodbShortLived } from '#libs/read-models/src/mongodb.short-lived';
 import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { givenMongodb } from '#libs/testing/src/engines/given';
+import { until } from '#libs/testing/src/until';
 import { AwaitedViews } from './awaited-views.ts';
 import type { EventStore, NewEvent, Position, RecordedEvent } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
@@ -283,10 +284,6 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
     const id = newUlid(clock.now());
     const meta = { environment, actor: { id: 'spec', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() } as const;
     return { id, type, shape: 1, data, subject: null, public: [], meta };
-  }
-
-  async function until(isSo: () => boolean | Promise<boolean>, milliseconds = TAKEN_OVER_WITHIN): Promise<void> {
-    for (const deadline = Date.now() + milliseconds; !(await isSo()); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
   }
 
   const refuses = (replica: Replica) =>

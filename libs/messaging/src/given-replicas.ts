@@ -116,10 +116,3 @@ export class Way {
     await new Promise((resolve) => this.server.close(resolve));
   }
 }
-
-export async function until(condition: () => boolean): Promise<void> {
-  for (let waited = 0; !condition(); waited += 5) {
-    if (waited > 15_000) throw new Error(`still not so: ${condition.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

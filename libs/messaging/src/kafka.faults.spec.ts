@@ -5,6 +5,7 @@ import type { Engine } from '#libs/testing/src/engines/engine';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { startEngine } from '#libs/testing/src/engines/start-engine';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { eventually } from '#libs/testing/src/until';
 import { givenKafkaBus, LinesLog, message } from './kafka/given-kafka-bus.ts';
 import type { KafkaMessageBus } from './kafka.message-bus.ts';
 import type { Message } from './message-bus.ts';
@@ -120,8 +121,7 @@ const KEYS = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
     await pause(7_000);
     await engine.resume();
     taken.push(await publishing, await insist());
-    for (const deadline = Date.now() + 15_000; !taken.every((value) => values.includes(value)) && Date.now() < deadline; await pause(20));
-    expect(values).toEqual(expect.arrayContaining(taken));
+    await eventually(async () => expect(values).toEqual(expect.arrayContaining(taken)));
     await bus.close();
   }, 60_000);
 
@@ -133,8 +133,7 @@ const KEYS = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
     await expect(bus.publish('late', [message('key', 1)])).rejects.toMatchObject({ code: 'service_unavailable' });
     await engine.restart();
     await bus.publish('late', [message('key', 2)]);
-    for (const deadline = Date.now() + 15_000; values.length === 0 && Date.now() < deadline; await pause(20));
-    expect(values).toEqual(['2']);
+    await eventually(async () => expect(values).toEqual(['2']));
     await bus.close();
   }, 60_000);
 

@@ -8,6 +8,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { givenKafka } from '#libs/testing/src/engines/given';
 import { ROOT } from '#libs/testing/src/process';
+import { until } from '#libs/testing/src/until';
 import { givenKafkaBus, LinesLog, message } from './kafka/given-kafka-bus.ts';
 import type { KafkaMessageBus } from './kafka.message-bus.ts';
 import { messageBusContract } from './message-bus.contract.ts';
@@ -37,10 +38,6 @@ const brokers = given ?? '';
       const bus = await givenKafkaBus(at, options);
       buses.push(bus);
       return bus;
-    }
-
-    async function until(isSo: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
-      for (const deadline = Date.now() + ms; !(await isSo()); await pause(20)) if (Date.now() > deadline) throw new Error(`Never: ${isSo.toString()}`);
     }
 
     it('creates topics as it is told to, also when several are first', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { until } from '#libs/testing/src/until';
 import type { Delivery, Message, MessageBus } from './message-bus.ts';
 
 /** Opens the bus of one place, with short pauses between attempts; opening again after `close` finds what was published. */
@@ -10,13 +11,6 @@ const message = (key: string, value: unknown): Message => ({
   value: JSON.stringify(value),
   headers: { ce_id: String(value), ce_type: 'test', position: '1' },
 });
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let waited = 0; !(await condition()); waited += 5) {
-    if (waited > 15_000) throw new Error(`still not so: ${condition.toString()}`);
-    await pause(5);
-  }
-}
 
 export function messageBusContract(name: string, given: () => Promise<OpenMessageBus>): void {
   describe(`a message bus in ${name}`, () => {

@@ -6,6 +6,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { until } from '#libs/testing/src/until';
 import { LeasedWork, type Work } from './leased-work.ts';
 import { Leases } from './leases.ts';
 import { LmdbShortLived } from './lmdb.short-lived.ts';
@@ -36,10 +37,6 @@ describe('work under a lease', () => {
   }
 
   const untilAborted: Work = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
-
-  async function until(isSo: () => boolean): Promise<void> {
-    for (const deadline = Date.now() + 10_000; !isSo(); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
-  }
 
   it('is done by one of two, for longer than a lease lasts, and by the other when that one stops', async () => {
     const doing = new Set<string>();

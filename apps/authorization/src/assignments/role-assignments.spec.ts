@@ -1,5 +1,6 @@
 import { GivenOrganization } from '#libs/testing/src/given-organization';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
 
 const UNKNOWN = {
   membership: 'om_01J00000000000000000000000',
@@ -402,8 +403,7 @@ describe('what is gone takes its assignments along', () => {
 
   /** What the log says in the end about the assignments of an organization: how many were deleted. */
   async function eventuallyDeleted(organization: GivenOrganization, direct: number, ofGroups: number): Promise<void> {
-    const deadline = Date.now() + 25_000;
-    for (;;) {
+    await eventually(async () => {
       const records = (await suite.records('role_assignment.deleted', 'group_role_assignment.deleted')).filter(
         ({ meta }) => meta.organization === organization.id,
       );
@@ -411,9 +411,8 @@ describe('what is gone takes its assignments along', () => {
         records.filter(({ type }) => type === 'role_assignment.deleted').length,
         records.filter(({ type }) => type !== 'role_assignment.deleted').length,
       ];
-      if ((counts[0] === direct && counts[1] === ofGroups) || Date.now() > deadline) return expect(counts).toEqual([direct, ofGroups]);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+      expect(counts).toEqual([direct, ofGroups]);
+    }, 25_000);
   }
 
   it('a membership', async () => {

@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
 
 const SYSTEM = 'widgets:sso:manage';
 
@@ -105,8 +105,8 @@ describe('permissions', () => {
     await suite.get(own).expect(200, { permissions: ['stays'] });
     await suite.get('/authorization/roles/both').expect(200, { permissions: ['stays'] });
 
-    for (const deadline = Date.now() + 10_000; !(await since(before)).includes('organization_role.updated') && Date.now() < deadline; await pause(20));
-    expect([...(await since(before))].sort()).toEqual(['organization_role.updated', 'permission.created', 'permission.deleted', 'role.updated']);
+    const happened = ['organization_role.updated', 'permission.created', 'permission.deleted', 'role.updated'];
+    await eventually(async () => expect([...(await since(before))].sort()).toEqual(happened));
     const [told] = await suite.records('organization_role.updated').then((records) => records.slice(-1));
     expect(told).toMatchObject({ subject: { slug: 'org-own', permissions: ['stays'] }, meta: { organization: id, actor: { source: 'system' } } });
   });

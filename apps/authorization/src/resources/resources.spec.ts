@@ -1,4 +1,5 @@
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
 
 const ID = /^authz_resource_[0-9A-HJKMNP-TV-Z]{26}$/;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -394,14 +395,11 @@ describe('resources', () => {
       await toldOf([id, project.id]);
     });
 
-    const toldOf = async (ids: readonly string[]) => {
-      for (const deadline = Date.now() + 10_000; ;) {
+    const toldOf = (ids: readonly string[]) =>
+      eventually(async () => {
         const told = (await suite.records('resource.deleted')).map(({ data }) => (data as { id: string }).id).filter((id) => ids.includes(id));
-        if (told.length === ids.length) return expect([...told].sort()).toEqual([...ids].sort());
-        expect(Date.now()).toBeLessThan(deadline);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    };
+        expect([...told].sort()).toEqual([...ids].sort());
+      });
   });
 
   describe('are listed', () => {

@@ -15,6 +15,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
 import { SettableClock } from '#libs/testing/src/settable-clock';
+import { until } from '#libs/testing/src/until';
 import { createEnvironment, environmentDecider } from '../environments/environment.decider.ts';
 import { Environments } from '../environments/environments.ts';
 import { environmentsView } from '../environments/environments.view.ts';
@@ -99,10 +100,6 @@ describe('the look-ups of a pending domain', () => {
   }
 
   const timesAsked = (domain: string) => dns.asked.filter((name) => name === domain).length;
-
-  async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-    for (const deadline = Date.now() + 10_000; !(await isSo()); await pause(10)) if (Date.now() > deadline) throw new Error('It never was so.');
-  }
 
   const stateIs = (address: DomainAddress, state: string) => until(async () => (await verification.find(address))?.state === state);
 

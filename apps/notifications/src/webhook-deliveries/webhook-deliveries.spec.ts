@@ -11,7 +11,8 @@ import {
   UpdateWebhookEndpoint,
 } from '#libs/contracts/src/webhook-endpoints/operations';
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { ENVIRONMENT, eventually, GivenNotifications, Receiver, type Received } from '../given-notifications.ts';
+import { until } from '#libs/testing/src/until';
+import { ENVIRONMENT, GivenNotifications, Receiver, type Received } from '../given-notifications.ts';
 
 /** The form of signature that both SDKs read. */
 const vendorVerifies = async ({ body, headers }: Received, secret: string): Promise<boolean> =>
@@ -48,7 +49,7 @@ describe('webhooks', () => {
   it('are what every kind of reader verifies', async () => {
     const { secret } = await given.endpoint(receiver.url);
     await announced(1);
-    await eventually(() => receiver.received.length === 1);
+    await until(() => receiver.received.length === 1);
     const { body, headers } = receiver.received[0]!;
     const header = headers['workos-signature'] as string;
     expect(headers['gatehouse-signature']).toBe(header);
@@ -66,7 +67,7 @@ describe('webhooks', () => {
     const records = await given.record(1_000);
     await given.announce(records);
     await given.announce(records);
-    await eventually(() => isIdle(id));
+    await until(() => isIdle(id));
     expect([...receivedIds()].sort()).toEqual([...eventIds(records)].sort());
   });
 
@@ -79,7 +80,7 @@ describe('webhooks', () => {
     ];
     await given.announce(before);
     const [id] = await announced(1);
-    await eventually(() => isIdle(wants.id));
+    await until(() => isIdle(wants.id));
     expect(receiver.received.map(({ path, headers }) => [path, headers['webhook-id']])).toEqual([['/wants', id]]);
     expect(await given.deliveriesOf(others.id)).toEqual([]);
     expect(await given.deliveriesOf(nothing.id)).toEqual([]);
@@ -89,7 +90,7 @@ describe('webhooks', () => {
     const { id, secret } = await given.endpoint(receiver.url);
     fails(500, 2);
     await announced(1);
-    await eventually(async () => (await given.deliveriesOf(id))[0]?.status === 'delivered');
+    await until(async () => (await given.deliveriesOf(id))[0]?.status === 'delivered');
     const [delivery] = await given.deliveriesOf(id);
     expect(delivery).toMatchObject({
       status: 'delivered',
@@ -109,12 +110,12 @@ describe('webhooks', () => {
     const { id } = await given.endpoint(receiver.url);
     fails(503, 6);
     await announced(1);
-    await eventually(async () => (await given.deliveriesOf(id))[0]?.status === 'failed');
+    await until(async () => (await given.deliveriesOf(id))[0]?.status === 'failed');
     const [failed] = await given.deliveriesOf(id, { status: 'failed' });
     expect(failed).toMatchObject({ next_attempt_at: null });
     expect(failed!.attempts).toHaveLength(6);
     await given.webhooks.redeliver(given.operation(RedeliverWebhook, { id, delivery_id: failed!.id }));
-    await eventually(async () => (await given.deliveriesOf(id, { status: 'delivered' })).length === 1);
+    await until(async () => (await given.deliveriesOf(id, { status: 'delivered' })).length === 1);
     expect(await given.webhooks.get(given.operation(GetWebhookDelivery, { id, delivery_id: failed!.id }))).toMatchObject({ status: 'delivered' });
   });
 
@@ -127,12 +128,12 @@ describe('webhooks', () => {
     const [toDead, toSlow] = [await given.endpoint(dead.url), await given.endpoint(slow.url), await given.endpoint(receiver.url)];
     const ids: string[] = [];
     for (let round = 0; round < 10; round++) ids.push(...(await announced(60)));
-    await eventually(() => receiver.received.length === 600);
+    await until(() => receiver.received.length === 600);
     expect([...receivedIds()].sort()).toEqual(ids.sort());
     expect((await given.deliveriesOf(toDead.id)).filter(({ attempts }) => attempts.length > 0)).toEqual([]);
     expect((await given.deliveriesOf(toSlow.id, { status: 'pending' })).length).toBeGreaterThan(0);
     await dead.stop();
-    await eventually(async () => (await given.deliveriesOf(toDead.id)).some(({ attempts }) => attempts[0]?.error === 'connection_lost'));
+    await until(async () => (await given.deliveriesOf(toDead.id)).some(({ attempts }) => attempts[0]?.error === 'connection_lost'));
     await given.endpoints.delete(given.operation(DeleteWebhookEndpoint, { id: toDead.id }));
     await given.endpoints.delete(given.operation(DeleteWebhookEndpoint, { id: toSlow.id }));
     await slow.stop();
@@ -143,7 +144,7 @@ describe('webhooks', () => {
     fails(500, 3);
     const ids = await announced(500);
     given = await given.restart();
-    await eventually(() => isIdle(id));
+    await until(() => isIdle(id));
     expect(new Set(receivedIds())).toEqual(new Set(ids));
     expect(await given.deliveriesOf(id, { status: 'pending' })).toEqual([]);
   });
@@ -152,16 +153,16 @@ describe('webhooks', () => {
     const { id } = await given.endpoint(receiver.url);
     fails(500, Infinity);
     await announced(20);
-    await eventually(async () => (await given.deliveriesOf(id, { status: 'pending' })).length === 20);
+    await until(async () => (await given.deliveriesOf(id, { status: 'pending' })).length === 20);
     await given.endpoints.update(given.operation(UpdateWebhookEndpoint, { id, status: 'disabled' }));
-    await eventually(async () => (await given.deliveriesOf(id, { status: 'failed' })).length === 20);
-    await eventually(async () => (await given.deliveries.nextDue(ENVIRONMENT, id)) === null);
+    await until(async () => (await given.deliveriesOf(id, { status: 'failed' })).length === 20);
+    await until(async () => (await given.deliveries.nextDue(ENVIRONMENT, id)) === null);
     const { length } = receiver.received;
     await announced(1);
     await expect(given.webhooks.test(given.operation(TestWebhookEndpoint, { id, event: 'user.created' }))).rejects.toMatchObject({
       code: 'webhook_endpoint_disabled',
     });
-    await eventually(async () => (await given.bus.backlog())['webhooks'] === 0);
+    await until(async () => (await given.bus.backlog())['webhooks'] === 0);
     expect(receiver.received).toHaveLength(length);
   });
 
@@ -169,9 +170,9 @@ describe('webhooks', () => {
     const { id } = await given.endpoint(receiver.url);
     fails(500, Infinity);
     await announced(5);
-    await eventually(() => receiver.received.length >= 5);
+    await until(() => receiver.received.length >= 5);
     await given.endpoints.delete(given.operation(DeleteWebhookEndpoint, { id }));
-    await eventually(async () => (await given.deliveries.nextDue(ENVIRONMENT, id)) === null);
+    await until(async () => (await given.deliveries.nextDue(ENVIRONMENT, id)) === null);
     await expect(given.deliveriesOf(id)).rejects.toMatchObject({ code: 'entity_not_found' });
   });
 
@@ -184,7 +185,7 @@ describe('webhooks', () => {
     for (known of [old, secret]) {
       receiver.received.length = 0;
       const [eventId] = await announced(1);
-      await eventually(() => isIdle(id));
+      await until(() => isIdle(id));
       const delivery = (await given.deliveriesOf(id)).find(({ event_id }) => event_id === eventId)!;
       expect(delivery.attempts.map(({ status_code }) => status_code)).toEqual(known === old ? [200] : [401, 200]);
       for (const { body, headers } of receiver.received) for (const key of [old, secret]) new Webhook(key).verify(body, headers as Record<string, string>);
@@ -195,7 +196,7 @@ describe('webhooks', () => {
     const { id, secret: old } = await given.endpoint(receiver.url);
     const { secret } = await given.endpoints.rotateSecret(given.operation(RotateWebhookEndpointSecret, { id, overlap_seconds: 0 }));
     await announced(1);
-    await eventually(() => receiver.received.length === 1);
+    await until(() => receiver.received.length === 1);
     expect(await vendorVerifies(receiver.received[0]!, secret)).toBe(true);
     expect(() => new Webhook(old).verify(receiver.received[0]!.body, receiver.received[0]!.headers as Record<string, string>)).toThrow();
   });
@@ -203,7 +204,7 @@ describe('webhooks', () => {
   it('can be tried with a sample that is not in the feed', async () => {
     const { id, secret } = await given.endpoint(receiver.url, []);
     const { event_id } = await given.webhooks.test(given.operation(TestWebhookEndpoint, { id, event: 'organization_domain.verified' }));
-    await eventually(() => receiver.received.length === 1);
+    await until(() => receiver.received.length === 1);
     const { body, headers } = receiver.received[0]!;
     expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toMatchObject({
       id: event_id,
@@ -211,7 +212,7 @@ describe('webhooks', () => {
       data: { object: 'organization_domain' },
     });
     expect(await given.feed.texts(ENVIRONMENT, [event_id])).toEqual([null]);
-    await eventually(async () => (await given.deliveriesOf(id))[0]?.status === 'delivered');
+    await until(async () => (await given.deliveriesOf(id))[0]?.status === 'delivered');
   });
 
   it('of the past can be sent again', async () => {
@@ -222,7 +223,7 @@ describe('webhooks', () => {
     const [fresh] = await announced(1);
     await given.webhooks.replay(given.operation(ReplayWebhooks, { id, since, events: ['organization.created'] }));
     const wanted = new Set([...eventIds(past.filter(({ meta }) => meta.at >= past[100]!.meta.at)), fresh!]);
-    await eventually(async () => new Set(receivedIds()).size === wanted.size && (await isIdle(id)));
+    await until(async () => new Set(receivedIds()).size === wanted.size && (await isIdle(id)));
     expect(new Set(receivedIds())).toEqual(wanted);
     await expect(given.webhooks.replay(given.operation(ReplayWebhooks, { id, since, events: ['vault.data.read'] }))).rejects.toMatchObject({
       details: { errors: [{ code: 'unknown_event_type' }] },
@@ -233,7 +234,7 @@ describe('webhooks', () => {
     const { id } = await given.endpoint(receiver.url);
     fails(500, Infinity);
     await announced(3);
-    await eventually(async () => (await given.deliveriesOf(id)).length === 3);
+    await until(async () => (await given.deliveriesOf(id)).length === 3);
     for (const [filter, count] of [
       [{ event: 'organization.created' }, 3],
       [{ event: 'organization.created', status: 'delivered' }, 0],
@@ -247,7 +248,7 @@ describe('webhooks', () => {
   it('are forgotten with time', async () => {
     const { id } = await given.endpoint(receiver.url);
     await announced(3);
-    await eventually(async () => (await given.deliveriesOf(id, { status: 'delivered' })).length === 3);
+    await until(async () => (await given.deliveriesOf(id, { status: 'delivered' })).length === 3);
     expect(await given.deliveries.sweep(ENVIRONMENT, Date.now() - 60_000, 10)).toBe(0);
     expect(await given.deliveries.sweep(ENVIRONMENT, Date.now() + 1, 10)).toBe(3);
     expect(await given.deliveriesOf(id)).toEqual([]);

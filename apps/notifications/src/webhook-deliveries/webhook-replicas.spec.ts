@@ -4,7 +4,8 @@ import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
-import { ENVIRONMENT, eventually, GivenNotifications, Receiver } from '../given-notifications.ts';
+import { until } from '#libs/testing/src/until';
+import { ENVIRONMENT, GivenNotifications, Receiver } from '../given-notifications.ts';
 import { attempted, deliveryId, queuedDelivery, type StoredDelivery } from './delivery.ts';
 import { RetrySchedule } from './retry-schedule.ts';
 
@@ -57,7 +58,7 @@ describe('webhooks of several replicas', () => {
   beforeEach(async () => {
     receiver = await Receiver.start();
     first = await GivenNotifications.start();
-    await eventually(async () => (await isHolder(first)) === true);
+    await until(async () => (await isHolder(first)) === true);
   });
   afterEach(async () => {
     for (const replica of others.splice(0)) await replica.stop();
@@ -87,7 +88,7 @@ describe('webhooks of several replicas', () => {
     fails(500, 50);
     const records = await first.record(400);
     await second.announce(records);
-    await eventually(async () => (await first.bus.backlog())['webhooks'] === 0 && (await first.deliveries.nextDue(ENVIRONMENT, id)) === null);
+    await until(async () => (await first.bus.backlog())['webhooks'] === 0 && (await first.deliveries.nextDue(ENVIRONMENT, id)) === null);
     expect(new Set(receivedIds())).toEqual(new Set(eventIds(records)));
     expect(receiver.received).toHaveLength(450);
     expect(await first.deliveriesOf(id, { status: 'pending' })).toEqual([]);
@@ -99,17 +100,17 @@ describe('webhooks of several replicas', () => {
     fails(500, Infinity);
     await second.webhooks.test(second.operation(TestWebhookEndpoint, { id, event: 'user.created' }));
     const asked = Date.now();
-    await eventually(() => receiver.received.length > 0);
+    await until(() => receiver.received.length > 0);
     expect(Date.now() - asked).toBeLessThan(2_000);
-    await eventually(async () => (await metric(first, 'webhook_queue_depth')) === 1 && (await metric(second, 'webhook_queue_depth')) === 0);
+    await until(async () => (await metric(first, 'webhook_queue_depth')) === 1 && (await metric(second, 'webhook_queue_depth')) === 0);
     receiver.answer = (_request, response) => void response.writeHead(200).end();
-    await eventually(async () => (await second.deliveriesOf(id, { status: 'delivered' })).length === 1);
-    await eventually(async () => (await metric(first, 'webhook_queue_depth')) === 0);
+    await until(async () => (await second.deliveriesOf(id, { status: 'delivered' })).length === 1);
+    await until(async () => (await metric(first, 'webhook_queue_depth')) === 0);
 
     const past = await first.record(120);
     await first.project(past);
     await second.webhooks.replay(replayOf(past, id));
-    await eventually(() => new Set(receivedIds()).size === 121);
+    await until(() => new Set(receivedIds()).size === 121);
   });
 
   describe('of which the one that works on the queues is cut off', () => {
@@ -120,18 +121,18 @@ describe('webhooks of several replicas', () => {
       await first.lifecycle.stop();
       lease = cutOffAtTimes(first.engines.shortLived);
       cutOff = await another({ shortLived: lease.store }, { WEBHOOK_TIMEOUT: 60_000 });
-      await eventually(() => isHolder(cutOff));
+      await until(() => isHolder(cutOff));
       second = await another({}, { WEBHOOK_TIMEOUT: 60_000 });
     });
 
     it('go on elsewhere within 10 seconds', async () => {
       const { id } = await second.endpoint(receiver.url);
       lease.isCutOff = true;
-      await eventually(() => isHolder(second));
+      await until(() => isHolder(second));
       fails(500, 20);
       const records = await first.record(20);
       await first.announce(records);
-      await eventually(async () => (await second.deliveriesOf(id, { status: 'delivered' })).length === 20);
+      await until(async () => (await second.deliveriesOf(id, { status: 'delivered' })).length === 20);
       expect(receiver.received).toHaveLength(40);
     });
 
@@ -142,10 +143,10 @@ describe('webhooks of several replicas', () => {
       const past = await first.record(20);
       await first.project(past);
       await cutOff.webhooks.replay(replayOf(past, id));
-      await eventually(() => held.length === 16);
+      await until(() => held.length === 16);
       lease.isCutOff = true;
       receiver.answer = (_request, response) => void response.writeHead(200).end();
-      await eventually(async () => (await second.deliveriesOf(id, { status: 'delivered' })).length === 20);
+      await until(async () => (await second.deliveriesOf(id, { status: 'delivered' })).length === 20);
       for (const answer of held) answer();
       await pause(300);
       expect(receiver.received).toHaveLength(36);
@@ -165,7 +166,7 @@ describe('webhooks of several replicas', () => {
     });
     await first.deliveries.save(ENVIRONMENT, [waiting]);
     const replica = await another();
-    await eventually(() => receiver.received.length === 1);
+    await until(() => receiver.received.length === 1);
     expect(await metric(replica, 'webhook_queue_lag_seconds')).toBeGreaterThan(3_600);
   });
 
@@ -179,7 +180,7 @@ describe('webhooks of several replicas', () => {
     await first.announce(records);
     await pause(3_000);
     rows.isAway = false;
-    await eventually(() => receiver.received.length >= 30);
+    await until(() => receiver.received.length >= 30);
     expect([...receivedIds()].sort()).toEqual([...eventIds(records)].sort());
   });
 
@@ -195,7 +196,7 @@ describe('webhooks of several replicas', () => {
     await replica.lifecycle.stop();
     expect(Date.now() - asked).toBeLessThan(3_000);
     const next = await another();
-    await eventually(() => receiver.received.length >= 3);
+    await until(() => receiver.received.length >= 3);
     expect(next).toBeDefined();
   });
 
@@ -203,7 +204,7 @@ describe('webhooks of several replicas', () => {
     await first.endpoint(receiver.url);
     const [record] = await first.record(1);
     await first.announce([{ ...record!, position: '9'.repeat(record!.position.length) }]);
-    await eventually(() => receiver.received.length === 1);
+    await until(() => receiver.received.length === 1);
   });
 
   describe('that change one delivery at the same time', () => {
@@ -247,14 +248,14 @@ describe('webhooks of several replicas', () => {
     const { id } = await first.endpoint(receiver.url);
     fails(500, 1);
     await first.announce(await first.record(1));
-    await eventually(async () => (await first.deliveriesOf(id)).length === 1);
+    await until(async () => (await first.deliveriesOf(id)).length === 1);
     const [delivery] = await first.deliveriesOf(id);
     const redelivered = Array.from({ length: 5 }, (_, index) =>
       [first, second][index % 2]!.webhooks.redeliver(first.operation(RedeliverWebhook, { id, delivery_id: delivery!.id })),
     );
     await Promise.all(redelivered);
     const { length } = receiver.received;
-    await eventually(async () => (await first.deliveriesOf(id, { status: 'delivered' })).length === 1);
+    await until(async () => (await first.deliveriesOf(id, { status: 'delivered' })).length === 1);
     expect(receiver.received.length).toBeGreaterThanOrEqual(Math.min(length, 2));
   });
 

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { WEBHOOK_EVENT_NAMES } from '#libs/contracts/src/events';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
-import { eventually, Receiver } from '../given-notifications.ts';
+import { until } from '#libs/testing/src/until';
+import { Receiver } from '../given-notifications.ts';
 
 describe('webhook endpoints over HTTP', () => {
   let suite: GivenSuite;
@@ -135,7 +136,7 @@ describe('webhook endpoints over HTTP', () => {
     const receiver = await Receiver.start();
     const { id } = await given(receiver.url);
     const organization = await suite.post('/organizations', { name: 'Acme' }).expect(201);
-    await eventually(() => receiver.received.length > 0);
+    await until(() => receiver.received.length > 0);
     const event = JSON.parse(receiver.received[0]!.body) as { id: string; data: { id: string } };
     expect(event.data.id).toBe(organization.id);
     const { data } = await suite.eventually(`/events?organization_id=${organization.id}`, { data: [{ id: event.id }] });
@@ -147,13 +148,13 @@ describe('webhook endpoints over HTTP', () => {
     await suite.get(`/webhook_endpoints/${id}/deliveries/${delivery.id}`).expect(200, delivery);
 
     await suite.post(`/webhook_endpoints/${id}/deliveries/${delivery.id}/redeliver`).expect(202, { id: delivery.id, status: 'pending' });
-    await eventually(() => receiver.received.length === 2);
+    await until(() => receiver.received.length === 2);
     await suite
       .post(`/webhook_endpoints/${id}/replay`, { since: organization.created_at })
       .expect(202, { webhook_endpoint_id: id, events: ['organization.created'] });
-    await eventually(() => receiver.received.length === 3);
+    await until(() => receiver.received.length === 3);
     await suite.post(`/webhook_endpoints/${id}/test`, { event: 'organization.deleted' }).expect(202, { event: 'organization.deleted', status: 'pending' });
-    await eventually(() => receiver.received.length === 4);
+    await until(() => receiver.received.length === 4);
     expect(new Set(receiver.received.slice(0, 3).map(({ body }) => body)).size).toBe(1);
     await suite.post(`/webhook_endpoints/${id}/replay`, { since: 'yesterday' }).expect(422);
     await suite.post(`/webhook_endpoints/${id}/test`, { event: 'nonsense' }).expect(422);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { until } from '../until.ts';
 import { ROOT } from '../process.ts';
 import { WatchedDirectory } from './watched-directory.ts';
 import { WatchedProcess } from './watched-process.ts';
@@ -18,10 +19,6 @@ function lives(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 20_000; !condition(); await pause(50)) expect(Date.now()).toBeLessThan(deadline);
 }
 
 describe('a watched process', () => {
