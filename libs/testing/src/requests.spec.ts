@@ -66,7 +66,9 @@ describe('references', () => {
 
   it('are found in the objects of a list', () => {
     const within = places.filter(({ reference }) => reference.within !== null);
-    expect(within.map(({ operation, reference }) => `${operation.name} ${reference.within}.${reference.field}`)).toContain('CheckAccessBatch checks.resource_id');
+    expect(within.map(({ operation, reference }) => `${operation.name} ${reference.within}.${reference.field}`)).toContain(
+      'CheckAccessBatch checks.resource_id',
+    );
   });
 
   it('take the id of an object that belongs to somebody else', () => {
