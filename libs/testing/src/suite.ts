@@ -1,6 +1,6 @@
 import 'reflect-metadata';
-import { setTimeout as pause } from 'node:timers/promises';
-import { CreateEnvironment, CreateEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { randomUUID } from 'node:crypto';
+import { CreateEnvironment, CreateEnvironmentKey, ListEnvironments } from '#libs/contracts/src/environments/operations';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import type { Class, Operation } from '#libs/contracts/src/operation';
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
@@ -12,6 +12,7 @@ import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/requ
 import { systemContext } from '#libs/platform/src/system-context';
 import { answerMatches } from './answers.ts';
 import { ProductInProcess, type RunningProduct } from './running-product.ts';
+import { eventually } from './until.ts';
 
 export interface GivenSuiteOptions {
   /** Settings beside those of development mode. */
@@ -19,6 +20,8 @@ export interface GivenSuiteOptions {
   readonly clock?: Clock;
   /** Where the log lines go; absent: nowhere. */
   readonly onLogLine?: (line: string) => void;
+  /** Nobody else uses its processes, because they are restarted. So it is also where there are settings. */
+  readonly isApart?: boolean;
 }
 
 interface Answer {
@@ -33,9 +36,6 @@ type Headers = Readonly<Record<string, string>>;
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 const document = openApiDocument('0.1.0');
-const EVENTUALLY_MS = 10_000;
-/** Between two processes of an app lie leases, restarts that take seconds, and a machine that runs all of it. */
-const PATIENCE = environmentVariables()['SUITE'] === undefined ? 1 : 4;
 
 /** Requests with one API key. Every answer is held to the API document. */
 export class Caller {
@@ -65,17 +65,8 @@ export class Caller {
   }
 
   /** Asks again and again until the answer is 200 and has these fields. */
-  async eventually(path: string, partial: object, timeoutMs = EVENTUALLY_MS): Promise<Answer['body']> {
-    for (const deadline = Date.now() + PATIENCE * timeoutMs; ; await pause(20)) {
-      const answer = await this.send('GET', path, undefined, {});
-      try {
-        expect(answer.status).toBe(200);
-        expect(answer.body).toMatchObject(partial);
-        return answer.body;
-      } catch (error) {
-        if (Date.now() > deadline) throw error;
-      }
-    }
+  async eventually(path: string, partial: object, timeoutMs?: number): Promise<Answer['body']> {
+    return eventually(() => this.get(path).expect(200, partial), timeoutMs);
   }
 
   private async send(method: Method, path: string, body: unknown, headers: Headers): Promise<Answer> {
@@ -112,22 +103,61 @@ class Asked implements PromiseLike<Answer> {
   }
 }
 
-/** The whole product, in this process on embedded engines or (`SUITE=processes`) as processes of their own on the engines of a cluster. */
+/** Requests with the key of an environment that a spec has made. */
+class OtherEnvironment extends Caller {
+  constructor(
+    baseUrl: () => string,
+    key: string,
+    /** Stands in what is recorded of it. */
+    readonly id: string,
+  ) {
+    super(baseUrl, key);
+  }
+}
+
+/** What was there before a suite was opened: others share its engines. */
+interface Past {
+  readonly end: Position;
+  readonly environments: ReadonlySet<string>;
+}
+
+const NO_PAST: Past = { end: START, environments: new Set() };
+
+/**
+ * The whole product, in this process on embedded engines or (`SUITE=processes`) as processes of their own on the engines of a cluster: one cluster for the specs of
+ * many files, in which each suite has an environment of its own.
+ */
 export class GivenSuite extends Caller {
-  private constructor(private readonly product: RunningProduct) {
-    super(() => product.url, product.key);
+  private constructor(
+    private readonly product: RunningProduct,
+    key: string,
+    private readonly past: Past,
+  ) {
+    super(() => product.url, key);
   }
 
-  static async open({ variables = {}, clock, onLogLine }: GivenSuiteOptions): Promise<GivenSuite> {
+  static async open({ variables = {}, clock, onLogLine, isApart = Object.keys(variables).length > 0 }: GivenSuiteOptions): Promise<GivenSuite> {
     const log = new PinoLog({
       level: onLogLine ? 'debug' : 'silent',
       readable: false,
       destination: { write: (line: string) => onLogLine?.(line) },
     });
-    if (environmentVariables()['SUITE'] !== 'processes') return new GivenSuite(await ProductInProcess.open({ variables, log, clock }));
+    if (environmentVariables()['SUITE'] !== 'processes') return GivenSuite.alone(await ProductInProcess.open({ variables, log, clock }));
     // Loaded where it is wanted: the drivers of its engines take a second.
     const { ProductInProcesses } = await import('./product-in-processes.ts');
-    return new GivenSuite(await ProductInProcesses.open({ variables, log }));
+    const product = await ProductInProcesses.open({ variables, log, isApart });
+    return isApart ? GivenSuite.alone(product) : GivenSuite.amongOthers(product);
+  }
+
+  private static alone(product: RunningProduct): GivenSuite {
+    return new GivenSuite(product, product.key, NO_PAST);
+  }
+
+  private static async amongOthers(product: RunningProduct): Promise<GivenSuite> {
+    const first = GivenSuite.alone(product);
+    const environments = (await first.call(ListEnvironments, {})).map(({ id }) => id);
+    const past = { end: await first.head(), environments: new Set(environments) };
+    return new GivenSuite(product, (await first.otherEnvironment('own')).key, past);
   }
 
   get url(): string {
@@ -140,10 +170,11 @@ export class GivenSuite extends Caller {
   }
 
   /** Another environment of the same suite: what is done with its key must not be seen with ours. */
-  async otherEnvironment(name = 'other'): Promise<Caller> {
-    await this.call(CreateEnvironment, { name });
-    const { value } = await this.call(CreateEnvironmentKey, { environment_name: name, name: 'test' });
-    return new Caller(() => this.product.url, value);
+  async otherEnvironment(name = 'other'): Promise<OtherEnvironment> {
+    const unique = `${name}-${randomUUID().slice(0, 8)}`;
+    const { id } = await this.call(CreateEnvironment, { name: unique });
+    const { value } = await this.call(CreateEnvironmentKey, { environment_name: unique, name: 'test' });
+    return new OtherEnvironment(() => this.product.url, value, id);
   }
 
   /** The end of the log. */
@@ -151,25 +182,24 @@ export class GivenSuite extends Caller {
     return this.product.events.head();
   }
 
-  /** What the log holds, oldest first; only of these types when some are given. */
-  async records(...types: readonly string[]): Promise<readonly RecordedEvent[]> {
-    const records = await this.recordsAfter(START);
-    return types.length === 0 ? records : records.filter(({ type }) => types.includes(type));
+  /** What the log holds after a position, and what is recorded from then on, until the signal aborts. */
+  follow(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+    return this.product.events.subscribe(after, signal, 'prompt');
   }
 
-  /** What the log holds after a position, oldest first. */
-  async recordsAfter(position: Position): Promise<readonly RecordedEvent[]> {
-    const { events } = this.product;
-    const head = await events.head();
+  /** What was recorded since it was opened, oldest first; only of these types when some are given. */
+  async records(...types: readonly string[]): Promise<readonly RecordedEvent[]> {
+    const { end, environments } = this.past;
+    const head = await this.head();
     const records: RecordedEvent[] = [];
     const reading = new AbortController();
-    if (head > position)
-      for await (const batch of events.subscribe(position, reading.signal)) {
+    if (head > end)
+      for await (const batch of this.follow(end, reading.signal)) {
         records.push(...batch);
         if (batch.at(-1)!.position >= head) break;
       }
     reading.abort();
-    return records;
+    return records.filter(({ type, meta }) => !environments.has(meta.environment) && (types.length === 0 || types.includes(type)));
   }
 
   /** An operation that no HTTP request reaches, as the command line asks it. */

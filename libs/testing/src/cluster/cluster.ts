@@ -16,6 +16,8 @@ interface ClusterOptions {
   readonly ports?: readonly number[];
   /** Told what was started and what ended. */
   readonly say?: (line: string) => void;
+  /** Where they work; one of their own where none is given. */
+  readonly directory?: WatchedDirectory;
 }
 
 /** All apps as processes of their own on loopback, each with replicas, on engines of their own. */
@@ -31,8 +33,13 @@ export class Cluster {
   ) {}
 
   /** Resolves when every process is ready. @throws EngineMissing */
-  static async start({ variables = {}, replicas = 2, ports = [], say = () => {} }: ClusterOptions = {}): Promise<Cluster> {
-    const directory = WatchedDirectory.create('cluster');
+  static async start({
+    variables = {},
+    replicas = 2,
+    ports = [],
+    say = () => {},
+    directory = WatchedDirectory.create('cluster'),
+  }: ClusterOptions = {}): Promise<Cluster> {
     const remove = (): void => directory.remove();
     const engines = await StartedEngines.start({ variables, directory, say }).catch((error: unknown) => {
       remove();

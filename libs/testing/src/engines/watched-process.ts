@@ -8,6 +8,8 @@ import type { Variables } from '#libs/platform/src/config/setting';
 import type { WatchedDirectory } from './watched-directory.ts';
 
 const READY_MS = 60_000;
+/** Eight processes that start at once are not to be kept from it by being asked. */
+const READY_POLL_MS = 200;
 const STOP_MS = 30_000;
 
 /** What to start, again and again with the same words: addresses are part of them. */
@@ -99,7 +101,7 @@ export class WatchedProcess {
       if (!this.isEnding && this.child === child) this.tell(signal ?? `exit code ${code}`);
     });
     this.child = child;
-    for (const deadline = Date.now() + READY_MS; !(existsSync(number) && (await this.what.isReady())); await pause(50)) {
+    for (const deadline = Date.now() + READY_MS; !(existsSync(number) && (await this.what.isReady())); await pause(READY_POLL_MS)) {
       if (hasEnded(child)) throw new Error(`${this.name} ended with ${child.signalCode ?? child.exitCode} before it was ready: ${this.lastLines()}`);
       if (Date.now() < deadline) continue;
       await this.kill();
