@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { grown } from './id-table.ts';
 
 const FIRST_SLOTS = 32;
@@ -5,6 +6,8 @@ const NONE = -1;
 /** Of a slot: what is left of the hash of the grant that lies there, so that hardly another one is looked at. The rest is the grant, one more than it is. */
 const TAG_BITS = 6;
 const TAG = (1 << TAG_BITS) - 1;
+/** Whoever gives roles chooses pairs of numbers: which of them would meet is different in each process. */
+const [WHO, WHERE] = [randomInt(2 ** 32) | 0, randomInt(2 ** 32) | 0];
 const MOST = 2 ** (32 - TAG_BITS) - 2;
 
 /** Who has a grant: a membership or a group, by its number. */
@@ -285,7 +288,9 @@ function tagOf(hash: number): number {
 }
 
 function hashOf(subject: number, node: number): number {
-  const hash = Math.imul(subject ^ (subject >>> 15), 0x9e3779b1) ^ Math.imul(node ^ (node >>> 13), 0x85ebca77);
+  const who = subject ^ WHO;
+  const where = node ^ WHERE;
+  const hash = Math.imul(who ^ (who >>> 15), 0x9e3779b1) ^ Math.imul(where ^ (where >>> 13), 0x85ebca77);
   const mixed = Math.imul(hash ^ (hash >>> 16), 0xc2b2ae3d);
   return (mixed ^ (mixed >>> 15)) >>> 0;
 }

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { compareUlids, hashOfUlid, readUlid, ulidOf } from '#libs/platform/src/ulid-words';
 import type { ResourceEvent } from './resource.events.ts';
 
@@ -22,6 +23,9 @@ const DEAD = -2;
 const EXPECTED = -3;
 
 const PREFIX = 'authz_resource';
+
+/** Of the hash of external ids, which others choose: nobody knows which of them would meet, since that is different in each process. */
+const [SEED, FACTOR] = [randomInt(2 ** 32), randomInt(2 ** 31) * 2 + 1];
 
 /** How full a hash table gets before it doubles. */
 const FULL = 0.7;
@@ -443,7 +447,7 @@ export class ResourceTree {
   private hashOfName(node: Node): number {
     let hash = textSeed(this.type[node]!);
     const end = this.textAt[node]! + this.textLength[node]!;
-    for (let index = this.textAt[node]!; index < end; index++) hash = Math.imul(hash ^ this.text[index]!, 0x01000193);
+    for (let index = this.textAt[node]!; index < end; index++) hash = withCharacter(hash, this.text[index]!);
     return finished(hash);
   }
 
@@ -513,12 +517,17 @@ export function organizationResourceId(organizationId: string): string {
 }
 
 function textSeed(type: number): number {
-  return Math.imul(0x811c9dc5 ^ type, 0x01000193);
+  return Math.imul(SEED ^ type, FACTOR);
+}
+
+function withCharacter(hash: number, code: number): number {
+  const mixed = Math.imul(hash ^ code, FACTOR);
+  return mixed ^ (mixed >>> 15);
 }
 
 function hashOfText(type: number, text: string): number {
   let hash = textSeed(type);
-  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  for (let index = 0; index < text.length; index++) hash = withCharacter(hash, text.charCodeAt(index));
   return finished(hash);
 }
 
