@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
 
 const NOWHERE = '/authorization/organizations/org_01HZZZZZZZZZZZZZZZZZZZZZZZ/roles';
 
@@ -53,8 +54,10 @@ describe('the roles of an organization', () => {
     await suite.get(`${path}/org-auditor`).expect(200, role);
     expect(await since(before)).toEqual(['organization_role.created']);
     const { type: _, ...announcedRole } = role;
-    const event = (await suite.get(`/events?limit=100&events=organization_role.created`).expect(200)).data.at(-1);
-    expect(event.data).toEqual({ ...announcedRole, object: 'organization_role', organization_id: organization });
+    await eventually(async () => {
+      const event = (await suite.get(`/events?limit=100&events=organization_role.created`).expect(200)).data.at(-1);
+      expect(event.data).toEqual({ ...announcedRole, object: 'organization_role', organization_id: organization });
+    });
   });
 
   it('get a slug of their name where none is given', async () => {

@@ -1,4 +1,5 @@
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
 
 describe('the roles of an environment', () => {
   let suite: GivenSuite;
@@ -124,13 +125,15 @@ describe('the roles of an environment', () => {
     const put = (...role_slugs: readonly string[]) => other.put('/admin/roles/priority', { role_slugs });
     expect(slugsOf(await put('b', 'admin').expect(200))).toEqual(['b', 'admin', 'member', 'a']);
     expect(slugsOf(await other.get('/authorization/roles').expect(200))).toEqual(['b', 'admin', 'member', 'a']);
-    const { data } = await other.get('/events?limit=100').expect(200);
-    expect(data.map(({ event, data: role }: { event: string; data: { slug: string } }) => `${event} ${role.slug}`).slice(2)).toEqual([
-      'role.updated b',
-      'role.updated admin',
-      'role.updated member',
-      'role.updated a',
-    ]);
+    await eventually(async () => {
+      const { data } = await other.get('/events?limit=100').expect(200);
+      expect(data.map(({ event, data: role }: { event: string; data: { slug: string } }) => `${event} ${role.slug}`).slice(2)).toEqual([
+        'role.updated b',
+        'role.updated admin',
+        'role.updated member',
+        'role.updated a',
+      ]);
+    });
     expect(slugsOf(await put('b', 'admin', 'member', 'a').expect(200))).toEqual(['b', 'admin', 'member', 'a']);
     expect((await other.get('/events?limit=100').expect(200)).data).toHaveLength(6);
     await other.post('/authorization/roles', { slug: 'c', name: 'c' }).expect(201);
