@@ -4,6 +4,8 @@ import { freePort } from '#libs/testing/src/engines/free-port';
 import { processorSeconds } from './processor.ts';
 import { Program } from './program.ts';
 
+/** Of one processor: what a process that has nothing to do takes. */
+const AT_REST = 0.1;
 export const KEY = 'sk_bench_0123456789abcdef';
 
 /** The suite as its users run it, on a data directory of the bench. */
@@ -51,9 +53,14 @@ export class Suite {
     return new Map(series.map(([, name, value]) => [name!, Number(value)]));
   }
 
-  /** Resolves once every follower of the log is at its end. */
+  /** Resolves once every follower of the log is at its end: those that tell how far they are, and those of which only the processor knows. */
   async caughtUp(): Promise<void> {
     while (Math.max(...(await this.lags()).values()) > 0) await pause(1_000);
+    for (let used = Infinity; used > AT_REST;) {
+      const before = await this.processorSeconds();
+      await pause(3_000);
+      used = ((await this.processorSeconds()) - before) / 3;
+    }
   }
 
   /** Memory that is this process's own: no mapped files, no shared pages. */
