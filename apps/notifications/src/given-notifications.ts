@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { List } from '#libs/contracts/src/operation';
 import { CreateWebhookEndpoint, ListWebhookDeliveries } from '#libs/contracts/src/webhook-endpoints/operations';
 import type { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import type { EventMeta, NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/log.repository';
@@ -120,7 +121,12 @@ export class GivenNotifications {
     const metrics = new Metrics();
     const repository = new LogRepository(events, readModels, new Naming(await keys.obtain('naming')), clock, log);
     repository.keep(webhookEndpointsView);
-    const feed = new Feed(clock, settings, readModels);
+    const feed = new Feed(
+      clock,
+      settings,
+      viewsBrought(async () => {}),
+      readModels,
+    );
     const deliveries = new DeliveryLog(readModels);
     const secrets = new EndpointSecrets(new Vault(keys));
     const rule = new TargetRule({ mode: 'development', allowNetworks: [] });
@@ -209,6 +215,11 @@ export class GivenNotifications {
     await this.bus.close();
     await this.engines.storage.close();
   }
+}
+
+/** Views that nobody but the spec brings along: when they are waited for. */
+export function viewsBrought(upToDate: () => Promise<void>): AwaitedViews {
+  return Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { upToDate });
 }
 
 function organizationCreated(at: number): NewEvent {

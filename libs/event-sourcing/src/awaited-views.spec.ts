@@ -218,7 +218,7 @@ describe('views that answers wait for', () => {
     expect([await process.late(), await commandLine.late()]).toEqual([0, 0]);
   });
 
-  it('have seen what was recorded before somebody asked for the head, or say that they have not', async () => {
+  it('have seen what was recorded before somebody asked for the head, or say that they have not, where that is wanted', async () => {
     const [holder, other] = [await start(), await start()];
     let release = (): void => {};
     held = new Promise((resolve) => (release = resolve));
@@ -226,9 +226,12 @@ describe('views that answers wait for', () => {
     const recorded = holder.record('shelf.filled', 'elsewhere');
     while ((await events.head()) === before) await pause(5);
     await expect(other.awaited.headReached(clock.now() + 200)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await other.awaited.upToDate(tableOf(places).name);
+    expect(await other.placeOf('elsewhere')).toBeNull();
     release();
-    await other.awaited.headReached(clock.now() + 5_000);
+    await other.awaited.upToDate(tableOf(places).name);
     expect(await other.placeOf('elsewhere')).toBe('a');
+    await other.awaited.headReached(clock.now() + 5_000);
     await recorded;
   });
 

@@ -87,6 +87,11 @@ export class AwaitedViews {
     }
   }
 
+  /** As `headReached`, for whoever would rather read what is there than nothing: resolves after a second at the latest. */
+  async upToDate(table: string): Promise<void> {
+    await this.headReached(this.needs.clock.now() + PATIENCE, table).catch(() => {});
+  }
+
   /**
    * What is looked for in several tables, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log.
    * What lies in one table is found by that table (`Table.find`).

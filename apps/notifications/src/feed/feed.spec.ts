@@ -3,7 +3,7 @@ import type { FeedPage } from '#libs/contracts/src/operation';
 import type { Event } from '#libs/contracts/src/feed/event';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import type { DomainError } from '#libs/platform/src/domain-error';
-import { ENVIRONMENT, GivenNotifications } from '../given-notifications.ts';
+import { ENVIRONMENT, GivenNotifications, viewsBrought } from '../given-notifications.ts';
 import { Feed } from './feed.ts';
 import { feedView } from './feed.view.ts';
 
@@ -19,7 +19,8 @@ describe('the events feed', () => {
   const read = async (query: Partial<ListEvents> = {}, feed = given.feed): Promise<FeedPage<Event>> =>
     JSON.parse((await feed.list(Object.assign(new ListEvents(), { context: given.context(), limit: 10, ...query }))).json) as FeedPage<Event>;
   const ids = ({ data }: FeedPage<Event>): readonly string[] => data.map(({ id }) => id);
-  const feedAt = (now: number): Feed => new Feed({ now: () => now }, { EVENTS_RETENTION: 90 * DAY } as never, given.readModels);
+  const feedAt = (now: number, upToDate = async (): Promise<void> => {}): Feed =>
+    new Feed({ now: () => now }, { EVENTS_RETENTION: 90 * DAY } as never, viewsBrought(upToDate), given.readModels);
   const refusalOf = async (query: Partial<ListEvents>): Promise<unknown> =>
     read(query).catch((error: DomainError) => ({ code: error.code, errors: error.details.errors?.map(({ code, field }) => ({ code, field })) }));
   const recorded = async (...times: readonly number[]): Promise<readonly string[]> => {
@@ -38,6 +39,45 @@ describe('the events feed', () => {
     expect(ids(last)).toEqual(all.slice(20));
     expect(last.list_metadata).toEqual({ after: all[24] });
     expect(await read({ after: all[24] })).toEqual({ object: 'list', data: [], list_metadata: { after: null } });
+  });
+
+  describe('is read as the log stands', () => {
+    let missing: readonly string[];
+    let waited: number;
+    let feed: Feed;
+
+    beforeEach(async () => {
+      waited = 0;
+      await recorded(...Array.from({ length: 3 }, () => Date.now()));
+      const records = [...(await given.record(1)), ...(await given.record(1))];
+      missing = records.map((record) => record.public[0]!.id);
+      feed = feedAt(Date.now(), async () => {
+        waited++;
+        await given.project(records);
+      });
+    });
+
+    it.each([
+      ['upwards', {}],
+      ['downwards', { order: 'desc' }],
+      ['mirrored', { order: 'normal' }],
+    ] as const)('%s', async (_, query) => {
+      expect(ids(await read(query, feed))).toEqual(expect.arrayContaining(missing as string[]));
+    });
+
+    it('after an event that is the last for now, and after one that is not there yet', async () => {
+      const last = ids(await read()).at(-1);
+      expect(ids(await read({ after: last }, feed))).toEqual(missing);
+      const fresh = await given.record(1);
+      const later = feedAt(Date.now(), () => given.project(fresh));
+      expect(ids(await read({ after: fresh[0]!.public[0]!.id }, later))).toEqual([]);
+    });
+
+    it('but nobody waits for more than a page', async () => {
+      const [first] = ids(await read());
+      expect(ids(await read({ after: first, limit: 2 }, feed))).toHaveLength(2);
+      expect(waited).toBe(0);
+    });
   });
 
   it('reads downwards and mirrored when asked to', async () => {

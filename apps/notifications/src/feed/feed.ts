@@ -5,6 +5,7 @@ import { ListEvents } from '#libs/contracts/src/feed/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type FeedPage } from '#libs/contracts/src/operation';
 import { listText } from '#libs/contracts/src/serialiser';
+import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
@@ -33,6 +34,7 @@ export class Feed {
   constructor(
     private readonly clock: Clock,
     private readonly settings: NotificationsSettings,
+    private readonly views: AwaitedViews,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(feedView));
@@ -105,13 +107,26 @@ export class Feed {
     return { from: orderOf(Math.max(start ?? 0, this.beginning())), ...(end !== null && { to: orderAtEndOf(Math.max(end, 0)) }) };
   }
 
+  /** As the log stood when it was asked for, or a second later: whoever wrote before finds it here. Who reads on from an event, and has more to read than a page, waits for nobody. */
   private async page(query: ListEvents, request: PageRequest): Promise<RowPage['rows']> {
+    if (query.after !== undefined && request.order === 'asc') {
+      const rows = await this.look(query, request);
+      if (rows?.length === request.limit) return rows;
+    }
+    await this.views.upToDate(this.rows.definition.name);
+    const rows = await this.look(query, request);
+    if (rows !== null) return rows;
+    const field = query.after === undefined ? 'before' : 'after';
+    throw refused('invalid_cursor', field, `'${query[field]}' is not an event of this feed.`);
+  }
+
+  /** Null: there is no such cursor, or not yet. */
+  private async look({ context }: ListEvents, request: PageRequest): Promise<RowPage['rows'] | null> {
     try {
-      return (await this.rows.page(query.context.environment, request)).rows;
+      return (await this.rows.page(context.environment, request)).rows;
     } catch (error) {
-      if (!(error instanceof UnknownCursor)) throw error;
-      const field = query.after === undefined ? 'before' : 'after';
-      throw refused('invalid_cursor', field, `'${query[field]}' is not an event of this feed.`);
+      if (error instanceof UnknownCursor) return null;
+      throw error;
     }
   }
 }
