@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import { START, type EventStore, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
-import { tableOf, type View } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { DomainError } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
@@ -15,24 +15,11 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
-import { groupRoleAssignmentsView } from '../assignments/group-role-assignments.view.ts';
-import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';
-import { resourcesView } from '../resources/resources.view.ts';
 import { AccessIndex } from './access-index.ts';
-import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access.views.ts';
 import { EnvironmentModel } from './environment-model.ts';
+import { VIEWS } from './given-engines.ts';
 import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
-
-const VIEWS = [
-  resourcesView,
-  membershipsView,
-  groupsView,
-  groupMembersView,
-  endedUsersView,
-  roleAssignmentsView,
-  groupRoleAssignmentsView,
-] as unknown as readonly View<object>[];
 
 const clock = new SystemClock();
 const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });

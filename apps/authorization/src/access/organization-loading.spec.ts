@@ -2,27 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { tableOf, type View } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/view';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
-import { groupRoleAssignmentsView } from '../assignments/group-role-assignments.view.ts';
-import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';
-import { resourcesView } from '../resources/resources.view.ts';
-import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access.views.ts';
 import { EnvironmentModel } from './environment-model.ts';
+import { VIEWS } from './given-engines.ts';
 import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
 import { IndexRows } from './organization-loading.ts';
 
-const VIEWS = [
-  resourcesView,
-  membershipsView,
-  groupsView,
-  groupMembersView,
-  endedUsersView,
-  roleAssignmentsView,
-  groupRoleAssignmentsView,
-] as unknown as readonly View<object>[];
 const SEEDS = Array.from({ length: 12 }, (_, seed) => seed + 1);
 const STEPS = 400;
 

@@ -135,29 +135,19 @@ export function isLiving(index: OrganizationIndex, { role, resource }: { readonl
 }
 
 /** As the API shows it. */
-export function directAssignment({ id, organization_membership_id, role, resource, created_at }: LivingRoleAssignment): RoleAssignment {
-  return {
-    object: 'role_assignment',
-    id,
-    organization_membership_id,
-    role,
-    resource,
-    source: { type: 'direct', group_role_assignment_id: null },
-    created_at,
-    updated_at: created_at,
-  };
+export function directAssignment(assignment: LivingRoleAssignment): RoleAssignment {
+  return shown(assignment, assignment.id, assignment.organization_membership_id, { type: 'direct', group_role_assignment_id: null });
 }
 
-function groupEntry(id: string, assignment: LivingGroupRoleAssignment, organization_membership_id: string): RoleAssignment {
-  const { role, resource, created_at } = assignment;
-  return {
-    object: 'role_assignment',
-    id,
-    organization_membership_id,
-    role,
-    resource,
-    source: { type: 'group', group_role_assignment_id: assignment.id },
-    created_at,
-    updated_at: created_at,
-  };
+function groupEntry(id: string, assignment: LivingGroupRoleAssignment, membership: string): RoleAssignment {
+  return shown(assignment, id, membership, { type: 'group', group_role_assignment_id: assignment.id });
+}
+
+function shown(
+  { role, resource, created_at }: Pick<LivingRoleAssignment, 'role' | 'resource' | 'created_at'>,
+  id: string,
+  organization_membership_id: string,
+  source: RoleAssignment['source'],
+): RoleAssignment {
+  return { object: 'role_assignment', id, organization_membership_id, role, resource, source, created_at, updated_at: created_at };
 }

@@ -23,7 +23,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
-import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
+import { FaultyRows } from '#libs/testing/src/faulty-rows';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorization } from '../authorization.module.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
@@ -36,32 +36,12 @@ import { resourcesView } from './resources.view.ts';
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000000';
 
-/** Rows that nobody can write at the moment, but who follows the log. */
-class RowsThatFail extends ReadModels {
-  isWritable = true;
-
-  constructor(private readonly rows: ReadModels) {
-    super();
-  }
-
-  table<Row>(definition: TableDefinition<Row>): Table<Row> {
-    const table = this.rows.table(definition);
-    const write: Table<Row>['write'] = async (...given) => {
-      if (!this.isWritable) throw new Error('no room');
-      await table.write(...given);
-    };
-    return new Proxy(table, { get: (target, name) => (name === 'write' ? write : Reflect.get(target, name)) });
-  }
-
-  async dropOthers(): Promise<void> {}
-}
-
 describe('resources in several processes', () => {
   let directory: string;
   let storage: LmdbStorage;
   let events: LmdbEventStore;
   let readModels: LmdbReadModels;
-  let rows: RowsThatFail;
+  let rows: FaultyRows;
   let indexes: AccessIndex[];
   let replicas: Resources[];
   /** Does something before each append of the first replica. */
@@ -72,7 +52,7 @@ describe('resources in several processes', () => {
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
     readModels = new LmdbReadModels(storage);
-    rows = new RowsThatFail(readModels);
+    rows = new FaultyRows(readModels);
     beforeAppend = async () => {};
     await record('organization', ORGANIZATION, 'organization.created', { id: ORGANIZATION, name: 'Acme' }, ORGANIZATION);
     await record('authorization_model', ENVIRONMENT, 'resource_type.created', folder);

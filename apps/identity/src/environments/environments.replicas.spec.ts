@@ -18,39 +18,20 @@ import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
-import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
+import { FaultyRows } from '#libs/testing/src/faulty-rows';
 import { Environments } from './environments.ts';
 import { environmentsView } from './environments.view.ts';
-
-/** Rows that nobody can write at the moment. */
-class RowsThatStay extends ReadModels {
-  isWritable = true;
-
-  constructor(private readonly rows: ReadModels) {
-    super();
-  }
-
-  table<Row>(definition: TableDefinition<Row>): Table<Row> {
-    const table = this.rows.table(definition);
-    const write: Table<Row>['write'] = async (...given) => {
-      if (this.isWritable) await table.write(...given);
-    };
-    return new Proxy(table, { get: (target, name) => (name === 'write' ? write : Reflect.get(target, name)) });
-  }
-
-  async dropOthers(): Promise<void> {}
-}
 
 describe('environments in several processes', () => {
   let directory: string;
   let storage: LmdbStorage;
-  let rows: RowsThatStay;
+  let rows: FaultyRows;
   let replicas: readonly Environments[];
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'environments-'));
     storage = await LmdbStorage.open({ directory });
     const events = new LmdbEventStore(storage);
-    rows = new RowsThatStay(new LmdbReadModels(storage));
+    rows = new FaultyRows(new LmdbReadModels(storage));
     const clock = new SystemClock();
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     replicas = [0, 1, 2].map(() => {
