@@ -1,36 +1,12 @@
 import type { Walk } from '#libs/read-models/src/pages';
 import { accessibleChildren, holders } from './discovery.ts';
-import { EnvironmentModel, type Permission } from './environment-model.ts';
-import { chance, Follower, GivenHistory } from './given-history.ts';
-import { OrganizationIndex, type Way } from './organization-index.ts';
+import type { Permission } from './environment-model.ts';
+import { chance, lived, type GivenHistory } from './given-history.ts';
+import type { OrganizationIndex, Way } from './organization-index.ts';
 
 const SEEDS = [1, 2, 3];
-/** So many that more than a hundred memberships are there: from then on lists of them are found in another way. */
-const STEPS = 1_600;
-/** How often everything is asked. */
-const EVERY = 800;
-
-/** An index that heard a history, and is asked about now and then. */
-function lived(seed: number, ask: (index: OrganizationIndex, history: GivenHistory) => void): void {
-  const history = new GivenHistory(chance(seed));
-  const versions = new Map<string, number>();
-  const model = new EnvironmentModel(history.environment);
-  const index = new OrganizationIndex(history.organization, history.environment, model).loaded();
-  const follower = new Follower(index, model);
-  const hear = (told: ReturnType<GivenHistory['step']>): void => {
-    for (const event of told) {
-      const stream = history.streamOf(event);
-      const version = (versions.get(stream) ?? 0) + 1;
-      versions.set(stream, version);
-      follower.hear({ ...event, stream, version, position: '' });
-    }
-  };
-  for (const told of history.beginning()) hear(told);
-  for (let step = 1; step <= STEPS; step++) {
-    hear(history.step());
-    if (step % EVERY === 0) ask(index, history);
-  }
-}
+/** How often everything is asked, and after how many steps each time: more than a hundred memberships are there at last, which are listed in another way. */
+const [TIMES, STEPS] = [2, 800];
 
 /** As pages take it: upwards or downwards, from a cursor on. */
 function walked(walk: Walk, isUpwards: boolean, from: { readonly id: string; readonly isMeant: boolean } | null = null): string[] {
@@ -58,7 +34,7 @@ const permissionsOf = ({ model }: OrganizationIndex, { permissions }: GivenHisto
   permissions.flatMap(({ slug }) => model.permissionBySlug(slug) ?? []);
 
 it.each(SEEDS)('who has a permission, as lists say it, is who is allowed by a check (seed %i)', (seed) => {
-  lived(seed, (index, history) => {
+  for (const { index, history } of lived(seed, STEPS, TIMES)) {
     const next = chance(seed);
     const memberships = history.memberships.filter((id) => index.membershipNumber(id) !== -1).sort();
     for (const resource of history.resources) {
@@ -74,12 +50,12 @@ it.each(SEEDS)('who has a permission, as lists say it, is who is allowed by a ch
           isFound(holders(index, permission, node, way), memberships.filter(may), cursors);
         }
     }
-  });
+  }
 });
 
 it.each(SEEDS)('what a membership may reach, is told and is explained is what it is allowed by a check (seed %i)', (seed) => {
   let [allowed, asked] = [0, 0];
-  lived(seed, (index, history) => {
+  for (const { index, history } of lived(seed, STEPS, TIMES)) {
     const next = chance(seed);
     for (const id of history.memberships) {
       const membership = index.membershipNumber(id);
@@ -106,7 +82,7 @@ it.each(SEEDS)('what a membership may reach, is told and is explained is what it
         }
       }
     }
-  });
+  }
   expect(allowed / asked).toBeGreaterThan(0.05);
   expect(allowed / asked).toBeLessThan(0.9);
 });

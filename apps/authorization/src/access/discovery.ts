@@ -11,13 +11,12 @@ export function accessibleChildren(index: OrganizationIndex, membership: number,
   const { tree } = index;
   if (!index.isActive(membership)) return () => [];
   if (index.allows(membership, permission, parent)) return childrenWhere(index, parent, () => true);
-  const granting = index.grantingOf(permission);
-  const isGranted = (node: Node): boolean => index.isGrantedOn(membership, node, granting);
+  const isGranted = (node: Node): boolean => index.isGrantedOn(membership, node, permission);
   if (!hasFewerGrantsThanChildren(index, membership, parent)) return childrenWhere(index, parent, isGranted);
   const found = new Set<Node>();
   for (const subject of index.subjectsOf(membership))
     for (let grant = index.grants.firstOf(subject); grant !== -1; grant = index.grants.nextOf(grant))
-      if (granting.assigned[index.grants.roleOf(grant)] === 1 && tree.parentOf(index.grants.nodeOf(grant)) === parent) found.add(index.grants.nodeOf(grant));
+      if (index.isGrantedBy(grant, permission) && tree.parentOf(index.grants.nodeOf(grant)) === parent) found.add(index.grants.nodeOf(grant));
   const ids = [...found].map((node) => tree.idOf(node)).sort();
   return function* (isUpwards, from) {
     const listed = isUpwards ? ids : ids.toReversed();
@@ -65,17 +64,16 @@ export function holders(index: OrganizationIndex, permission: Permission, node: 
 /** Goes through what was given on the node and above it, rather than through everybody. */
 function marked(index: OrganizationIndex, permission: Permission, node: Node, way: Way | null): Uint8Array {
   const { grants, members, tree } = index;
-  const granting = index.grantingOf(permission);
   const marks = new Uint8Array(index.order.size);
   for (let at = node; at >= 0; at = tree.parentOf(at)) {
     if (way !== null && (at === node) !== (way === 'direct')) continue;
     for (let grant = grants.firstOn(at); grant !== -1; grant = grants.nextOn(grant)) {
-      if (granting.assigned[grants.roleOf(grant)] !== 1) continue;
+      if (!index.isGrantedBy(grant, permission)) continue;
       const subject = grants.subjectOf(grant);
       if ((subject & 1) === 0) marks[subject >> 1] = 1;
       else for (const membership of members.of(subject >> 1)) marks[membership] = 1;
     }
-    if (at === tree.root) index.markByRole(marks, granting);
+    if (at === tree.root) index.markByRole(marks, permission);
   }
   for (let membership = 0; membership < marks.length; membership++) if (marks[membership] === 1 && !index.isActive(membership)) marks[membership] = 0;
   return marks;

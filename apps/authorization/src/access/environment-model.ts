@@ -83,10 +83,13 @@ export class EnvironmentModel {
   private readonly typesBySlug = new Map<string, ResourceType>([[ORGANIZATION.slug, ORGANIZATION]]);
   /** Numbers of permissions by id, also of those that are gone. */
   private readonly numbers = new Map<string, number>();
+  /** What a membership has whose last role is gone: it is there from the beginning, and never deleted. */
+  readonly defaultRole: Role;
 
   constructor(readonly environment: string) {
     const { permissions, roles } = seedsOf(environment);
     this.seed(permissions, roles);
+    this.defaultRole = this.roles.bySlug(DEFAULT_ROLE)!;
   }
 
   /** A living role of the environment. */
@@ -96,11 +99,6 @@ export class EnvironmentModel {
 
   roleById(id: string): Role | null {
     return this.roles.byId(id);
-  }
-
-  /** What a membership has whose last role is gone. */
-  get defaultRole(): Role | null {
-    return this.roles.bySlug(DEFAULT_ROLE);
   }
 
   permissionBySlug(slug: string): Permission | null {

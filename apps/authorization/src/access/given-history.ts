@@ -1,8 +1,8 @@
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
 import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { newUlid } from '#libs/platform/src/ids';
-import type { EnvironmentModel } from './environment-model.ts';
-import type { OrganizationIndex } from './organization-index.ts';
+import { EnvironmentModel } from './environment-model.ts';
+import { OrganizationIndex } from './organization-index.ts';
 
 /** The same numbers in every run with the same seed. */
 export function chance(seed: number): (below: number) => number {
@@ -354,5 +354,27 @@ export class GivenHistory {
 
   private id(prefix: string): string {
     return `${prefix}_${newUlid(++this.time)}`;
+  }
+}
+
+/** An index that hears a history, each time after so many steps more. */
+export function* lived(seed: number, steps: number, times = 1): Generator<{ readonly index: OrganizationIndex; readonly history: GivenHistory }> {
+  const history = new GivenHistory(chance(seed));
+  const versions = new Map<string, number>();
+  const model = new EnvironmentModel(history.environment);
+  const index = new OrganizationIndex(history.organization, history.environment, model).loaded();
+  const follower = new Follower(index, model);
+  const hear = (told: readonly NewEvent[]): void => {
+    for (const event of told) {
+      const stream = history.streamOf(event);
+      const version = (versions.get(stream) ?? 0) + 1;
+      versions.set(stream, version);
+      follower.hear({ ...event, stream, version, position: '' });
+    }
+  };
+  for (const told of history.beginning()) hear(told);
+  for (let time = 0; time < times; time++) {
+    for (let step = 0; step < steps; step++) hear(history.step());
+    yield { index, history };
   }
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import type { Role } from './environment-model.ts';
 import { grown } from './id-table.ts';
 
 const FIRST_SLOTS = 32;
@@ -139,9 +140,9 @@ export class GrantTable {
     return this.bySubject(subject).first(subject >> 1) !== NONE;
   }
 
-  /** Whether the subject has a role there that `grants`. */
-  some(subject: Subject, node: number, grants: Uint8Array): boolean {
-    const { slots, subjects, nodes, roles } = this;
+  /** Whether the subject has a role there that holds the permission; `roles` by their numbers. */
+  some(subject: Subject, node: number, roles: readonly Pick<Role, 'grants'>[], permission: number): boolean {
+    const { slots, subjects, nodes } = this;
     const mask = slots.length - 1;
     const hash = hashOf(subject, node);
     const tag = tagOf(hash);
@@ -149,7 +150,7 @@ export class GrantTable {
       const entry = slots[slot]!;
       if ((entry & TAG) !== tag) continue;
       const grant = (entry >>> TAG_BITS) - 1;
-      if (subjects[grant] === subject && nodes[grant] === node && grants[roles[grant]!] === 1) return true;
+      if (subjects[grant] === subject && nodes[grant] === node && roles[this.roles[grant]!]!.grants(permission)) return true;
     }
     return false;
   }

@@ -29,15 +29,6 @@ export interface Group {
   readonly members: readonly string[];
 }
 
-/** Which roles hold a permission, by their numbers: 1 for those that do. */
-export interface Granting {
-  readonly assigned: Uint8Array;
-  /** Of organization roles: in the place of those that are gone, the default role counts. */
-  readonly ofOrganization: Uint8Array;
-  /** Whether the default role does. */
-  readonly byDefault: boolean;
-}
-
 /** One thing that gives a permission. */
 export interface Chain {
   readonly role: Role;
@@ -93,9 +84,6 @@ export class OrganizationIndex {
   private readonly endedGroups = new Set<number>();
   readonly members = new GroupMembers();
   readonly grants = new GrantTable();
-  /** By the number of the permission. */
-  private granting: (Granting | undefined)[] = [];
-  private grantingAt = -1;
 
   constructor(
     readonly id: string,
@@ -110,7 +98,7 @@ export class OrganizationIndex {
   get bytes(): number {
     const { tree, memberships, states, roleOf, users, userOf, membershipOf, groups, members, grants } = this;
     const numbers = states.byteLength + roleOf.byteLength + userOf.byteLength + membershipOf.byteLength;
-    const few = 2_000 + 500 * this.roles.length + 100 * this.severalRoles.size + this.granting.length * (this.roles.length + 100);
+    const few = 2_000 + 500 * this.roles.length + 100 * this.severalRoles.size + 40 * this.endedGroups.size;
     return few + numbers + tree.bytes + memberships.bytes + users.bytes + groups.bytes + members.bytes + grants.bytes + this.order.bytes;
   }
 
@@ -119,9 +107,10 @@ export class OrganizationIndex {
     return { resources: this.tree.size, memberships: this.memberships.size, members: this.members.size, grants: this.grants.size };
   }
 
-  /** Memberships that are over keep their places. */
+  /** Memberships and groups that are over keep their places. */
   get ended(): { readonly gone: number; readonly living: number } {
-    return { gone: this.gone, living: this.memberships.size - this.gone };
+    const gone = this.gone + this.endedGroups.size;
+    return { gone, living: this.memberships.size + this.groups.size - gone };
   }
 
   /** The numbers of all memberships that live. */
@@ -194,18 +183,18 @@ export class OrganizationIndex {
   /** Walks from the node to the top, and at each step asks for what the membership and its groups have there. */
   allows(membership: number, permission: Permission, node: Node): boolean {
     if (this.states[membership] !== ACTIVE) return false;
-    const granting = this.grantingOf(permission);
-    if (this.holdsByRole(membership, granting)) return true;
-    const { assigned } = granting;
-    const { grants, members, tree } = this;
+    if (this.holdsByRole(membership, permission)) return true;
+    const { grants, members, roles, tree } = this;
+    const { number } = permission;
     const subject = membershipSubject(membership);
     const hasGrants = grants.hasOf(subject);
     const firstPair = members.firstPair(membership);
     if (!hasGrants && firstPair === NONE) return false;
     for (let at = node; at >= 0; at = tree.parentOf(at)) {
       if (!grants.hasOn(at)) continue;
-      if (hasGrants && grants.some(subject, at, assigned)) return true;
-      for (let pair = firstPair; pair !== NONE; pair = members.nextPair(pair)) if (grants.some(groupSubject(members.groupOf(pair)), at, assigned)) return true;
+      if (hasGrants && grants.some(subject, at, roles, number)) return true;
+      for (let pair = firstPair; pair !== NONE; pair = members.nextPair(pair))
+        if (grants.some(groupSubject(members.groupOf(pair)), at, roles, number)) return true;
     }
     return false;
   }
@@ -213,36 +202,33 @@ export class OrganizationIndex {
   /** As `allows`, by one way alone. */
   allowsBy(way: Way, membership: number, permission: Permission, node: Node): boolean {
     if (this.states[membership] !== ACTIVE) return false;
-    const granting = this.grantingOf(permission);
     const isRoot = node === this.tree.root;
-    if (isRoot === (way === 'direct') && this.holdsByRole(membership, granting)) return true;
-    if (way === 'direct') return this.isGrantedOn(membership, node, granting);
+    if (isRoot === (way === 'direct') && this.holdsByRole(membership, permission)) return true;
+    if (way === 'direct') return this.isGrantedOn(membership, node, permission);
     const parent = this.tree.parentOf(node);
     return parent >= 0 && this.allows(membership, permission, parent);
   }
 
-  /** Whether the membership or one of its groups was given a role on the very node that `grantingOf` tells of. */
-  isGrantedOn(membership: number, node: Node, { assigned }: Granting): boolean {
-    return this.grants.hasOn(node) && this.subjectsOf(membership).some((subject) => this.grants.some(subject, node, assigned));
+  /** Whether the membership or one of its groups was given a role with the permission on the very node. */
+  isGrantedOn(membership: number, node: Node, { number }: Permission): boolean {
+    const { grants, roles } = this;
+    return grants.hasOn(node) && this.subjectsOf(membership).some((subject) => grants.some(subject, node, roles, number));
   }
 
-  /** Marks the active ones whose organization role `grantingOf` tells of. */
-  markByRole(marks: Uint8Array, granting: Granting): void {
+  /** Whether the role that was given there holds the permission. */
+  isGrantedBy(grant: number, { number }: Permission): boolean {
+    return this.roles[this.grants.roleOf(grant)]!.grants(number);
+  }
+
+  /** Marks the active ones whose organization role holds the permission. */
+  markByRole(marks: Uint8Array, permission: Permission): void {
     for (let membership = 0; membership < marks.length; membership++)
-      if (this.states[membership] === ACTIVE && this.holdsByRole(membership, granting)) marks[membership] = 1;
+      if (this.states[membership] === ACTIVE && this.holdsByRole(membership, permission)) marks[membership] = 1;
   }
 
   /** Who has what the membership has: itself and its groups. */
   subjectsOf(membership: number): Subject[] {
     return [membershipSubject(membership), ...this.groupsOf(membership).map(groupSubject)];
-  }
-
-  grantingOf({ number }: Permission): Granting {
-    if (this.grantingAt !== this.model.version) {
-      this.granting = [];
-      this.grantingAt = this.model.version;
-    }
-    return (this.granting[number] ??= this.newGrantingOf(number));
   }
 
   /** The permissions that a membership has on a node. */
@@ -259,15 +245,14 @@ export class OrganizationIndex {
   /** Every living role that the membership has on the node or above it, nearest first, whatever its status. */
   *rolesOnTheWay(membership: number, node: Node): Generator<Chain> {
     for (let at = node; at >= 0; at = this.tree.parentOf(at)) {
-      if (at === this.tree.root)
-        for (const role of this.effectiveRolesOf(membership)) yield { role: this.roles[role]!, source: 'organization_role', group: null, node: at };
+      if (at === this.tree.root) for (const role of this.effectiveRolesOf(membership)) yield { role, source: 'organization_role', group: null, node: at };
       for (const subject of this.subjectsOf(membership)) yield* this.chainsOf(subject, at);
     }
   }
 
   /** Every living role that the membership has anywhere, or its groups have. */
   *rolesAnywhere(membership: number): Generator<Chain> {
-    for (const role of this.effectiveRolesOf(membership)) yield { role: this.roles[role]!, source: 'organization_role', group: null, node: this.tree.root };
+    for (const role of this.effectiveRolesOf(membership)) yield { role, source: 'organization_role', group: null, node: this.tree.root };
     for (const subject of this.subjectsOf(membership))
       for (let grant = this.grants.firstOf(subject); grant !== NONE; grant = this.grants.nextOf(grant)) {
         const role = this.roles[this.grants.roleOf(grant)]!;
@@ -379,7 +364,6 @@ export class OrganizationIndex {
     if (version <= this.customRolesVersion) return;
     this.customRolesVersion = version;
     this.customRoles.apply(type, data as { readonly id: string }, (permission) => this.model.numberOf(permission));
-    this.granting = [];
   }
 
   private updateMembership({
@@ -475,22 +459,18 @@ export class OrganizationIndex {
   }
 
   /** Whose last role is gone has the default one, from then on. */
-  private effectiveRolesOf(membership: number): readonly number[] {
-    const living = this.rolesOf(membership).filter((role) => this.roles[role]!.isAlive);
-    return living.length > 0 ? living : [this.defaultRole()].filter((role) => role !== NONE);
+  private effectiveRolesOf(membership: number): readonly Role[] {
+    const living = this.rolesOf(membership)
+      .map((role) => this.roles[role]!)
+      .filter((role) => role.isAlive);
+    return living.length > 0 ? living : [this.model.defaultRole];
   }
 
-  private defaultRole(): number {
-    const { defaultRole } = this.model;
-    return defaultRole === null ? NONE : (this.numberOfRole(defaultRole.id) ?? NONE);
-  }
-
-  private holdsByRole(membership: number, { ofOrganization, byDefault }: Granting): boolean {
+  private holdsByRole(membership: number, { number }: Permission): boolean {
     const role = this.roleOf[membership]!;
-    if (role >= 0) return ofOrganization[role] === 1;
-    if (role === NONE) return byDefault;
-    const living = this.severalRoles.get(membership)!.filter((each) => this.roles[each]!.isAlive);
-    return living.length === 0 ? byDefault : living.some((each) => ofOrganization[each] === 1);
+    if (role === NONE) return this.model.defaultRole.grants(number);
+    if (role !== SEVERAL && this.roles[role]!.isAlive) return this.roles[role]!.grants(number);
+    return this.effectiveRolesOf(membership).some((each) => each.grants(number));
   }
 
   /** Null for a role that is gone, as far as is known. */
@@ -501,15 +481,7 @@ export class OrganizationIndex {
     if (role === null) return null;
     const number = this.roles.push(role) - 1;
     this.roleNumbers.set(id, number);
-    this.granting = [];
     return number;
-  }
-
-  private newGrantingOf(permission: number): Granting {
-    const byDefault = this.model.defaultRole?.grants(permission) ?? false;
-    const assigned = Uint8Array.from(this.roles, (role) => (role.grants(permission) ? 1 : 0));
-    const ofOrganization = Uint8Array.from(this.roles, (role) => ((role.isAlive ? role.grants(permission) : byDefault) ? 1 : 0));
-    return { assigned, ofOrganization, byDefault };
   }
 }
 

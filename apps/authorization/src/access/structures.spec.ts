@@ -31,8 +31,8 @@ describe('a table of ids', () => {
 });
 
 describe('a table of grants', () => {
-  /** For each role, that it alone grants. */
-  const ONLY = [0, 1, 2, 3].map((only) => Uint8Array.from([0, 1, 2, 3], (role) => Number(role === only)));
+  /** Each holds the permission of its own number alone. */
+  const ROLES = [0, 1, 2, 3].map((role) => ({ grants: (permission: number) => permission === role }));
 
   it('says what a list of them says, after any history', () => {
     for (const isCollected of [false, true]) {
@@ -85,7 +85,7 @@ describe('a table of grants', () => {
       for (let node = 0; node < 60; node++) {
         const roles = [...table.rolesOf(subject, node)];
         looked.push(...roles.map((role): [number, number, number] => [subject, node, role]));
-        for (let role = 0; role < 4; role++) if (table.some(subject, node, ONLY[role]!) !== roles.includes(role)) wrong.push(`${subject} ${node} ${role}`);
+        for (let role = 0; role < 4; role++) if (table.some(subject, node, ROLES, role) !== roles.includes(role)) wrong.push(`${subject} ${node} ${role}`);
       }
     }
     expect(wrong).toEqual([]);
