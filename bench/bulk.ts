@@ -78,7 +78,7 @@ export function forward(directory: string, brokers: readonly string[]): Promise<
       const readModels = new LmdbReadModels(storage);
       const leases = new Leases(new LmdbShortLived(storage, clock), 'bench', log, metrics);
       const followers = new LeasedFollowers({ events, leases, states: new FollowerStates(readModels, clock), lifecycle, clock, log, metrics });
-      new Forwarders(followers, readModels, bus, clock, log, metrics).add({ service: 'identity', categories: ['organization'] });
+      new Forwarders(followers, readModels, bus, log, metrics).add({ service: 'identity', categories: ['organization'] });
       const head = await events.head();
       const bulk = await timed(events, async () => {
         await lifecycle.start();

@@ -58,7 +58,7 @@ describe('a Prometheus that looks at processes', () => {
   it('tells which rule speaks, and when it is silent again', async () => {
     const metrics = new Metrics();
     const stopped = metrics.gauge({ name: 'view_stopped', help: 'As a process shows it.', labels: ['view'] });
-    const lag = metrics.gauge({ name: 'forwarder_lag_seconds', help: 'As a process shows it.', labels: ['service'] });
+    const lag = metrics.gauge({ name: 'follower_lag_seconds', help: 'As a process shows it.', labels: ['work'] });
     const server = createServer((_request, response) => void metrics.text().then((text) => response.end(text)));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const directory = WatchedDirectory.create('prometheus-spec');
@@ -66,8 +66,9 @@ describe('a Prometheus that looks at processes', () => {
     try {
       if (prometheus === null) return;
       stopped.set({ view: 'organizations' }, 0);
-      lag.set({ service: 'identity' }, 20);
+      lag.set({ work: 'forwarder.identity' }, 20);
       await prometheus.eventuallySpeaks('GatehouseForwarderBehind', { instead: { '> 300': '> 10' } });
+      expect(await prometheus.speaks('GatehouseReactionBehind', { '> 300': '> 10' })).toEqual([]);
       expect(await prometheus.speaks('GatehouseForwarderBehind')).toEqual([]);
       expect(await prometheus.speaks('GatehouseViewStopped')).toEqual([]);
       stopped.set({ view: 'organizations' }, 1);

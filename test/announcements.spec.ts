@@ -155,7 +155,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
       log,
       metrics,
     });
-    const forwarders = new Forwarders(followers, readModels, bus, clock, log, metrics);
+    const forwarders = new Forwarders(followers, readModels, bus, log, metrics);
     for (const each of ANNOUNCED) forwarders.add(each);
     // Nothing else is announced today; what holds secrets would not tell them if it were.
     const announced = ANNOUNCED.flatMap(({ categories }): readonly string[] => categories);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -73,7 +74,7 @@ describe('the forwarder', () => {
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(readModels, clock);
     const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
-    const forwarders = new Forwarders(followers, readModels, bus, clock, log, metrics);
+    const forwarders = new Forwarders(followers, readModels, bus, log, metrics);
     forwarders.add({ service: 'identity', categories: ['organization', 'environment'] });
     await lifecycle.start();
   }
@@ -155,6 +156,21 @@ describe('the forwarder', () => {
     expect(delivered.map(({ headers }) => headers['ce_id'])).toEqual(Array.from({ length: 20 }, (_, version) => `event_${version}`));
   });
 
+  it('shows how old the oldest event is that waits, also while nobody can read the log', async () => {
+    const lag = async (): Promise<number> => Number(/gatehouse_follower_lag_seconds\{work="forwarder.identity"\} (\S+)/.exec(await metrics.text())![1]);
+    await record('organization', 0, announced('event_1'));
+    bus.publish = () => Promise.reject(unavailable('away'));
+    await start();
+    await until(async () => (await lag()) > 0);
+    let tries = 0;
+    events.head = () => {
+      tries += 1;
+      return Promise.reject(unavailable('away'));
+    };
+    await until(() => tries > 2);
+    expect(await lag()).toBeGreaterThan((clock.now() - at) / 1_000 - 60);
+  });
+
   it('passes over a record that cannot be told, and says so', async () => {
     await record('organization', 0, { subject, public: [{ id: 'event_1', name: 'session.created' }] });
     await record('organization', 1, announced('event_2'));
@@ -163,6 +179,6 @@ describe('the forwarder', () => {
     expect(delivered[0]!.headers['ce_id']).toBe('event_2');
     await lifecycle.stop();
     expect(await metrics.text()).toContain('gatehouse_forwarder_skipped_total{service="identity"} 1');
-    expect(await metrics.text()).toMatch(/gatehouse_forwarder_lag_seconds\{service="identity"\} 0\n/);
+    expect(await metrics.text()).toMatch(/gatehouse_follower_lag_seconds\{work="forwarder.identity"\} 0\n/);
   });
 });

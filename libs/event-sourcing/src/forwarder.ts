@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import type { Owner } from '#libs/contracts/src/operation';
 import { SEALED } from '#libs/contracts/src/sealed';
 import { MessageBus, type Message } from '#libs/messaging/src/message-bus';
-import { Clock } from '#libs/platform/src/clock';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
@@ -14,19 +13,10 @@ import { categoryOf } from './naming.ts';
 import { publicEventsOf } from './public-events.ts';
 import { sealedFieldsOf, withoutPersonal } from './sealing/sealed-fields.ts';
 
-/** What this process tried so long ago, and not again, another process has taken over. */
-const OTHERS_BUSINESS = 60_000;
-
 /** Which part of the log a service announces: the streams of these categories. */
 export interface Forwarded {
   readonly service: Owner;
   readonly categories: readonly string[];
-}
-
-interface Behind {
-  /** When the oldest event was recorded that is on its way. */
-  readonly since: number;
-  readonly triedAt: number;
 }
 
 const sealedFields = sealedFieldsOf(SEALED);
@@ -39,9 +29,6 @@ function topicOf(environment: string, service: Owner): string {
 /** Copies what was recorded to the message bus: in order, at least once, from where the last run of any process left it. */
 @Injectable()
 export class Forwarders {
-  /** What is on its way: absent where none is. */
-  private readonly behind = new Map<Owner, Behind>();
-  private readonly services: Owner[] = [];
   private readonly forwarded;
   private readonly skipped;
 
@@ -49,46 +36,27 @@ export class Forwarders {
     private readonly followers: LeasedFollowers,
     private readonly readModels: ReadModels,
     private readonly bus: MessageBus,
-    private readonly clock: Clock,
     private readonly log: Log,
     metrics: Metrics,
   ) {
     this.forwarded = metrics.counter({ name: 'forwarder_messages_total', help: 'Messages that were copied from the log to the bus.', labels: ['service'] });
     this.skipped = metrics.counter({ name: 'forwarder_skipped_total', help: 'Records that could not be announced.', labels: ['service'] });
-    metrics.gauge({
-      name: 'forwarder_lag_seconds',
-      help: 'Age of the oldest event that this process has on its way to the bus.',
-      labels: ['service'],
-      collect: (gauge) => {
-        for (const service of this.services) gauge.set({ service }, this.lag(service));
-      },
-    });
   }
 
   /** Before the process starts its parts. */
   add({ service, categories }: Forwarded): void {
     const owned = new Set(categories);
-    this.services.push(service);
     this.followers.add({
       name: `forwarder.${service}`,
       table: this.readModels.table<never>({ name: `forwarder-${service}`, indexes: [], rebuildable: false }),
       handle: async (batch) => {
         const records = batch.filter(({ stream, type, meta }) => owned.has(categoryOf(stream)) && !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
         if (records.length === 0) return false;
-        this.behind.set(service, { since: records[0]!.meta.at, triedAt: this.clock.now() });
         // What is cut short is published again: the bus has it before the checkpoint does.
         await this.publish(service, records);
-        this.behind.delete(service);
         return true;
       },
     });
-  }
-
-  /** In seconds. */
-  private lag(service: Owner): number {
-    const behind = this.behind.get(service);
-    const now = this.clock.now();
-    return behind === undefined || now - behind.triedAt > OTHERS_BUSINESS ? 0 : (now - behind.since) / 1_000;
   }
 
   private async publish(service: Owner, records: readonly RecordedEvent[]): Promise<void> {

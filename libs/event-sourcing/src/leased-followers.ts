@@ -7,7 +7,7 @@ import type { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LeasedWork } from '#libs/read-models/src/leased-work';
 import type { Leases } from '#libs/read-models/src/leases';
 import type { Table } from '#libs/read-models/src/read-models';
-import type { EventStore, Position, RecordedEvent } from './event-store.ts';
+import { type EventStore, type Position, type RecordedEvent, START } from './event-store.ts';
 import type { FollowerStates, SharedState } from './follower-states.ts';
 import { Progress } from './progress.ts';
 
@@ -18,6 +18,8 @@ const LOOK = 1_000;
 /** How long mending one may take: its holder looks every second. */
 const MENDED_WITHIN = 30_000;
 const POLL = 100;
+/** What this process tried so long ago, and not again, another process has taken over. */
+const OTHERS_BUSINESS = 60_000;
 
 /** Follows the log, each event at least once and in order, for the whole cluster. */
 export interface LeasedFollowing {
@@ -33,6 +35,13 @@ export interface FollowerStatus {
   readonly name: string;
   readonly position: Position;
   readonly isAhead: boolean;
+}
+
+/** What of the log is not known to be handled. */
+interface Behind {
+  /** When the oldest of it was recorded, at the earliest. */
+  readonly since: number;
+  readonly triedAt: number;
 }
 
 interface Needs {
@@ -56,6 +65,14 @@ export class LeasedFollowers {
       labels: ['work'],
       collect: (gauge) => {
         for (const follower of this.followers) gauge.set({ work: follower.name }, follower.isAhead ? 1 : 0);
+      },
+    });
+    needs.metrics.gauge({
+      name: 'follower_lag_seconds',
+      help: 'Age of the oldest event that a forwarder or reaction of this process has not handled; 0 when it has handled all, or another process does it.',
+      labels: ['work'],
+      collect: (gauge) => {
+        for (const follower of this.followers) gauge.set({ work: follower.name }, follower.lag());
       },
     });
   }
@@ -83,6 +100,10 @@ class Follower {
   private again = new AbortController();
   /** Null: nothing is being read. */
   private progress: Progress | null = null;
+  /** Null: nothing, or it is another's business. */
+  private behind: Behind | null = null;
+  /** Where the log was last seen to end. */
+  private head: Position = START;
 
   constructor(
     private readonly following: LeasedFollowing,
@@ -104,9 +125,16 @@ class Follower {
       }
     } finally {
       clearInterval(looking);
+      // What could not be handled stays behind, and is tried again.
+      if (signal.aborted || !this.isBehind) this.behind = null;
       this.progress = null;
       this.isAhead = false;
     }
+  }
+
+  /** In seconds. Whoever asks does not depend on the log: what counts is where it ended when it was looked at last. */
+  lag(): number {
+    return this.behind !== null && this.isBehind ? Math.max(0, this.needs.clock.now() - this.behind.since) / 1_000 : 0;
   }
 
   async status(): Promise<FollowerStatus> {
@@ -137,23 +165,41 @@ class Follower {
   private async followOnce(signal: AbortSignal, token: number): Promise<void> {
     const { events, clock } = this.needs;
     const { table, handle } = this.following;
+    if (this.behind !== null) this.handledBefore(this.behind.since);
     const from = await this.begin(token);
-    if (from === null) return aborted(signal);
+    if (from === null) {
+      this.behind = null;
+      return aborted(signal);
+    }
+    this.handledBefore(this.behind?.since ?? clock.now());
     const progress = (this.progress = new Progress(from));
     let storedAt = 0;
     for await (const batch of events.subscribe(from, signal)) {
       if (signal.aborted) return;
       progress.begin();
+      this.handledBefore(batch[0]!.meta.at);
       const isWorthIt = await handle(batch, signal);
       // What was cut short is not behind us.
       if (signal.aborted) return;
-      const { position } = batch.at(-1)!;
+      const { position, meta } = batch.at(-1)!;
       if (isWorthIt || clock.now() - storedAt >= QUIET_CHECKPOINT) {
         await table.write([], position, token);
         storedAt = clock.now();
       }
       progress.reach(position);
+      this.handledBefore(meta.at);
     }
+  }
+
+  private handledBefore(since: number): void {
+    this.behind = { since, triedAt: this.needs.clock.now() };
+  }
+
+  /** Whether anything is known to be unhandled, and this process's business. */
+  private get isBehind(): boolean {
+    const { behind, progress } = this;
+    if (progress !== null) return progress.isBusy || progress.position < this.head;
+    return behind !== null && this.needs.clock.now() - behind.triedAt <= OTHERS_BUSINESS;
   }
 
   /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be mended first. */
@@ -162,7 +208,7 @@ class Follower {
     const { table, name } = this.following;
     const { standing, mended, requested } = await this.shared();
     const checkpoint = await table.checkpoint();
-    const head = await events.head();
+    const head = (this.head = await events.head());
     const isAhead = checkpoint > head || standing !== null;
     const isAsked = requested > mended;
     if (isAhead && !isAsked) {
@@ -187,7 +233,10 @@ class Follower {
   private async look(): Promise<void> {
     const { again } = this;
     const { requested, mended } = await this.shared();
-    if (requested > mended || this.progress?.isLost(await this.needs.events.head())) again.abort();
+    const asked = this.needs.clock.now();
+    const head = (this.head = await this.needs.events.head());
+    if (this.progress !== null && this.progress.position >= head) this.handledBefore(asked);
+    if (requested > mended || this.progress?.isLost(head)) again.abort();
   }
 
   private async shared(): Promise<SharedState> {

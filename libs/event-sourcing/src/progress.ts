@@ -5,7 +5,8 @@ const STUCK = 5_000;
 
 /** How far one reading of the log has got, and whether it still gets on. */
 export class Progress {
-  private isBusy = false;
+  /** Something is being handled. */
+  isBusy = false;
   private movedAt = performance.now();
 
   constructor(public position: Position) {}

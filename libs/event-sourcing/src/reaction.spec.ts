@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
@@ -25,6 +26,9 @@ describe('a reaction', () => {
   let storage: LmdbStorage;
   let events: LmdbEventStore;
   let lines: string[];
+  /** Milliseconds by which followers, and what happens, are ahead of the clock of the leases. */
+  let later: number;
+  const laterClock = { now: () => clock.now() + later };
   let running: { lifecycle: Lifecycle; metrics: Metrics } | null;
 
   beforeEach(async () => {
@@ -33,6 +37,7 @@ describe('a reaction', () => {
     events = new LmdbEventStore(storage);
     lines = [];
     running = null;
+    later = 0;
   });
   afterEach(async () => {
     await running?.lifecycle.stop();
@@ -49,7 +54,7 @@ describe('a reaction', () => {
     const readModels = new LmdbReadModels(storage);
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(readModels, clock);
-    const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
+    const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock: laterClock, log, metrics });
     const reactions = new Reactions(followers, readModels, clock, log, metrics);
     reactions.add({ name: 'count', handles: ['counted'], react });
     await running.lifecycle.start();
@@ -57,7 +62,7 @@ describe('a reaction', () => {
 
   const happened = (type: string, data: unknown) => {
     const id = newUlid(clock.now());
-    const meta = { environment: ENVIRONMENT, actor: { id: 'test', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() };
+    const meta = { environment: ENVIRONMENT, actor: { id: 'test', source: 'system', name: null }, requestId: id, commandId: id, at: laterClock.now() };
     return events.append(`test-${ENVIRONMENT}-${id}`, 0, [{ id, type, shape: 1, data, subject: null, public: [], meta }]);
   };
 
@@ -107,5 +112,61 @@ describe('a reaction', () => {
     await until(() => seen.length === 1);
     expect(lines.join()).toContain('cannot be counted');
     expect(await running!.metrics.text()).toContain('gatehouse_reaction_skipped_total{reaction="count"} 1');
+  });
+
+  /** In seconds, as it is shown. */
+  const lag = async (): Promise<number> => {
+    const shown = /gatehouse_follower_lag_seconds\{work="reaction.count"\} (\S+)/.exec(await running!.metrics.text());
+    return Number(shown![1]);
+  };
+
+  it('shows how old the oldest event is that it has not handled, and nothing at the end of the log', async () => {
+    let isAway = true;
+    let tries = 0;
+    await happened('counted', 1);
+    const recordedAt = clock.now();
+    await happened('something_else', 2);
+    await start(async () => {
+      tries += 1;
+      if (isAway) throw unavailable('away');
+    });
+    await until(() => tries > 1);
+    const age = (clock.now() - recordedAt) / 1_000;
+    expect(await lag()).toBeGreaterThanOrEqual(age);
+    isAway = false;
+    await until(async () => (await lag()) === 0);
+    await happened('something_else', 3);
+    await until(async () => (await lag()) === 0);
+  });
+
+  it('knows that a log was quiet: what comes then is not as old as what came before', async () => {
+    let [handled, isOver] = [0, false];
+    await happened('counted', 1);
+    await start(async () => {
+      handled += 1;
+      while (handled > 1 && !isOver) await pause(10);
+    });
+    await until(() => handled === 1);
+    later = 3_600_000;
+    await pause(3_000);
+    await happened('counted', 2);
+    const lags = [await lag()];
+    await until(() => handled === 2);
+    lags.push(await lag());
+    isOver = true;
+    expect(Math.max(...lags)).toBeLessThan(1_800);
+  });
+
+  it('leaves to others to tell how far they are, when it has stopped', async () => {
+    await happened('counted', 1);
+    let entered = false;
+    await start(async () => {
+      entered = true;
+      throw unavailable('away');
+    });
+    await until(() => entered);
+    expect(await lag()).toBeGreaterThan(0);
+    await running!.lifecycle.stop();
+    expect(await lag()).toBe(0);
   });
 });

@@ -147,7 +147,7 @@ class Replica {
     this.served = new ServedReadModels(own, stopped, awaited);
     this.followers = new LeasedFollowers({ events: log_, leases, states, lifecycle, clock, log, metrics });
     if (!announces) return;
-    new Forwarders(this.followers, own, bus, clock, log, metrics).add({ service: 'identity', categories: ['counter'] });
+    new Forwarders(this.followers, own, bus, log, metrics).add({ service: 'identity', categories: ['counter'] });
     new Reactions(this.followers, own, clock, log, metrics).add({
       name: 'count',
       handles: ['counter.counted'],
