@@ -10,6 +10,7 @@ import type { Engine } from '#libs/testing/src/engines/engine';
 import { startEventstoreServer } from '#libs/testing/src/engines/eventstore';
 import { givenEventstore } from '#libs/testing/src/engines/given';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { until } from '#libs/testing/src/until';
 import { eventStoreContract, newEvent, take } from './event-store.contract.ts';
 import { type Appended, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
@@ -141,6 +142,37 @@ describe('an event store in EventStoreDB', () => {
       for (const { id, version: at, position } of records.filter((_, index) => index % 2 === 1))
         expect(acknowledged.get(id)).toEqual({ version: at, position });
     }
+  }, 60_000);
+
+  it('has its subscribers go on from where each was, when the server is killed', async () => {
+    const server = await givenServer();
+    const store = await givenStore(server.address);
+    const stop = new AbortController();
+    const seen: readonly RecordedEvent[][] = Array.from({ length: 6 }, () => []);
+    const followers = seen.map(async (records, number) => {
+      while (!stop.signal.aborted)
+        try {
+          for await (const batch of store.subscribe(records.at(-1)?.position ?? START, stop.signal, number % 2 === 0 ? 'prompt' : undefined)) {
+            records.push(...batch);
+            if (number > 3) await pause(20);
+          }
+        } catch (error) {
+          expect(isUnavailable(error)).toBe(true);
+          await pause(50);
+        }
+    });
+    let version = 0;
+    for (let round = 0; round < 3; round++) {
+      for (let count = 0; count < 40; count++) ({ version } = await insistent(store, 'thing-1', { version, events: [newEvent(), newEvent()] }));
+      await server.kill();
+      await server.restart();
+    }
+    const ids = (await take(store, version)).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(240);
+    await until(() => seen.every((records) => records.length >= ids.length));
+    stop.abort();
+    await Promise.all(followers);
+    for (const records of seen) expect(records.map(({ id }) => id)).toEqual(ids);
   }, 60_000);
 
   it('answers within 5 s while nobody does, and goes on afterwards', async () => {

@@ -5,6 +5,8 @@ import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 import { Connection } from './eventstoredb/connection.ts';
+import { LogSubscribers } from './eventstoredb/log-subscribers.ts';
+import type { LogSubscription } from './eventstoredb/log-subscription.ts';
 import {
   allBackwards,
   allFollowing,
@@ -26,8 +28,6 @@ const RETRY_MS = 100;
 /** How long the start waits: a cluster starts in any order. */
 const PATIENCE_MS = 60_000;
 const START_RETRY_MS = 1_000;
-/** A subscriber that hears nothing for this long asks whether anybody is there. */
-const IDLE_MS = 4_000;
 /** System events that are looked through at once for the last of our own. */
 const LOOK_BACK = 64;
 
@@ -44,8 +44,12 @@ export class EventstoredbEventStore extends EventStore {
   /** Everything up to `scanned` is known: the last event of ours in it is at `head`. */
   private known: { readonly scanned: Position; readonly head: Position } = { scanned: START, head: START };
 
+  private readonly subscribers: LogSubscribers;
+
   private constructor(private readonly connection: Connection) {
     super();
+    const open = (after: Position): LogSubscription => connection.follow(allFollowing(after === START ? null : after));
+    this.subscribers = new LogSubscribers({ open, head: () => this.head() });
   }
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
@@ -126,20 +130,10 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    if (signal.aborted) return;
-    const request = allFollowing(after === START ? null : after);
-    const subscription = this.connection.follow(request);
     try {
-      while (!signal.aborted) {
-        const records = await subscription.next(IDLE_MS, signal, pace);
-        if (records.length > 0) yield records;
-        // Nobody may be there any more: that shows when it is asked for.
-        else if (this.connection.silence >= IDLE_MS) this.head().catch((error: Error) => subscription.fail(error));
-      }
+      yield* this.subscribers.follow(after, { signal, pace });
     } catch (error) {
       if (!signal.aborted) throw translated(error);
-    } finally {
-      subscription.close();
     }
   }
 

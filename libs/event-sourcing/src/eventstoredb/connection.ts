@@ -55,11 +55,6 @@ export class Connection {
     this.link = this.opened();
   }
 
-  /** Milliseconds since anything came over the connection. */
-  get silence(): number {
-    return Date.now() - this.heardAt;
-  }
-
   close(): void {
     this.isClosed = true;
     this.end(this.link);

@@ -1,18 +1,26 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { convertToCommandError } from '@eventstore/db-client';
 import type { ClientReadableStream } from '@grpc/grpc-js';
-import type { RecordedEvent } from '../event-store.ts';
+import type { Position, RecordedEvent } from '../event-store.ts';
 import { eventOf, type ReadResponse } from './wire.ts';
 
 /** Events that wait for the consumer, at most; what it is handed at once. */
-const BATCH = 500;
-const BATCH_BYTES = 4 * 1024 * 1024;
+export const BATCH = 500;
+export const BATCH_BYTES = 4 * 1024 * 1024;
 /** A consumer that has caught up takes what this long brings together, as on the log in LMDB. */
-const GATHER_MS = 5;
+export const GATHER_MS = 5;
+
+/** An event of ours, and how large it is. */
+export interface Arrived {
+  readonly record: RecordedEvent;
+  readonly bytes: number;
+}
 
 /** A subscription to `$all`: what has arrived waits here until it is asked for, and the server is held up where that is too much. */
 export class LogSubscription {
-  private arrived: RecordedEvent[] = [];
+  /** Of what came last, whoever wrote it; null: nothing has come yet. */
+  position: Position | null = null;
+  private arrived: Arrived[] = [];
   private bytes = 0;
   private failure: Error | null = null;
   private call: ClientReadableStream<ReadResponse> | null = null;
@@ -40,7 +48,7 @@ export class LogSubscription {
    * The next events, in order; none when nothing came for `idle` milliseconds, or `signal` has aborted.
    * @throws what has ended the subscription, after the last of its events
    */
-  async next(idle: number, signal: AbortSignal, pace?: 'prompt'): Promise<readonly RecordedEvent[]> {
+  async next(idle: number, signal: AbortSignal, pace?: 'prompt'): Promise<readonly Arrived[]> {
     if (this.arrived.length === 0) {
       await this.arrival(idle, signal);
       if (this.arrived.length > 0 && pace !== 'prompt') await pause(GATHER_MS);
@@ -75,8 +83,10 @@ export class LogSubscription {
       this.close();
       return;
     }
-    if (event === null || event.record === null || this.failure !== null) return;
-    this.arrived.push(event.record);
+    if (event === null || this.failure !== null) return;
+    this.position = event.position;
+    if (event.record === null) return;
+    this.arrived.push({ record: event.record, bytes: event.bytes });
     this.bytes += event.bytes;
     if (this.arrived.length >= BATCH || this.bytes >= BATCH_BYTES) this.call?.pause();
     this.wake();

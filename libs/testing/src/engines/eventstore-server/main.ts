@@ -1,15 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { Server, ServerCredentials, type handleUnaryCall } from '@grpc/grpc-js';
-import gossipService from '@eventstore/db-client/generated/gossip_grpc_pb.js';
-import features from '@eventstore/db-client/generated/serverfeatures_pb.js';
-import featuresService from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
-import type shared from '@eventstore/db-client/generated/shared_pb.js';
-import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import { ServerCredentials } from '@grpc/grpc-js';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Members } from './members.ts';
+import { serverOf } from './server.ts';
 import { Streams } from './streams.ts';
 
 /**
@@ -28,7 +24,6 @@ const { values, positionals } = parseArgs({
 const [directory, port] = positionals;
 /** How often the real server writes about itself in a stream of its own. */
 const SYSTEM_EVENTS_MS = 200;
-const MAX_MESSAGE = 16 * 1024 * 1024;
 
 const storage = await LmdbStorage.open({
   directory: directory!,
@@ -41,12 +36,8 @@ const storage = await LmdbStorage.open({
 const log = new LmdbEventStore(storage);
 if (values['system-events']) setInterval(() => void writeSystemEvent(), SYSTEM_EVENTS_MS).unref();
 
-const server = new Server({ 'grpc.max_receive_message_length': MAX_MESSAGE });
-server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: supported });
 const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, user: values.user });
-server.addService(gossipService.GossipService, { read: members.read });
-const { read, batchAppend } = new Streams(log, members);
-server.addService(streamsService.StreamsService, { read, batchAppend });
+const server = serverOf(members, new Streams(log, members));
 await new Promise<void>((resolve, reject) => server.bindAsync(`127.0.0.1:${port}`, credentials(), (error) => (error === null ? resolve() : reject(error))));
 console.log(`Listens on 127.0.0.1:${port}.`);
 
@@ -59,19 +50,6 @@ function credentials(): ServerCredentials {
   if (values.tls === undefined) return ServerCredentials.createInsecure();
   const [cert, key] = values.tls.split(',').map((file) => readFileSync(file));
   return ServerCredentials.createSsl(null, [{ cert_chain: cert!, private_key: key! }]);
-}
-
-function supported(
-  _call: Parameters<handleUnaryCall<InstanceType<typeof shared.Empty>, InstanceType<typeof features.SupportedMethods>>>[0],
-  answer: Parameters<handleUnaryCall<InstanceType<typeof shared.Empty>, InstanceType<typeof features.SupportedMethods>>>[1],
-): void {
-  const methods = ['read', 'batchappend'].map((name) =>
-    new features.SupportedMethod()
-      .setMethodName(name)
-      .setServiceName('event_store.client.streams.streams')
-      .setFeaturesList(name === 'read' ? ['position'] : []),
-  );
-  answer(null, new features.SupportedMethods().setEventStoreServerVersion('24.10.0').setMethodsList(methods));
 }
 
 async function writeSystemEvent(): Promise<void> {

@@ -36,10 +36,18 @@ interface Stored {
   readonly contentType: string;
 }
 
+/** A subscription that is open. */
+interface Subscription {
+  /** It stays open, and nothing comes over it any more. */
+  isHanging: boolean;
+}
+
 /** The calls of EventStoreDB that the adapter makes, over a log of ours; every other is refused. */
 export class Streams {
+  readonly subscriptions = new Set<Subscription>();
+
   constructor(
-    private readonly log: EventStore,
+    public log: EventStore,
     private readonly members: Members,
   ) {}
 
@@ -123,7 +131,14 @@ export class Streams {
     call.on('error', () => ended.abort());
     call.write(new streams.ReadResp().setConfirmation(new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(randomUUID())));
     const after = all.hasStart() ? START : all.hasEnd() ? await this.log.head() : textOf(Number(all.getPosition()!.getCommitPosition()));
-    for await (const batch of this.log.subscribe(after, ended.signal)) for (const record of batch) await write(call, eventOf(record));
+    const subscription = { isHanging: false };
+    this.subscriptions.add(subscription);
+    try {
+      for await (const batch of this.log.subscribe(after, ended.signal))
+        for (const record of batch) if (!subscription.isHanging) await write(call, eventOf(record));
+    } finally {
+      this.subscriptions.delete(subscription);
+    }
     call.end();
   }
 
@@ -182,7 +197,7 @@ function notImplemented(what: string): CallRefusal {
 
 /** Resolves when the client has room for more, or is gone. */
 async function write(call: ServerWritableStream<ReadRequest, ReadResponse>, response: ReadResponse): Promise<void> {
-  if (call.write(response)) return;
+  if (call.cancelled || call.write(response)) return;
   await new Promise<void>((resolve) => {
     const done = (): void => {
       for (const event of ['drain', 'close', 'cancelled']) call.off(event, done);

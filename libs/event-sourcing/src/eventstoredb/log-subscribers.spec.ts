@@ -1,0 +1,272 @@
+import { getEventListeners } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ServerCredentials } from '@grpc/grpc-js';
+import { isUnavailable } from '#libs/platform/src/domain-error';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Members } from '#libs/testing/src/engines/eventstore-server/members';
+import { serverOf } from '#libs/testing/src/engines/eventstore-server/server';
+import { Streams } from '#libs/testing/src/engines/eventstore-server/streams';
+import { freePort } from '#libs/testing/src/engines/free-port';
+import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { until } from '#libs/testing/src/until';
+import { newEvent, take } from '../event-store.contract.ts';
+import { type EventStore, type Position, type RecordedEvent, START } from '../event-store.ts';
+import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
+import { LmdbEventStore } from '../lmdb.event-store.ts';
+
+const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+
+/** An event's data as the server below keeps it. */
+const STORED = { data: '{"shape":1,"data":1,"subject":null,"public":[]}', metadata: '{}', contentType: '' };
+
+describe('the subscribers of a process', () => {
+  const opened: (() => Promise<unknown> | void)[] = [];
+  let port: number;
+  let streams: Streams;
+  let store: EventstoredbEventStore;
+
+  beforeEach(async () => {
+    port = await freePort();
+    await serve(await givenLog());
+    store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, log, patience: 10_000 });
+    opened.push(() => store.close());
+  });
+  afterEach(async () => {
+    for (const close of opened.splice(0).reverse()) await close();
+  });
+
+  async function givenLog(): Promise<EventStore> {
+    const directory = WatchedDirectory.create('subscribers');
+    const storage = await LmdbStorage.open({ directory: directory.path, minFree: 0 });
+    opened.push(
+      () => directory.remove(),
+      () => storage.close(),
+    );
+    return new LmdbEventStore(storage);
+  }
+
+  async function serve(events: EventStore): Promise<void> {
+    const members = new Members({ self: `127.0.0.1:${port}` });
+    streams = new Streams(events, members);
+    const server = serverOf(members, streams);
+    await new Promise<void>((resolve, reject) =>
+      server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error))),
+    );
+    opened.push(() => server.forceShutdown());
+  }
+
+  /** Appends so many events, up to a hundred at a time; answers the position of the last. */
+  async function append(count: number, data: unknown = {}): Promise<Position> {
+    let position = START;
+    for (let left = count; left > 0; left -= 100) {
+      const events = Array.from({ length: Math.min(left, 100) }, () => newEvent(data));
+      ({ position } = await store.append(`thing-${events[0]!.id}`, 0, events));
+    }
+    return position;
+  }
+
+  interface Subscriber {
+    readonly seen: RecordedEvent[];
+    /** Null while it follows; what ended it otherwise, or 'aborted'. */
+    ended: unknown;
+    readonly stop: () => Promise<void>;
+  }
+
+  function subscribe(after: Position = START, pace?: 'prompt', handle: () => Promise<unknown> | void = () => {}): Subscriber {
+    const stopping = new AbortController();
+    const run = async (): Promise<void> => {
+      try {
+        for await (const batch of store.subscribe(after, stopping.signal, pace)) {
+          subscriber.seen.push(...batch);
+          await handle();
+        }
+        subscriber.ended = 'aborted';
+      } catch (error) {
+        subscriber.ended = error;
+      }
+      expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
+    };
+    const stop = (): Promise<void> => {
+      stopping.abort();
+      return running;
+    };
+    const subscriber: Subscriber = { seen: [], ended: null, stop };
+    const running = run();
+    opened.push(stop);
+    return subscriber;
+  }
+
+  const idsOf = (records: readonly RecordedEvent[]): readonly string[] => records.map(({ id }) => id);
+  /** All that is in the log, as the server has it. */
+  const written = async (): Promise<readonly string[]> => {
+    const head = await streams.log.head();
+    const ids: string[] = [];
+    for await (const batch of streams.log.subscribe(START, AbortSignal.timeout(20_000))) {
+      ids.push(...idsOf(batch));
+      if (batch.at(-1)!.position >= head) break;
+    }
+    return ids;
+  };
+
+  it('have one subscription together, wherever they began, and none when the last has left', async () => {
+    const early = [subscribe(), subscribe(START, 'prompt'), subscribe()];
+    await append(300);
+    await until(() => early.every(({ seen }) => seen.length === 300));
+    const middle = early[0]!.seen[149]!.position;
+    const late = [subscribe(), subscribe(START, 'prompt'), subscribe(middle), subscribe(await store.head())];
+    const subscribers = [...early, ...late];
+    await append(9);
+    await until(() => streams.subscriptions.size === 1);
+    // One record for all of them.
+    const last = await append(1);
+    await until(() => subscribers.every(({ seen }) => seen.at(-1)?.position === last));
+    expect(subscribers.map(({ seen }) => seen.length)).toEqual([310, 310, 310, 310, 310, 160, 10]);
+    for (const { seen } of subscribers) expect(seen.at(-1)).toBe(early[0]!.seen.at(-1));
+    await Promise.all(subscribers.slice(1).map(({ stop }) => stop()));
+    expect(streams.subscriptions.size).toBe(1);
+    await early[0]!.stop();
+    await until(() => streams.subscriptions.size === 0);
+  });
+
+  it('see each event once and in order, whatever others do and append meanwhile', async () => {
+    let isOver = false;
+    const writers = Array.from({ length: 8 }, async () => {
+      while (!isOver) await append(10);
+    });
+    const steady = subscribe();
+    // Each leaves and comes back, from where it was, again and again.
+    const comers = Array.from({ length: 8 }, async (_, number) => {
+      const seen: RecordedEvent[] = [];
+      while (!isOver) {
+        const count = 1 + Math.floor(Math.random() * 400);
+        seen.push(...(await take(store, count, seen.at(-1)?.position ?? START, number % 2 === 0 ? 'prompt' : undefined)));
+        if (number > 4) await pause(number * 10);
+      }
+      return seen;
+    });
+    await pause(4_000);
+    isOver = true;
+    await Promise.all(writers);
+    const last = await append(500);
+    const seen = await Promise.all(comers);
+    await until(() => steady.seen.at(-1)?.position === last);
+    const ids = await written();
+    expect(idsOf(steady.seen)).toEqual(ids);
+    for (const records of seen) {
+      expect(records.length).toBeGreaterThan(0);
+      expect(idsOf(records)).toEqual(ids.slice(0, records.length));
+    }
+    await until(() => streams.subscriptions.size === 1);
+  }, 60_000);
+
+  it('do not wait for one that is slow: it reads by itself, and joins again when it is close', async () => {
+    let isSlow = true;
+    const quick = subscribe();
+    const slow = subscribe(START, undefined, () => until(() => !isSlow, 60_000));
+    await append(10);
+    await until(() => slow.seen.length > 0);
+    // More than is kept.
+    const last = await append(6_000);
+    await until(() => quick.seen.length === 6_010);
+    expect(slow.seen.length).toBeLessThanOrEqual(10);
+    await until(() => streams.subscriptions.size === 1);
+    isSlow = false;
+    await until(() => slow.seen.at(-1)?.position === last);
+    await until(() => streams.subscriptions.size === 1);
+    expect(idsOf(slow.seen)).toEqual(idsOf(quick.seen));
+    await append(1);
+    await until(() => slow.seen.length === 6_011);
+    expect(slow.seen.at(-1)).toBe(quick.seen.at(-1));
+  }, 60_000);
+
+  it('keep no more in memory than a few megabytes', async () => {
+    const text = 'x'.repeat(900_000);
+    const quick = subscribe();
+    const positions: Position[] = [];
+    for (let number = 0; number < 15; number++) positions.push(await append(1, text));
+    await until(() => quick.seen.length === 15);
+    // What is still kept is the same record; what is not is read again.
+    const [far, near] = [(await take(store, 1))[0], (await take(store, 1, positions.at(-3)))[0]];
+    expect(near).toBe(quick.seen.at(-2));
+    expect(far).toEqual(quick.seen[0]);
+    expect(far).not.toBe(quick.seen[0]);
+  }, 30_000);
+
+  it('hear of it when the subscription hangs, and whoever begins anew meanwhile is not given it again', async () => {
+    const subscribers = [subscribe(), subscribe(START, 'prompt'), subscribe()];
+    await append(20);
+    await until(() => subscribers.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
+    for (const subscription of streams.subscriptions) subscription.isHanging = true;
+    const missed = await append(1);
+    const anew = subscribe(subscribers[0]!.seen.at(-1)!.position);
+    const far = subscribe();
+    await until(() => anew.seen.length === 1 && far.seen.length === 21);
+    expect(subscribers.map(({ ended }) => ended)).toEqual([null, null, null]);
+    await until(() => subscribers.every(({ ended }) => ended !== null));
+    expect(subscribers.every(({ ended, seen }) => isUnavailable(ended) && seen.length === 20)).toBe(true);
+    const back = subscribers.map(({ seen }) => subscribe(seen.at(-1)!.position));
+    await until(() => back.every(({ seen }) => seen.length === 1 && seen[0]!.position === missed));
+    await append(5);
+    await until(() => [...back, anew].every(({ seen }) => seen.length === 6) && streams.subscriptions.size === 1);
+  }, 60_000);
+
+  it('wait while what comes is only what the server writes about itself, and what they are to see is behind it', async () => {
+    const first = await append(1);
+    const ofItsOwn = Array.from({ length: 12 }, () => newEvent(STORED));
+    await streams.log.append('$stats', 0, ofItsOwn);
+    const last = await append(1);
+    const { log: whole } = streams;
+    // The server sends one a second, as one that has very many of them.
+    streams.log = Object.assign(Object.create(whole) as EventStore, {
+      async *subscribe(after: Position, signal: AbortSignal) {
+        for await (const batch of whole.subscribe(after, signal))
+          for (const record of batch) {
+            if (record.stream === '$stats') await pause(1_000, undefined, { signal });
+            yield [record];
+          }
+      },
+    });
+    const subscriber = subscribe(first);
+    await until(() => subscriber.seen.length === 1);
+    expect([subscriber.seen[0]!.position, subscriber.ended]).toEqual([last, null]);
+  }, 60_000);
+
+  it('begin again with what is there when the log was put back to an earlier state, and the connection did not break', async () => {
+    const subscribers = [subscribe(), subscribe()];
+    await append(20);
+    await until(() => subscribers.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
+    const other = await givenLog();
+    const kept = [newEvent(), newEvent()];
+    await other.append(
+      'other',
+      0,
+      kept.map((event) => ({ ...event, data: STORED })),
+    );
+    streams.log = other;
+    const anew = subscribe();
+    await until(() => anew.seen.length === 2);
+    expect(idsOf(anew.seen)).toEqual(kept.map(({ id }) => id));
+    // What was kept of the other log is given to nobody any more.
+    await until(() => subscribers.every(({ ended }) => isUnavailable(ended)));
+    await append(10);
+    await until(() => anew.seen.length === 12 && streams.subscriptions.size === 1);
+  }, 30_000);
+
+  it('leave at once, also where nobody answers', async () => {
+    const waiting = subscribe();
+    await append(1);
+    await until(() => waiting.seen.length === 1);
+    let answer: (position: Position) => void = () => {};
+    const answered = new Promise<Position>((resolve) => (answer = resolve));
+    Object.assign(streams.log, { head: () => answered });
+    const unanswered = subscribe();
+    await pause(100);
+    const head = store.head();
+    await Promise.race([head, Promise.all([waiting.stop(), unanswered.stop()])]);
+    expect([waiting.ended, unanswered.ended]).toEqual(['aborted', 'aborted']);
+    await until(() => streams.subscriptions.size === 0);
+    answer(START);
+    await head;
+  });
+});
