@@ -1,18 +1,16 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { Metrics } from '#libs/platform/src/metrics';
-import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { EventStore, Position } from './event-store.ts';
 import type { Projector } from './projector.ts';
 import { SharedReading } from './shared-reading.ts';
+import { StoredPosition } from './stored-position.ts';
 import { tableOf, type View } from './view.ts';
 
 /** How long an answer waits for views to show what it tells of. */
 const PATIENCE = 1_000;
-/** Nobody tells this process how far the views of other services are. */
-const POLL = 10;
 
 /** A view of another service, whose readers count on what is answered here. */
 export interface ViewElsewhere {
@@ -40,7 +38,7 @@ export class AwaitedViews {
   /** By the types of events that they fold. */
   private readonly views = new Map<string, ReadonlySet<string>>();
   /** Of other services, by the names of their views. */
-  private readonly tables = new Map<string, Table<never>>();
+  private readonly stored = new Map<string, StoredPosition>();
   /** Of this process, by the names of their tables. */
   private readonly here: ReadonlyMap<string, string>;
   private readonly head: SharedReading<Position>;
@@ -50,7 +48,10 @@ export class AwaitedViews {
     this.here = new Map(needs.views.map((view) => [tableOf(view).name, view.name]));
     this.head = new SharedReading(() => needs.events.head());
     const elsewhere = needs.elsewhere.filter(({ name }) => !needs.views.some((view) => view.name === name));
-    for (const { name, version } of elsewhere) this.tables.set(name, needs.readModels.table({ name: `${name}-v${version}`, indexes: [], rebuildable: true }));
+    for (const { name, version } of elsewhere) {
+      const table = needs.readModels.table<never>({ name: `${name}-v${version}`, indexes: [], rebuildable: true });
+      this.stored.set(name, new StoredPosition(() => table.checkpoint()));
+    }
     for (const view of [...needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false), ...elsewhere])
       for (const type of view.handles) this.views.set(type, new Set([...(this.views.get(type) ?? []), view.name]));
     this.late = needs.metrics.counter({ name: 'answers_before_views_total', help: 'Commands that were answered before a view showed what they recorded.' });
@@ -110,12 +111,8 @@ export class AwaitedViews {
       this.late.inc();
       late.abort();
     }, PATIENCE);
-    const elsewhere = [...this.tables].filter(([name]) => names.has(name));
-    await Promise.all([this.needs.projector.shows(names, position, late.signal), ...elsewhere.map(([, table]) => storedUpTo(table, position, late.signal))]);
+    const elsewhere = [...this.stored].filter(([name]) => names.has(name));
+    await Promise.all([this.needs.projector.shows(names, position, late.signal), ...elsewhere.map(([, stored]) => stored.reached(position, late.signal))]);
     clearTimeout(timer);
   }
-}
-
-async function storedUpTo(table: Table<never>, position: Position, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted && (await table.checkpoint().catch(() => '')) < position) await pause(POLL, undefined, { signal }).catch(() => {});
 }
