@@ -7,8 +7,10 @@ import { NaiveAccess, type Way } from './naive-access.ts';
 const OPERATIONS = 200;
 /** How often several do something at once while a question is asked. */
 const AT_ONCE = 0.15;
-/** How many questions are asked after each of them. */
+/** How many questions are asked as soon as it is done. */
 const TOGETHER = 3;
+/** How many of them are about what was just written: a replica that did not wait for the log would answer them as it was before. */
+const TOUCHED = 0.6;
 
 export interface Tally {
   questions: number;
@@ -42,7 +44,7 @@ export async function live(seed: number, caller: Caller, read: Reader, tally: Ta
       if (chance.is(AT_ONCE)) {
         const before = (await read()).length;
         const question = questions.next();
-        const [answer] = await Promise.all([question.answer(), customer.act(), customer.act(), customer.act()]);
+        const [answer] = await Promise.all([question.answer(), customer.actAtOnce(3)]);
         demandOneOf(question, answer, await read(), before);
         done += 3;
       } else {
@@ -172,12 +174,14 @@ class Questions {
   }
 
   private subject(): { readonly membership: string; readonly resource: string } {
-    const { memberships, resources, grants, members } = this.customer;
-    const granted = this.chance.is(0.9) ? this.chance.of(grants) : undefined;
-    const member = granted?.membership ?? this.chance.of(members.filter(({ group }) => group === granted?.group))?.membership;
+    const { customer, chance } = this;
+    const { memberships, resources, grants, members } = customer.known;
+    const touched = chance.is(TOUCHED) ? chance.of(customer.known.touched()) : undefined;
+    const granted = touched ?? (chance.is(0.9) ? customer.one(grants) : undefined);
+    const member = granted?.membership ?? customer.one(members.filter(({ group }) => group === granted?.group))?.membership;
     return {
-      membership: member ?? this.chance.of(memberships)!,
-      resource: granted !== undefined && this.chance.is(0.85) ? granted.resource : this.chance.of(resources)!.id,
+      membership: member ?? customer.one(memberships) ?? memberships[0]!,
+      resource: granted !== undefined && chance.is(0.85) ? granted.resource : customer.one(resources)!.id,
     };
   }
 }
