@@ -4,7 +4,7 @@ import { Chance } from './chance.ts';
 import { Customer } from './customer.ts';
 import { NaiveAccess, type Way } from './naive-access.ts';
 
-const OPERATIONS = 190;
+const OPERATIONS = 200;
 /** How often several do something at once while a question is asked. */
 const AT_ONCE = 0.15;
 /** How many questions are asked as soon as it is done. */
@@ -30,7 +30,7 @@ interface Question {
 export type Reader = () => Promise<readonly RecordedEvent[]>;
 
 /**
- * 190 operations at random in an organization of its own, with questions in between. Every answer has to be what the log says; that of a question asked while
+ * 200 operations at random in an organization of its own, with questions in between. Every answer has to be what the log says; that of a question asked while
  * others write, what it says at some point between the question and the answer.
  * @throws Error with the seed at the first answer that is not
  */
