@@ -29,7 +29,7 @@ interface Granted {
 }
 
 /** What an application was given of an organization, in the order of time; what it deleted since is still known. */
-export class Known {
+class Known {
   organization = '';
   readonly users: string[] = [];
   readonly memberships: string[] = [];
