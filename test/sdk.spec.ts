@@ -2,6 +2,7 @@ import { DomainDataState, SignatureVerificationException, WorkOS, type Organizat
 import { WorkOS as WorkOS10 } from 'workos-node-10';
 import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { until } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
 /** Where a client of the SDK has to be pointed, and nothing more. */
@@ -119,6 +120,8 @@ describe('organization domains through the SDK', () => {
     expect(added).toMatchObject({ object: 'organization_domain', domain: 'proven.test', organizationId, state: 'pending', verificationStrategy: 'dns' });
     expect(await workos.organizationDomains.get(added.id)).toMatchObject({ id: added.id, verificationToken: added.verificationToken });
 
+    // After the look-up that every domain begins with, so that it is this one that finds it.
+    await until(() => dns.asked.includes('proven.test'));
     dns.answers('proven.test', `verification_token=${added.verificationToken}`);
     expect(await workos.organizationDomains.verify(added.id)).toMatchObject({ id: added.id, state: 'pending' });
     await suite.eventually(`/organization_domains/${added.id}`, { state: 'verified' });
