@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
+import { Arrivals } from '#libs/platform/src/arrivals';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberKeys, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
@@ -87,7 +88,7 @@ export class LmdbEventStore extends EventStore {
   /** What is appended and not yet on disk, by stream and in order. */
   private readonly pending = new Map<string, Slot[]>();
   private readonly recent: (Slot | undefined)[] = Array.from({ length: RECENT });
-  private readonly waiting = new Set<() => void>();
+  private readonly arrivals = new Arrivals();
   private batch: Batch | null = null;
   private lastPosition: number;
   private durable: number;
@@ -150,7 +151,7 @@ export class LmdbEventStore extends EventStore {
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
     for (let at = Number(after); !signal.aborted;) {
       if (at >= this.durable) {
-        await this.arrival(signal);
+        await this.arrivals.next(signal);
         if (pace !== 'prompt') await pause(GATHER_MS);
         continue;
       }
@@ -269,20 +270,7 @@ export class LmdbEventStore extends EventStore {
       else pending.shift();
     }
     this.durable = Math.max(this.durable, slots.at(-1)!.position);
-    for (const wake of this.waiting) wake();
-    this.waiting.clear();
-  }
-
-  private arrival(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        signal.removeEventListener('abort', done);
-        this.waiting.delete(done);
-        resolve();
-      };
-      this.waiting.add(done);
-      signal.addEventListener('abort', done);
-    });
+    this.arrivals.tell();
   }
 
   private recordsAfter(at: number): RecordedEvent[] {

@@ -1,3 +1,4 @@
+import { Arrivals } from '#libs/platform/src/arrivals';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { byteText, byteTextKeys, textOfBytes } from '#libs/platform/src/storage/lmdb-keys';
@@ -169,7 +170,7 @@ class Topic {
   private first: number;
   private readonly prefix: string;
   private readonly recent: Segment[] = [];
-  private readonly waiting = new Set<() => void>();
+  private readonly arrivals = new Arrivals();
 
   constructor(
     readonly name: string,
@@ -195,8 +196,7 @@ class Topic {
     this.recent.push(segment);
     if (this.recent.length > RECENT_SEGMENTS) this.recent.shift();
     this.head = Math.max(this.head, segment.first + messages.length);
-    for (const wake of this.waiting) wake();
-    this.waiting.clear();
+    this.arrivals.tell();
   }
 
   /** At most `limit` messages from `offset` on, and the offset of the first: later than asked for where the past is trimmed. */
@@ -219,17 +219,7 @@ class Topic {
 
   /** Resolves when there is something behind `offset`, or when the signal says to stop waiting. */
   async reaches(offset: number, signal: AbortSignal): Promise<void> {
-    while (this.head <= offset && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        const done = (): void => {
-          signal.removeEventListener('abort', done);
-          this.waiting.delete(done);
-          resolve();
-        };
-        this.waiting.add(done);
-        signal.addEventListener('abort', done);
-      });
-    }
+    while (this.head <= offset && !signal.aborted) await this.arrivals.next(signal);
   }
 
   /** Removes the segments that lie wholly before `offset`. */

@@ -1,3 +1,4 @@
+import { Arrivals } from '#libs/platform/src/arrivals';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
@@ -13,7 +14,7 @@ const RENEWAL = TTL / 3;
 export class Leases {
   /** Until when each is ours for certain; 0: it is not. */
   private readonly heldUntil = new Map<string, number>();
-  private readonly waiting = new Set<() => void>();
+  private readonly nextRound = new Arrivals();
   private rounds: NodeJS.Timeout | null = null;
 
   constructor(
@@ -53,17 +54,8 @@ export class Leases {
    * that the store has one question to answer.
    */
   round(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      if (signal.aborted) return resolve();
-      const over = (): void => {
-        signal.removeEventListener('abort', over);
-        this.waiting.delete(over);
-        resolve();
-      };
-      signal.addEventListener('abort', over);
-      this.waiting.add(over);
-      this.rounds ??= setTimeout(() => this.nextRound(), RENEWAL).unref();
-    });
+    if (!signal.aborted) this.rounds ??= setTimeout(() => this.beginRound(), RENEWAL).unref();
+    return this.nextRound.next(signal);
   }
 
   /** Whether the lease is ours as far as can be told without asking: a process that was paused past its lease knows it at once. */
@@ -83,8 +75,9 @@ export class Leases {
     await this.release(name);
     this.heldUntil.delete(name);
   }
-  private nextRound(): void {
+
+  private beginRound(): void {
     this.rounds = null;
-    for (const over of [...this.waiting]) over();
+    this.nextRound.tell();
   }
 }

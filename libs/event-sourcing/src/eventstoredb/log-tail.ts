@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { Arrivals } from '#libs/platform/src/arrivals';
 import type { Position, RecordedEvent } from '../event-store.ts';
 import { BATCH, BATCH_BYTES, GATHER_MS, type Arrived } from './log-subscription.ts';
 
@@ -14,7 +15,7 @@ export class LogTail {
   private bytes = 0;
   private failure: Error | null = null;
   private readonly ending = new AbortController();
-  private readonly waiting = new Set<() => void>();
+  private readonly arrivals = new Arrivals();
 
   /** Keeps what was recorded after `from`. */
   constructor(
@@ -47,7 +48,7 @@ export class LogTail {
         at = records.at(-1)!.position;
       } else if (this.failure !== null) throw this.failure;
       else {
-        await this.arrival(signal);
+        await this.arrivals.next(signal);
         if (pace !== 'prompt') await pause(GATHER_MS);
       }
     }
@@ -58,7 +59,7 @@ export class LogTail {
   fail(error: Error): void {
     this.failure ??= error;
     this.ending.abort();
-    this.wake();
+    this.arrivals.tell();
   }
 
   private async keep(arriving: AsyncIterable<readonly Arrived[]>): Promise<void> {
@@ -78,7 +79,7 @@ export class LogTail {
     let dropped = 0;
     while (this.kept.length - dropped > KEPT || this.bytes > KEPT_BYTES) this.bytes -= this.kept[dropped++]!.bytes;
     if (dropped > 0) this.from = this.kept.splice(0, dropped).at(-1)!.record.position;
-    this.wake();
+    this.arrivals.tell();
   }
 
   private recordsAfter(at: Position): readonly RecordedEvent[] {
@@ -100,21 +101,5 @@ export class LogTail {
       else low = middle + 1;
     }
     return low;
-  }
-
-  private arrival(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        signal.removeEventListener('abort', done);
-        this.waiting.delete(done);
-        resolve();
-      };
-      this.waiting.add(done);
-      signal.addEventListener('abort', done);
-    });
-  }
-
-  private wake(): void {
-    for (const done of this.waiting) done();
   }
 }
