@@ -72,6 +72,8 @@ describe('a start that cannot be says in one line why, and what to do', () => {
     ['the directory cannot be written to', () => ({ DATA_DIR: unwritable() }), /DATA_DIR .* cannot be used/],
     ['the first key is none', () => ({ DATA_DIR: withWrongKey(copy()) }), /holds no key/],
     ['production has no master key', () => ({ GATEHOUSE_MODE: 'production' }), /MASTER_KEYS is not set/],
+    ['the same from a file with Windows line ends', () => ({ GATEHOUSE_MODE: 'production\r' }), /MASTER_KEYS is not set/],
+    ['there is no such mode', () => ({ GATEHOUSE_MODE: 'prod' }), /GATEHOUSE_MODE is "prod", but must be development or production/],
   ])('%s', async (_, variables, expected) => expect(await refusal(variables())).toMatch(expected));
 
   it('the directory is held by another process', async () => {

@@ -47,11 +47,12 @@ describe('the suite', () => {
   });
 });
 
-describe('production mode', () => {
+// The second is what a file of variables with Windows line ends says.
+describe.each(['production', 'production\r'])('the mode %j', (mode) => {
   it('prints no key, and has health and metrics on a port of their own', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'gatehouse-production-'));
     const variables = {
-      GATEHOUSE_MODE: 'production',
+      GATEHOUSE_MODE: mode,
       HOST: '127.0.0.1',
       PORT: '0',
       OPERATIONS_PORT: '0',
@@ -133,6 +134,6 @@ describe('a start that cannot be', () => {
   });
 
   it('names what production needs', async () => {
-    expect(await refusal({ GATEHOUSE_MODE: 'production' })).toContain('MASTER_KEYS is not set');
+    for (const mode of ['production', 'production\r\n']) expect(await refusal({ GATEHOUSE_MODE: mode })).toContain('MASTER_KEYS is not set');
   });
 });

@@ -1,5 +1,5 @@
 import { StartRefused } from '../start-refused.ts';
-import { readSettings, unknownSettings } from './setting.ts';
+import { readSettings, settingsOf, unknownSettings } from './setting.ts';
 import { GatewaySettings, IdentitySettings, NotificationsSettings, PlatformSettings, SETTINGS_CLASSES } from './settings.ts';
 
 const refusal = (read: () => unknown): string => {
@@ -24,6 +24,63 @@ describe('settings', () => {
     expect(refusal(() => readSettings(PlatformSettings, { GATEHOUSE_MODE: 'production' }))).toBe(
       'MASTER_KEYS is not set, and production mode needs it: it must be a comma-separated list, each 32 bytes in base64.',
     );
+  });
+
+  describe.each(SETTINGS_CLASSES.map((type) => [type.name, type as new () => object] as const))('of %s', (_, type) => {
+    const MASTER_KEYS = Buffer.alloc(32, 1).toString('base64');
+
+    it.each(['production\r', ' production', 'production \n', '\tproduction\r\n', '\uFEFFproduction'])('are those of production for the mode %j', (mode) => {
+      expect(readSettings(type, { GATEHOUSE_MODE: mode, MASTER_KEYS })).toEqual(readSettings(type, { GATEHOUSE_MODE: 'production', MASTER_KEYS }));
+    });
+
+    it.each(['prod', 'Production', 'PRODUCTION', '"production"', 'production,', 'production\r\nx', 'staging'])('refuse the mode %j', (mode) => {
+      expect(refusal(() => readSettings(type, { GATEHOUSE_MODE: mode, MASTER_KEYS }))).toBe(
+        `GATEHOUSE_MODE is ${JSON.stringify(mode)}, but must be development or production.`,
+      );
+    });
+
+    it.each(['', ' ', '\r'])('are those of development for the mode %j, which is none', (mode) => {
+      expect(readSettings(type, { GATEHOUSE_MODE: mode })).toEqual(readSettings(type, {}));
+    });
+  });
+
+  /** Every setting whose default depends on the mode, or that one mode demands. Who adds one adds it here. */
+  const byMode: Readonly<Record<string, { readonly development: unknown; readonly production: unknown }>> = {
+    OPERATIONS_PORT: { development: null, production: 9090 },
+    MASTER_KEYS: { development: null, production: 'refused' },
+    KAFKA_REPLICATION: { development: 1, production: 3 },
+    HOST: { development: '127.0.0.1', production: '0.0.0.0' },
+    RATE_LIMITS: { development: false, production: true },
+    ACCESS_LOG: { development: false, production: true },
+  };
+  const fields = SETTINGS_CLASSES.flatMap((type) => settingsOf(type).map((field) => ({ type: type, field })));
+
+  it('that depend on the mode are all known here', () => {
+    const found = fields.filter(({ field }) => typeof field.default === 'object' || field.requiredIn !== undefined).map(({ field }) => field.name);
+    expect(found.sort()).toEqual(Object.keys(byMode).sort());
+  });
+
+  it.each(Object.keys(byMode).flatMap((name) => ['development', 'development\r', 'production', 'production\r'].map((mode) => [name, mode] as const)))(
+    'have for %s in the mode %j what the mode says',
+    (name, mode) => {
+      const { type } = fields.find(({ field }) => field.name === name)!;
+      const { [mode.trim() as 'production']: expected } = byMode[name]!;
+      if (expected === 'refused') expect(refusal(() => readSettings(type, { GATEHOUSE_MODE: mode }))).toContain(`${name} is not set`);
+      else {
+        const MASTER_KEYS = Buffer.alloc(32, 1).toString('base64');
+        const variables = name === 'MASTER_KEYS' ? { GATEHOUSE_MODE: mode } : { GATEHOUSE_MODE: mode, MASTER_KEYS };
+        expect((readSettings(type, variables) as Record<string, unknown>)[name]).toEqual(expected);
+      }
+    },
+  );
+
+  it.each(fields.map(({ type, field }) => [field.name, type, field] as const))('read %s as if nothing stood around its value', (name, type, field) => {
+    // What a file of variables with Windows line ends leaves behind.
+    const MASTER_KEYS = Buffer.alloc(32, 1).toString('base64');
+    const text = typeof field.default === 'object' ? field.default.production : field.default;
+    const given = name === 'MASTER_KEYS' ? MASTER_KEYS : (text ?? '');
+    const read = (value: string): unknown => (readSettings(type, { MASTER_KEYS, [name]: value }) as Record<string, unknown>)[name];
+    expect(read(`\t${given}\r`)).toEqual(read(given));
   });
 
   it('take the place of their defaults', () => {

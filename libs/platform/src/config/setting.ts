@@ -1,8 +1,11 @@
 import 'reflect-metadata';
 import { StartRefused } from '../start-refused.ts';
-import type { Kind } from './kinds.ts';
+import { oneOf, type Kind } from './kinds.ts';
 
 export type Mode = 'development' | 'production';
+/** Defaults of other settings depend on it, so it is read with every class. */
+export const MODES: Kind<Mode> = oneOf('development', 'production');
+export const DEFAULT_MODE: Mode = 'development';
 
 interface SettingOptions {
   /** One sentence for the table. */
@@ -36,6 +39,8 @@ export function Setting<Value>(kind: Kind<Value>, options: SettingOptions) {
   };
 }
 
+const MODE_FIELD: SettingField = { name: 'GATEHOUSE_MODE', kind: MODES, default: DEFAULT_MODE, doc: '' };
+
 /** The settings of a class, in order of declaration. */
 export function settingsOf(type: SettingsClass): readonly SettingField[] {
   return (Reflect.getOwnMetadata(SETTINGS, type.prototype as object) as SettingField[] | undefined) ?? [];
@@ -43,10 +48,15 @@ export function settingsOf(type: SettingsClass): readonly SettingField[] {
 
 /** Reads and freezes one class of settings. @throws StartRefused naming the setting, its value and what is allowed */
 export function readSettings<Settings extends object>(type: SettingsClass<Settings>, variables: Variables): Settings {
-  const mode: Mode = variables['GATEHOUSE_MODE'] === 'production' ? 'production' : 'development';
+  const mode = modeOf(variables);
   const settings = new type() as Record<string, unknown>;
-  for (const field of settingsOf(type)) settings[field.name] = valueOf(field, mode, variables[field.name]?.trim());
+  for (const field of settingsOf(type)) settings[field.name] = valueOf(field, mode, variables);
   return Object.freeze(settings) as Settings;
+}
+
+/** @throws StartRefused for a mode that is none */
+export function modeOf(variables: Variables): Mode {
+  return valueOf(MODE_FIELD, DEFAULT_MODE, variables) as Mode;
 }
 
 /** Names that look like ours and are nobody's: usually misspelt. */
@@ -55,7 +65,9 @@ export function unknownSettings(types: readonly SettingsClass[], variables: Vari
   return Object.keys(variables).filter((name) => name.startsWith('GATEHOUSE_') && !known.has(name));
 }
 
-function valueOf(field: SettingField, mode: Mode, given: string | undefined): unknown {
+/** The only reader of a variable. White space around a value is cut off first: a file of variables with Windows line ends leaves a `\r` behind each. */
+function valueOf(field: SettingField, mode: Mode, variables: Variables): unknown {
+  const given = variables[field.name]?.trim();
   if (given === undefined || given === '') {
     if (field.requiredIn === mode) throw new StartRefused(`${field.name} is not set, and ${mode} mode needs it: it must be ${field.kind.allowed}.`);
     const text = typeof field.default === 'object' ? field.default[mode] : field.default;

@@ -1,5 +1,5 @@
 import { bytes, dnsServer, duration, flag, hostAndPort, integer, listOf, network, oneOf, text } from './kinds.ts';
-import { Setting, type Mode } from './setting.ts';
+import { DEFAULT_MODE, MODES, Setting, type Mode } from './setting.ts';
 
 const port = integer({ minimum: 0, maximum: 65_535 });
 const masterKey = text('32 bytes in base64', /^[A-Za-z0-9+/_-]{43}=?$/);
@@ -11,9 +11,9 @@ const addresses = listOf(hostAndPort);
 
 /** What every process has: where it stores, how it logs, how it stops. */
 export class PlatformSettings {
-  @Setting(oneOf('development', 'production'), {
+  @Setting(MODES, {
     doc: '`development` prints a first key, listens on this machine only and allows http webhooks; `production` is strict.',
-    default: 'development',
+    default: DEFAULT_MODE,
   })
   readonly GATEHOUSE_MODE!: Mode;
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { modeOf } from '#libs/platform/src/config/setting';
 import type { WatchedDirectory } from '../engines/watched-directory.ts';
 import { WatchedProcess } from '../engines/watched-process.ts';
 import { ROOT } from '../process.ts';
@@ -28,7 +29,7 @@ export class ClusterProcess extends WatchedProcess {
   constructor(directory: WatchedDirectory, { app, name, port, operationsPort, settings }: PlannedProcess) {
     const url = `http://127.0.0.1:${port}`;
     // In development mode a gateway answers for itself on the port of the API, as the suite does.
-    const isApart = app !== 'gateway' || settings['GATEHOUSE_MODE'] === 'production';
+    const isApart = app !== 'gateway' || modeOf(settings) === 'production';
     const operationsUrl = isApart ? `http://127.0.0.1:${operationsPort}` : url;
     super(directory, {
       name,
