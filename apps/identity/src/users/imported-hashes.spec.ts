@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { PasswordHashType, SaltPosition } from '#libs/contracts/src/users/operations';
-import { matchesImported, storableHash } from './imported-hashes.ts';
+import { checkOf, storableHash } from './imported-hashes.ts';
 
 const base64 = (text: string | Buffer) => Buffer.from(text as string).toString('base64');
 const unpadded = (text: string | Buffer) => base64(text).replaceAll('=', '');
@@ -98,23 +98,84 @@ const MALFORMED: readonly (readonly [type: PasswordHashType, hash: string])[] = 
   ['argon2', '$argon2id$v=19$m=65536,t=2,p=1$c2FsdA$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'],
 ];
 
+const bcryptOf = (cost: number): string => `$2b$${String(cost).padStart(2, '0')}$m0CrhHm10qJ3lXRY.5zDGO3rS2KdeeWLuGmsfGlMfOxih58VYVfxe`;
+const scryptOf = (ln: number, r: number, p: number): string => `$scrypt$ln=${ln},r=${r},p=${p}$${SCRYPT_TAIL}`;
+const argon2Of = (m: number, t: number, p: number): string => `$argon2id$v=19$m=${m},t=${t},p=${p}$${ARGON2_TAIL}`;
+const pbkdf2Of = (digest: string, iterations: number, length = 32): string =>
+  `$pbkdf2-${digest}$i=${iterations}$0ZrzXitFSGltTQnBWOsdAw$${unpadded(Buffer.alloc(length, 7))}`;
+
+/** What OWASP and the frameworks that people come from recommend, up to the bounds. */
+const AFFORDABLE: readonly (readonly [type: PasswordHashType, hash: string, isLarge: boolean])[] = [
+  ['bcrypt', bcryptOf(12), false],
+  ['bcrypt', bcryptOf(14), true],
+  ['scrypt', scryptOf(14, 8, 1), false],
+  ['scrypt', scryptOf(14, 8, 5), false],
+  ['scrypt', scryptOf(15, 8, 3), true],
+  ['scrypt', scryptOf(16, 8, 2), true],
+  ['scrypt', scryptOf(17, 8, 1), true],
+  ['firebase-scrypt', firebase({ m: '17' }), true],
+  ['pbkdf2', pbkdf2Of('sha1', 1_400_000, 20), true],
+  ['pbkdf2', pbkdf2Of('sha256', 600_000), true],
+  ['pbkdf2', pbkdf2Of('sha256', 1_500_000), true],
+  ['pbkdf2', pbkdf2Of('sha512', 210_000, 64), false],
+  ['pbkdf2', pbkdf2Of('sha512', 1_000_000, 64), true],
+  ['argon2', argon2Of(19_456, 2, 1), false],
+  ['argon2', argon2Of(65_536, 4, 1), false],
+  ['argon2', argon2Of(65_536, 3, 4), false],
+  ['argon2', argon2Of(131_072, 1, 1), true],
+  ['argon2', argon2Of(65_536, 15, 1), true],
+];
+
+/** Measured: up to 18 seconds of one core, and 256 MiB. */
+const UNAFFORDABLE: readonly (readonly [type: PasswordHashType, hash: string])[] = [
+  ['bcrypt', bcryptOf(15)],
+  ['bcrypt', bcryptOf(31)],
+  ['scrypt', scryptOf(18, 8, 16)],
+  ['scrypt', scryptOf(18, 8, 1)],
+  ['scrypt', scryptOf(17, 9, 1)],
+  ['scrypt', scryptOf(17, 8, 3)],
+  ['scrypt', scryptOf(14, 8, 32)],
+  // Hardly any cost, but blocks that PBKDF2 has to fill.
+  ['scrypt', scryptOf(1, 65_536, 16)],
+  ['firebase-scrypt', firebase({ m: '18' })],
+  ['pbkdf2', pbkdf2Of('sha256', 10_000_000)],
+  ['pbkdf2', pbkdf2Of('sha256', 1_700_000)],
+  ['pbkdf2', pbkdf2Of('sha512', 1_200_000, 64)],
+  // As many iterations for every 20 of its bytes.
+  ['pbkdf2', pbkdf2Of('sha1', 100_000, 512)],
+  ['argon2', argon2Of(262_144, 16, 1)],
+  ['argon2', argon2Of(131_073, 1, 1)],
+  ['argon2', argon2Of(131_072, 8, 1)],
+  ['argon2', argon2Of(65_536, 16, 1)],
+  ['argon2', argon2Of(128, 8_192, 16)],
+];
+
 describe('a password hash from elsewhere', () => {
   it.each(KNOWN.map(([source, type, password, hash, position]) => ({ source, type, password, hash, position })))(
     'of $source ($type) is met by its password alone',
     async ({ type, password, hash, position }) => {
       const stored = storableHash(type, hash, position);
       expect(stored).toEqual({ type, hash, ...(position && { salt_position: position }) });
-      expect(await matchesImported(stored, password)).toBe(true);
-      expect(await matchesImported(stored, `${password}!`)).toBe(false);
-      expect(await matchesImported(stored, '')).toBe(false);
+      expect(await checkOf(stored).matches(password)).toBe(true);
+      expect(await checkOf(stored).matches(`${password}!`)).toBe(false);
+      expect(await checkOf(stored).matches('')).toBe(false);
     },
   );
 
   it('with its salt in front is another than with its salt behind', async () => {
-    expect(await matchesImported(storableHash('ssha256', salted('prefix'), 'suffix'), 'password')).toBe(false);
+    expect(await checkOf(storableHash('ssha256', salted('prefix'), 'suffix')).matches('password')).toBe(false);
   });
 
-  it.each(MALFORMED)('of %s is refused when it reads %s', (type, hash) => {
+  it.each(AFFORDABLE)('of %s is taken when it can be verified in about a second: %s', (type, hash, isLarge) => {
+    expect(checkOf(storableHash(type, hash)).isLarge).toBe(isLarge);
+  });
+
+  it.each(UNAFFORDABLE)('of %s that was stored when more was taken is right for no password, at once: %s', (type, hash) => {
+    expect(checkOf({ type, hash }).matches('password')).toBe(false);
+  });
+
+  // The library refuses so great a cost for so small blocks.
+  it.each([...MALFORMED, ...UNAFFORDABLE, ['scrypt', scryptOf(17, 1, 1)] as const])('of %s is refused when it reads %s', (type, hash) => {
     try {
       storableHash(type, hash);
       expect('refused').toBe('taken');

@@ -97,6 +97,53 @@ describe('work on passwords', () => {
     expect(begun).toBe(0);
   });
 
+  it('that is large goes on one at a time, and leaves the other places to what is small', async () => {
+    const work = newWork();
+    let large = 0;
+    let most = 0;
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const running = Array.from({ length: 4 }, () =>
+      work.run(
+        later(),
+        async () => {
+          most = Math.max(most, ++large);
+          await gate;
+          large--;
+        },
+        { isLarge: true },
+      ),
+    );
+    expect(await work.run(later(), async () => 'done')).toBe('done');
+    open();
+    await Promise.all(running);
+    expect(most).toBe(1);
+  });
+
+  it('that is large is refused at once where too much of it waits, and then nothing else is', async () => {
+    const work = newWork();
+    const large = Array.from({ length: 20 }, () => work.run(later(), () => never, { isLarge: true }).catch(({ code }: { code: string }) => code));
+    const answers = await Promise.all(large.map((running) => Promise.race([running, pause(50, 'waits')])));
+    expect(answers.filter((answer) => answer === 'waits').length).toBeLessThan(12);
+    expect(new Set(answers)).toEqual(new Set(['waits', 'service_unavailable']));
+    expect(await work.run(later(), async () => 'done')).toBe('done');
+  });
+
+  it('on a large hash from elsewhere waits for another such, and on a small one does not', async () => {
+    const metrics = new Metrics();
+    const work = new PasswordWork(new SystemClock(), metrics);
+    const passwords = new Passwords(await FileKeyStore.open(join(directory, 'keys'), []), work);
+    let open = (): void => {};
+    const held = work.run(later(), () => new Promise<void>((resolve) => (open = resolve)), { isLarge: true });
+    const large = { type: 'pbkdf2', hash: '$pbkdf2-sha256$i=600000$0ZrzXitFSGltTQnBWOsdAw$Y11AchqV4b0sUisdZd0Xr97KWoymNE0LNNrnEgY4H9M' } as const;
+    const waits = passwords.matches(large, 'password', later());
+    expect(await metrics.text()).toMatch(/^gatehouse_passwords_waiting 1$/m);
+    expect(await passwords.matches({ ...large, hash: large.hash.replace('600000', '6400') }, 'password', later())).toBe(true);
+    open();
+    await held;
+    expect(await waits).toBe(false);
+  });
+
   it('that fails leaves its place to the next', async () => {
     const work = newWork();
     const failing = Array.from({ length: 8 }, () => work.run(later(), () => Promise.reject(new Error('broken'))).catch(String));

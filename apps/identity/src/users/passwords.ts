@@ -4,7 +4,7 @@ import bcrypt from 'bcrypt';
 import type { CreateUser } from '#libs/contracts/src/users/operations';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { DomainError } from '#libs/platform/src/domain-error';
-import { matchesImported, storableHash } from './imported-hashes.ts';
+import { checkOf, storableHash } from './imported-hashes.ts';
 import { refuseWeakPassword } from './password-policy.ts';
 import { PasswordWork } from './password-work.ts';
 import type { StoredPassword } from './stored-password.ts';
@@ -40,7 +40,10 @@ export class Passwords {
   /** Takes as long for a wrong password as for the right one. @throws DomainError `service_unavailable` */
   async matches(stored: StoredPassword, password: string, deadline: number): Promise<boolean> {
     const { type, hash } = stored;
-    if (type !== 'bcrypt-hmac') return this.work.run(deadline, () => matchesImported({ ...stored, type }, password));
+    if (type !== 'bcrypt-hmac') {
+      const check = checkOf({ ...stored, type });
+      return this.work.run(deadline, () => check.matches(password), check);
+    }
     const prepared = await this.prepared(password);
     const found = await this.work.run(deadline, () => bcrypt.hash(prepared, hash.slice(0, 29)));
     return timingSafeEqual(Buffer.from(found), Buffer.from(hash));

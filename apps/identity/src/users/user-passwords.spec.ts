@@ -66,6 +66,10 @@ describe('users with passwords', () => {
     [400, 'password_strength_error', { password: 'password123' }],
     [400, 'invalid_password_hash', { password_hash: 'x', password_hash_type: 'bcrypt' }],
     [400, 'invalid_password_hash', { password_hash: IMPORTED, password_hash_type: 'argon2' }],
+    // 18, 9 and 5 seconds, the last with 256 MiB.
+    [400, 'invalid_password_hash', { password_hash: `$scrypt$ln=18,r=8,p=16$c29tZXNhbHQ$${'A'.repeat(43)}`, password_hash_type: 'scrypt' }],
+    [400, 'invalid_password_hash', { password_hash: `$pbkdf2-sha256$i=10000000$c29tZXNhbHQ$${'A'.repeat(43)}`, password_hash_type: 'pbkdf2' }],
+    [400, 'invalid_password_hash', { password_hash: `$argon2id$v=19$m=262144,t=16,p=1$c29tZXNhbHQ$${'A'.repeat(43)}`, password_hash_type: 'argon2' }],
     [400, 'password_and_password_hash_provided', { password: 'ride-a-giraffe', password_hash: IMPORTED, password_hash_type: 'ssha256' }],
     [400, 'password_and_password_hash_type_provided', { password: 'ride-a-giraffe', password_hash_type: 'ssha256' }],
     [400, 'password_salt_position_requires_password_hash', { password_salt_position: 'prefix' }],

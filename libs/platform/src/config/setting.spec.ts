@@ -2,6 +2,8 @@ import { StartRefused } from '../start-refused.ts';
 import { readSettings, settingsOf, unknownSettings } from './setting.ts';
 import { GatewaySettings, IdentitySettings, NotificationsSettings, PlatformSettings, SETTINGS_CLASSES } from './settings.ts';
 
+const TYPES: readonly (new () => object)[] = SETTINGS_CLASSES;
+
 const refusal = (read: () => unknown): string => {
   try {
     read();
@@ -26,7 +28,7 @@ describe('settings', () => {
     );
   });
 
-  describe.each(SETTINGS_CLASSES.map((type) => [type.name, type as new () => object] as const))('of %s', (_, type) => {
+  describe.each(TYPES.map((type) => [type.name, type] as const))('of %s', (_, type) => {
     const MASTER_KEYS = Buffer.alloc(32, 1).toString('base64');
 
     it.each(['production\r', ' production', 'production \n', '\tproduction\r\n', '\uFEFFproduction'])('are those of production for the mode %j', (mode) => {
@@ -53,7 +55,7 @@ describe('settings', () => {
     RATE_LIMITS: { development: false, production: true },
     ACCESS_LOG: { development: false, production: true },
   };
-  const fields = SETTINGS_CLASSES.flatMap((type) => settingsOf(type).map((field) => ({ type: type, field })));
+  const fields = TYPES.flatMap((type) => settingsOf(type).map((field) => ({ type, field })));
 
   it('that depend on the mode are all known here', () => {
     const found = fields.filter(({ field }) => typeof field.default === 'object' || field.requiredIn !== undefined).map(({ field }) => field.name);
