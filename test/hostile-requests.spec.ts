@@ -153,12 +153,17 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
     },
   );
 
-  it.each(['__proto__=x', 'constructor=x', 'limit[__proto__]=1', 'domains[]=__proto__', 'search=__proto__', 'hasOwnProperty=1'])(
+  it.each(['__proto__=x', 'constructor=x', 'domains[]=__proto__', 'domains[0]=__proto__', 'search=__proto__', 'hasOwnProperty=1'])(
     'is not confused by the query %p',
     async (query) => {
       expect(await send('GET', `/organizations?${query}`)).toMatchObject({ status: 200 });
     },
   );
+
+  it.each(['limit[__proto__]=1', 'domains[__proto__]=x', '__proto__[domains]=x', 'constructor[0]=x'])('reads no parameter from %p', async (query) => {
+    const field = query.split('=')[0];
+    expect(await send('GET', `/organizations?${query}`)).toMatchObject({ status: 422, body: { errors: [{ field, code: 'unknown_parameter' }] } });
+  });
 
   it.each(['limit=1&limit=2', 'order=asc&order=desc', 'after=a&after=b', 'search=a&search=b'])('refuses a parameter that is there twice: %s', async (query) => {
     expect(await send('GET', `/organizations?${query}`)).toMatchObject({ status: 422, body: { code: 'invalid_request_parameters' } });

@@ -22,6 +22,8 @@ export class GatewayAdapter extends FastifyAdapter {
       requestTimeout: REQUEST_TIMEOUT,
       http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS, REQUEST_TIMEOUT), requireHostHeader: false },
       trustProxy: TRUSTED_PROXIES.length > 0 && [...TRUSTED_PROXIES],
+      // A client that joins its base address and a path has two slashes there.
+      rewriteUrl: ({ url = '/' }) => (url.startsWith('//') ? url.slice(1) : url),
       requestIdHeader: false,
       genReqId: requestIdOf,
       // The gateway drains before the server closes; what still arrives then is answered.

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { givenGateway, KEY, type GivenGateway } from './given-gateway.ts';
+import { LimitReached, refusal } from './outcome.ts';
 
 const ULID = '01J00000000000000000000000';
 
@@ -94,12 +95,28 @@ describe('the gateway', () => {
       for (const path of ['/docs', '/openapi.json', '/health/live']) expect((await gateway.request('POST', path)).headers.get('allow')).toBe('GET, HEAD');
     });
 
-    it.each(['/', '/nothing', '/notes/', `/notes/note_${ULID}/nothing`, '//notes'])('knows no path %p', async (path) => {
+    it.each(['/', '/nothing', '/notes/', `/notes/note_${ULID}/nothing`, '//nothing'])('knows no path %p', async (path) => {
       expect(await refusalOf(await gateway.request('GET', path))).toEqual({ status: 404, code: 'route_not_found' });
     });
 
     it.each(['/notes/%zz', '/notes/label/%', '/%ff', `/notes/note_${ULID}/pins?colour=%zz`])('refuses the encoding of %p', async (path) => {
       expect(await refusalOf(await gateway.request('GET', path))).toEqual({ status: 400, code: 'bad_request' });
+    });
+
+    it('takes the path of a sub-resource for that, whatever the method, and never for an identifier', async () => {
+      expect(await (await gateway.request('GET', '/notes/label/w1/authors')).json()).toMatchObject({ text: 'authors of w1' });
+      const before = gateway.notes.deleted.length;
+      const refused = await gateway.request('DELETE', '/notes/label/w1/authors');
+      expect(refused.headers.get('allow')).toBe('GET, HEAD');
+      expect(await refusalOf(refused)).toEqual({ status: 405, code: 'method_not_allowed' });
+      for (const path of ['w1%2Fauthors', 'w1/authors/', 'w1/authors/x', 'authors', '%77%31/other'])
+        expect((await gateway.request('DELETE', `/notes/label/${path}`)).status).toBe(204);
+      expect(gateway.notes.deleted.slice(before)).toEqual(['w1/authors', 'w1/authors/', 'w1/authors/x', 'authors', 'w1/other']);
+    });
+
+    it('takes two slashes at the beginning for one', async () => {
+      const answer = await raw(gateway.port, `GET //notes/note_1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\n\r\n`);
+      expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
     });
 
     it('refuses a path parameter that is longer than any', async () => {
@@ -214,6 +231,11 @@ describe('the gateway', () => {
       const response = await gateway.post('/notes', { text: 'away' });
       expect(response.headers.get('retry-after')).toBe('7');
       expect(await refusalOf(response)).toEqual({ status: 503, code: 'service_unavailable' });
+    });
+
+    it('says nothing of a wait of more than a minute, since clients sleep whatever it says', () => {
+      expect(refusal(new LimitReached(10, 60))?.headers).toMatchObject({ 'Retry-After': '60' });
+      expect(refusal(new LimitReached(10, 61))?.headers).not.toHaveProperty('Retry-After');
     });
 
     it('tells of a bug only a request id, and tells the log the rest', async () => {

@@ -5,7 +5,6 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { operations } from '#libs/contracts/src/operation';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
-import { DomainError } from '#libs/platform/src/domain-error';
 import { OPERATIONS_PATHS, OperationsSurface } from '#libs/platform/src/operations/operations-surface';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { Authentication } from './authentication.ts';
@@ -13,7 +12,7 @@ import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency } from './idempotency.ts';
 import { OperationRoutes } from './operation-routes.ts';
-import { badRequest, noSuchPath, refusal, send } from './outcome.ts';
+import { badRequest, MethodNotAllowed, noSuchPath, refusal, send } from './outcome.ts';
 import { PathTable } from './path-table.ts';
 import { Traffic } from './traffic.ts';
 
@@ -94,9 +93,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     server.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
       reply.header('X-Request-ID', request.id);
       const allowed = table.methodsOf(request.url);
-      if (allowed.length === 0) send(reply, refusal(noSuchPath())!);
-      else
-        send(reply.header('Allow', allowed.join(', ')), refusal(new DomainError('invalid', 'method_not_allowed', `${request.method} is not allowed here.`))!);
+      send(reply, refusal(allowed.length === 0 ? noSuchPath() : new MethodNotAllowed(request.method, allowed))!);
       observe(request, reply);
     });
   }

@@ -67,6 +67,16 @@ class GetNoteByLabel extends Query<Note> {
   @Text({ doc: 'The label.', max: 128 }) label!: string;
 }
 
+@Operation({ delete: '/notes/label/{label}', owner: 'identity', summary: 'Delete a note by its label', answers: empty(204) })
+class DeleteNoteByLabel extends Command<void> {
+  @Text({ doc: 'The label.', max: 128 }) label!: string;
+}
+
+@Operation({ get: '/notes/label/{name}/authors', owner: 'identity', summary: 'Get the author', answers: ok(Note) })
+class GetAuthors extends Query<Note> {
+  @Text({ doc: 'The label.', max: 128 }) name!: string;
+}
+
 @Operation({ get: '/notes/{id}/pins', owner: 'identity', summary: 'Get the pinned form', answers: ok(Note) })
 class GetPins extends Query<Note> {
   @Ref(() => Note, { doc: 'The note.' }) id!: string;
@@ -130,6 +140,16 @@ export class Notes {
   @Handles(GetNoteByLabel)
   async byLabel({ label, context }: GetNoteByLabel): Promise<Note> {
     return this.note(newUlid(Date.now()), label, { context });
+  }
+
+  @Handles(DeleteNoteByLabel)
+  async deleteByLabel({ label }: DeleteNoteByLabel): Promise<void> {
+    this.deleted.push(label);
+  }
+
+  @Handles(GetAuthors)
+  async authors({ name, context }: GetAuthors): Promise<Note> {
+    return this.note(newUlid(Date.now()), `authors of ${name}`, { context });
   }
 
   @Handles(GetPins)

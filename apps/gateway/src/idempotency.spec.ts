@@ -41,6 +41,23 @@ describe('a command with an Idempotency-Key', () => {
     expect(times()).toBe(before);
   });
 
+  it('is carried out again where the key is a digest of what is asked, which tells no request from the next', async () => {
+    const digest = hash('sha256', 'POST/notes');
+    for (const [key, more] of [
+      [`retry-${digest}`, 2],
+      [`retry-${digest.toUpperCase()}`, 1],
+      [`retry-${digest}0`, 1],
+      ['retry-8b0e4f9e-2f4c-4a39-9d68-5a6b0b1fce2d', 1],
+    ] as const) {
+      const before = times();
+      const answers = [
+        await gateway.post('/notes', { text: 'again' }, { 'Idempotency-Key': key }),
+        await gateway.post('/notes', { text: 'again' }, { 'Idempotency-Key': key }),
+      ];
+      expect([times() - before, answers[1]!.headers.get('idempotent-replayed')]).toEqual([more, more === 2 ? null : 'true']);
+    }
+  });
+
   it('is carried out once for twins in flight', async () => {
     const key = newKey();
     let open = (): void => {};

@@ -13,6 +13,8 @@ import type { Outcome } from './outcome.ts';
 
 const COLLECTION = 'idempotency';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
+/** What an SDK derives from method, path, query and body: the same thing asked for later on would get the first answer, and nothing would happen. */
+const DIGEST = /^retry-[0-9a-f]{64}$/;
 /** How often another process's answer is looked for. */
 const POLL = 50;
 
@@ -182,9 +184,10 @@ function replayed(outcome: Outcome): Outcome {
   return { ...outcome, headers: { ...outcome.headers, 'Idempotent-Replayed': 'true' } };
 }
 
-/** @throws DomainError `invalid_request_parameters` */
-export function requireIdempotencyKey(given: string | string[]): string {
-  if (typeof given === 'string' && VISIBLE_ASCII.test(given)) return given;
+/** The key that a request came with; null for none, and for one that says what is asked rather than which request it is. @throws DomainError `invalid_request_parameters` */
+export function idempotencyKeyOf(given: string | string[] | undefined): string | null {
+  if (given === undefined) return null;
+  if (typeof given === 'string' && VISIBLE_ASCII.test(given)) return DIGEST.test(given) ? null : given;
   const message = 'Idempotency-Key must be 1 to 255 visible ASCII characters.';
   throw new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code: 'invalid_format', field: 'Idempotency-Key', message }] });
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-import { Serialised, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { operations, Serialised, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { placesOf } from '#libs/contracts/src/json-schema';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { validatorOf } from '#libs/contracts/src/validation';
@@ -15,8 +15,8 @@ import { Authentication, type Caller } from './authentication.ts';
 import { requireJson, valueOfBody } from './body.ts';
 import { Departures } from './departures.ts';
 import { ErrorAnswers } from './error-answers.ts';
-import { Idempotency, requireIdempotencyKey } from './idempotency.ts';
-import { badRequest, noSuchPath, type Outcome } from './outcome.ts';
+import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
+import { badRequest, MethodNotAllowed, noSuchPath, type Outcome } from './outcome.ts';
 import { RateLimits } from './rate-limits.ts';
 import { Traffic } from './traffic.ts';
 
@@ -27,6 +27,7 @@ declare module 'fastify' {
   }
 }
 
+const PARAMETER = '{}';
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** Turns operations into routes. Everything about a route is derived from its operation; what can be prepared is prepared once. */
@@ -57,6 +58,7 @@ export class OperationRoutes {
     const observe = this.traffic.of(name, path);
     const count = this.rateLimits.of(registered);
     const { url, parametersOf } = routerPath(registered);
+    const subResources = subResourcesOf(registered);
 
     const textOf = (answer: unknown): string | null => {
       if (options.answers.shape === 'empty') return null;
@@ -77,23 +79,24 @@ export class OperationRoutes {
 
     const handler = (request: FastifyRequest, reply: FastifyReply): void => {
       requireReadableQuery(request.url);
+      if (subResources.length > 0) refuseSubResource(subResources, method, pathOf(request.url));
       const text = takesBody ? (request.body as string | undefined) : undefined;
       if (text) requireJson(request.headers['content-type']);
       const parameters = parametersOf(request.params as Record<string, string>);
       requireParameters(route.parameters, parameters);
       const operation = validate(parameters, request.query as Record<string, unknown>, valueOfBody(text));
-      const key = request.headers['idempotency-key'];
+      const key = isKeyed ? idempotencyKeyOf(request.headers['idempotency-key']) : null;
       const context = this.contextOf(request);
       operation.context = context;
 
       const outcome =
-        !isKeyed || key === undefined
+        key === null
           ? carryOut(operation)
           : this.idempotency.run(
               {
                 environment: context.environment,
                 path: pathOf(request.url),
-                key: requireIdempotencyKey(key),
+                key,
                 body: text ?? '',
                 requestId: request.id,
                 deadline: context.deadline,
@@ -159,6 +162,42 @@ export class OperationRoutes {
   }
 }
 
+/** A path under that of an open route, whose end could be taken for the identifier of another object. */
+interface SubResource {
+  readonly methods: readonly string[];
+  readonly segments: readonly string[];
+}
+
+function subResourcesOf(registered: RegisteredOperation): readonly SubResource[] {
+  if (!isOpen(registered)) return [];
+  const own = segmentsOf(registered.route!.path);
+  return operations().flatMap(({ route }) => {
+    const segments = segmentsOf(route?.path ?? '');
+    const isUnder = segments.length > own.length && own.every((segment, index) => segments[index] === segment);
+    if (!isUnder) return [];
+    const methods = route!.method === 'get' ? ['GET', 'HEAD'] : [route!.method.toUpperCase()];
+    return [{ methods, segments }];
+  });
+}
+
+/** The segments of a path's template, whatever its parameters are called. */
+function segmentsOf(path: string): readonly string[] {
+  return path.split('/').map((segment) => (segment.startsWith('{') ? PARAMETER : segment));
+}
+
+/**
+ * The path of a sub-resource is that for every method, never an object that is called so: else `DELETE …/w1/role_assignments` would delete the resource
+ * `w1/role_assignments`. With an escaped slash it is the object.
+ * @throws DomainError `method_not_allowed`
+ */
+function refuseSubResource(subResources: readonly SubResource[], method: string, path: string): void {
+  const given = path.split('/');
+  const isMeant = ({ segments }: SubResource): boolean =>
+    segments.length === given.length && segments.every((segment, index) => segment === given[index] || (segment === PARAMETER && given[index] !== ''));
+  const methods = subResources.filter(isMeant).flatMap((subResource) => subResource.methods);
+  if (methods.length > 0) throw new MethodNotAllowed(method.toUpperCase(), methods);
+}
+
 /**
  * The operation's path in the router's form. A text at the end of a path (an identifier of the caller's own) goes to the end whatever it holds: SDKs send its
  * slashes unescaped.
@@ -170,9 +209,15 @@ function routerPath(registered: RegisteredOperation): {
   const { path, parameters } = registered.route!;
   const last = parameters.at(-1);
   const url = path.replaceAll(/\{(\w+)\}/g, ':$1');
-  const isOpen = path.endsWith(`{${last}}`) && placesOf(registered).path.some(({ name, kind }) => name === last && kind === 'text');
-  if (!isOpen || last === undefined) return { url, parametersOf: (params) => params };
+  if (!isOpen(registered) || last === undefined) return { url, parametersOf: (params) => params };
   return { url: `${url.slice(0, -last.length - 1)}*`, parametersOf: ({ '*': rest = '', ...params }) => ({ ...params, [last]: rest }) };
+}
+
+/** Whether the path ends with a text of the caller's own. */
+function isOpen(registered: RegisteredOperation): boolean {
+  const { path, parameters } = registered.route!;
+  const last = parameters.at(-1);
+  return path.endsWith(`{${last}}`) && placesOf(registered).path.some(({ name, kind }) => name === last && kind === 'text');
 }
 
 function pathOf(url: string): string {

@@ -12,6 +12,8 @@ export interface Outcome {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** In seconds; where the wait is longer, nothing is said. */
+const LONGEST_RETRY = 60;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 export function send(reply: FastifyReply, outcome: Outcome): void {
@@ -43,8 +45,11 @@ function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Rea
   switch (status) {
     case 401:
       return { 'WWW-Authenticate': 'Bearer' };
+    case 405:
+      return error instanceof MethodNotAllowed ? { Allow: error.allowed } : undefined;
     case 429:
-      return { 'Retry-After': String(retryAfter), ...(error instanceof LimitReached && error.headers) };
+      // Clients sleep whatever it says.
+      return { ...(retryAfter <= LONGEST_RETRY && { 'Retry-After': String(retryAfter) }), ...(error instanceof LimitReached && error.headers) };
     case 503:
       return { 'Retry-After': String(retryAfter) };
     default:
@@ -67,6 +72,16 @@ export class LimitReached extends DomainError {
   constructor(requests: number, retryAfter: number) {
     super('limited', 'rate_limit_exceeded', 'Too many requests.', { retryAfter });
     this.headers = { 'RateLimit-Limit': String(requests), 'RateLimit-Remaining': '0', 'RateLimit-Reset': String(retryAfter) };
+  }
+}
+
+/** The path exists, and has other methods. */
+export class MethodNotAllowed extends DomainError {
+  readonly allowed: string;
+
+  constructor(method: string, allowed: readonly string[]) {
+    super('invalid', 'method_not_allowed', `${method} is not allowed here.`);
+    this.allowed = [...new Set(allowed)].sort().join(', ');
   }
 }
 

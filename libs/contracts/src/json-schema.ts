@@ -31,10 +31,15 @@ export function schemaOfFields(fields: readonly Field[], purpose: Purpose, nest:
   const required = fields.filter((field) => !(purpose === 'answer' ? field.optional : mayBeAbsent(field))).map((field) => field.name);
   return {
     type: 'object',
-    properties: Object.fromEntries(fields.map((field) => [field.name, fieldSchema(field, purpose, nest)])),
+    properties: Object.fromEntries(fields.map((field) => [field.name, fieldSchema(asGiven(field, purpose), purpose, nest)])),
     // fast-json-stringify would write the required fields first; a serialiser keeps the order of declaration.
     ...(required.length > 0 && purpose !== 'serialise' && { required }),
   };
+}
+
+/** What a body may leave out may also be null there: it counts as left out. */
+function asGiven(field: Field, purpose: Purpose): Field {
+  return purpose === 'request' && mayBeAbsent(field) ? { ...field, nullable: true } : field;
 }
 
 function inPlace(type: Class, purpose: Purpose): Schema {
@@ -146,16 +151,18 @@ export interface Places {
   readonly path: readonly Field[];
   readonly query: readonly Field[];
   readonly body: readonly Field[];
+  /** Those of the body that may come in the query instead: criteria of a DELETE, whose body some clients cannot send. */
+  readonly bodyOrQuery: readonly Field[];
 }
 
 /**
- * Where each field of an operation travels: in the path if its template names it; in the query of a GET or DELETE; in the body of the rest
- * and of a DELETE that says so.
+ * Where each field of an operation travels: in the path if its template names it; in the query of a GET or DELETE; in the body of the rest,
+ * and in either of a DELETE that says so.
  */
 export function placesOf(operation: RegisteredOperation): Places {
   const fields = fieldsOf(operation.type);
   const { route, options } = operation;
-  if (route === null) return { path: [], query: [], body: fields };
+  if (route === null) return { path: [], query: [], body: fields, bodyOrQuery: [] };
   const path = route.parameters.map((name) => {
     const field = fields.find((candidate) => candidate.name === name);
     if (field === undefined) throw new Error(`${operation.name} has no field for {${name}} of its path.`);
@@ -163,5 +170,5 @@ export function placesOf(operation: RegisteredOperation): Places {
   });
   const rest = fields.filter((field) => !path.includes(field));
   const inQuery = (route.method === 'get' || route.method === 'delete') && options.body !== true;
-  return { path, query: inQuery ? rest : [], body: inQuery ? [] : rest };
+  return { path, query: inQuery ? rest : [], body: inQuery ? [] : rest, bodyOrQuery: options.body === true ? rest : [] };
 }

@@ -64,7 +64,7 @@ export function openApiDocument(version: string): OpenApiDocument {
 
 function operationObject(operation: RegisteredOperation, components: Components): OpenApiOperation {
   const { options, route, kind, name } = operation;
-  const { path, query, body } = placesOf(operation);
+  const { path, query, body, bodyOrQuery } = placesOf(operation);
   const isIdempotent = kind === 'command' && route!.method === 'post';
   return {
     operationId: name[0]!.toLowerCase() + name.slice(1),
@@ -76,24 +76,30 @@ function operationObject(operation: RegisteredOperation, components: Components)
     parameters: [
       ...path.map(pathParameter),
       ...query.map(queryParameter),
+      ...bodyOrQuery.map((field) => queryParameter({ ...field, optional: true })),
       ...(isIdempotent ? [reference('parameters', 'IdempotencyKey')] : []),
       ...(kind === 'query' ? [reference('parameters', 'GatehousePosition')] : []),
       reference('parameters', 'RequestId'),
     ],
-    ...(body.length > 0 && {
-      requestBody: {
-        required: body.some((field) => !mayBeAbsent(field)),
-        content: { 'application/json': { schema: schemaOfFields(body, 'request', components.nest), example: exampleOfFields(body) } },
-      },
-    }),
+    ...(body.length > 0 && { requestBody: requestBody(body, bodyOrQuery, components) }),
     responses: { [options.answers.status]: answer(operation, components), ...refusals(operation) },
   };
 }
 
+/** What may come in the query is not required in the body. */
+function requestBody(body: readonly Field[], bodyOrQuery: readonly Field[], components: Components): Json {
+  const fields = body.map((field) => (bodyOrQuery.includes(field) ? { ...field, optional: true } : field));
+  return {
+    required: fields.some((field) => !mayBeAbsent(field)),
+    content: { 'application/json': { schema: schemaOfFields(fields, 'request', components.nest), example: exampleOfFields(body) } },
+  };
+}
+
 function description({ options }: RegisteredOperation): { description?: string } {
-  const { description: text, emits = [], limit } = options;
+  const { description: text, emits = [], limit, body } = options;
   const sentences = [
     ...(text === undefined ? [] : [text]),
+    ...(body === true ? ['Each field may stand in the body or in the query.'] : []),
     ...(emits.length === 0 ? [] : [`Emits ${emits.map((name) => `\`${name}\``).join(', ')}.`]),
     ...(limit === undefined ? [] : [`At most ${limit.requests} requests per ${limit.perSeconds} seconds.`]),
   ];
@@ -324,7 +330,8 @@ const HEADER_PARAMETERS = {
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    description: 'Makes the request safe to repeat: for 24 hours the same key on the same path answers as the first time.',
+    description:
+      'Makes the request safe to repeat: for 24 hours the same key on the same path answers as the first time. `retry-` and a SHA-256 counts as none: it says what is asked, not which request it is.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7E]+$' },
   },
   GatehousePosition: {

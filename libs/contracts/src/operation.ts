@@ -79,7 +79,7 @@ interface Definition<T> {
   readonly limit?: OperationLimit;
   /** May be carried out and say in the header `Gatehouse-Warning` what the caller should know. */
   readonly warns?: true;
-  /** A DELETE that takes its fields from a JSON body. */
+  /** A DELETE that takes its fields from a JSON body, from the query, or from both. */
   readonly body?: true;
   /** Names of events that it emits, for the docs. */
   readonly emits?: readonly string[];

@@ -46,7 +46,7 @@ const TABLE: readonly {
     bad: ['', 'ada', '@acme.test', 'ada@', 'a b@acme.test', 'a@b@acme.test', 'ada@-.test'],
   },
   { of: 'nullable Text', decorators: [Text({ doc, nullable: true, max: 3 })], good: ['abc', null], bad: ['abcd', 1, MISSING] },
-  { of: 'Optional Text', decorators: [Optional(), Text({ doc, max: 3 })], good: ['abc', MISSING], bad: ['abcd', 1, null] },
+  { of: 'Optional Text', decorators: [Optional(), Text({ doc, max: 3 })], good: ['abc', null, MISSING], bad: ['abcd', 1] },
   { of: 'OneOf', decorators: [OneOf(['red', 'blue'], { doc })], good: ['red', 'blue'], bad: ['green', '', 'RED', ...NOT_TEXT] },
   { of: 'nullable OneOf', decorators: [OneOf(['red'], { doc, nullable: true })], good: ['red', null], bad: ['null', MISSING] },
   { of: 'Flag', decorators: [Flag({ doc })], good: [true, false], bad: ['true', 0, 1, null, MISSING] },
@@ -56,8 +56,8 @@ const TABLE: readonly {
     good: [0, -1, 1.0, Number.MAX_SAFE_INTEGER],
     bad: [1.5, '1', Number.NaN, Infinity, 2 ** 53, true, null, MISSING],
   },
-  { of: 'Integer with a default', decorators: [Integer({ doc, default: 3 })], good: [0, MISSING], bad: ['1', null] },
-  { of: 'Flag with a default', decorators: [Flag({ doc, default: false })], good: [true, MISSING], bad: ['true', null] },
+  { of: 'Integer with a default', decorators: [Integer({ doc, default: 3 })], good: [0, null, MISSING], bad: ['1'] },
+  { of: 'Flag with a default', decorators: [Flag({ doc, default: false })], good: [true, null, MISSING], bad: ['true'] },
   { of: 'Integer within bounds', decorators: [Integer({ doc, minimum: 1, maximum: 3 })], good: [1, 3], bad: [0, 4] },
   {
     of: 'Time',
@@ -65,7 +65,7 @@ const TABLE: readonly {
     good: ['2026-01-15T12:00:00.000Z', '2024-02-29T23:59:59+05:30', '2026-01-15T12:00:00Z'],
     bad: ['2026-02-29T12:00:00Z', '2026-13-01T00:00:00Z', '2026-01-15T24:00:00Z', '2026-01-15 12:00:00Z', '2026-01-15T12:00:00', 'now', 0, null, MISSING],
   },
-  { of: 'MapOfText', decorators: [MapOfText({ doc })], good: [{}, { a: 'b', c: null, d: 1 }], bad: [[], 'a', 1, null, MISSING] },
+  { of: 'MapOfText', decorators: [MapOfText({ doc })], good: [{}, [], { a: 'b', c: null, d: 1 }], bad: [['a'], 'a', 1, null, MISSING] },
   { of: 'Json', decorators: [Json({ doc })], good: [{}, [], 'a', 0, false, null], bad: [MISSING] },
   {
     of: 'Nested',

@@ -3,6 +3,7 @@ import { checkerOf, type Checker } from './checker.ts';
 import { fieldsOf, mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema } from './json-schema.ts';
 import type { Class } from './operation.ts';
+import { unsetNulls } from './unset-nulls.ts';
 
 /**
  * Gives a field its class-validator rule, for configuration and for controllers behind Nest's `ValidationPipe`. The rule runs the field's own
@@ -31,8 +32,10 @@ function problemOf(object: object, name: string, value: unknown): string | null 
     check = checkerOf({ type: 'object', properties: { [name]: fieldSchema(field, 'check') }, required: mayBeAbsent(field) ? [] : [name] });
     checkers.set(field, check);
   }
+  const values = { [name]: value };
+  unsetNulls([field])(values);
   return (
-    check({ [name]: value })
+    check(values)
       ?.map((error) => error.message)
       .join(' ') ?? null
   );

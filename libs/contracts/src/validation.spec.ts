@@ -41,6 +41,12 @@ class ScrapCar extends Command<void> {
   @Integer({ doc: 'How much is left.', default: 0 }) rest!: number;
 }
 
+@Operation({ delete: '/cars/{id}/recall', owner: 'identity', summary: 'Recall a car', answers: empty(204), body: true })
+class RecallCar extends Command<void> {
+  @Ref(() => Organization, { doc: 'The car.' }) id!: string;
+  @Text({ doc: 'Its maker.' }) maker!: string;
+}
+
 @Operation({ post: '/cars/{id}/polish', owner: 'identity', summary: 'Polish a car', answers: empty(204) })
 class PolishCar extends Command<void> {
   @Ref(() => Organization, { doc: 'The car.' }) id!: string;
@@ -87,7 +93,26 @@ describe('a request body', () => {
 
   it('may leave out what is optional and null what is nullable', () => {
     expect(validate(BuildCar, { body: { ...car, colour: null, spare: null, metadata: null } })).toMatchObject({ colour: null, spare: null, metadata: null });
-    expect(errorsOf(BuildCar, { body: { ...car, fast: null } })).toEqual(['fast: invalid_type']);
+  });
+
+  it('means by null that an optional field is left out, at every depth, unless null means something there', () => {
+    const unset = { tags: null, number: null, fast: null, built_at: null, wheels: [{ maker: 'A', size: null }], spare: { maker: 'B', size: null } };
+    expect(validate(BuildCar, { body: { ...car, ...unset } })).toEqual({ ...car, wheels: [{ maker: 'A' }], spare: { maker: 'B' } });
+    expect(validate(BuildCar, { body: { ...car, wheels: null, anything: { deep: null } } })).toEqual({ ...car, anything: { deep: null } });
+    expect(validate(BuildCar, { body: { ...car, metadata: { key: null } } })).toEqual({ ...car, metadata: { key: null } });
+    expect(validate(ScrapCar, { parameters: { id: 'car_1' }, body: { rest: null } })).toEqual({ id: 'car_1', rest: 0 });
+    expect(errorsOf(BuildCar, { body: { ...car, name: null, wheels: [null], spare: { maker: null } } })).toEqual([
+      'name: invalid_type',
+      'wheels.0: invalid_type',
+      'spare.maker: invalid_type',
+    ]);
+  });
+
+  it('may have an empty array where an object is expected', () => {
+    expect(validate(BuildCar, { body: { ...car, metadata: [] } })).toEqual({ ...car, metadata: {} });
+    expect(errorsOf(BuildCar, { body: { ...car, spare: [], wheels: [[]] } })).toEqual(['wheels.0.maker: required', 'spare.maker: required']);
+    expect(errorsOf(BuildCar, { body: [] })).toEqual(['name: required', 'colour: required', 'organization_id: required']);
+    expect(validate(ScrapCar, { parameters: { id: 'car_1' }, body: [] })).toEqual({ id: 'car_1', rest: 0 });
   });
 
   it.each([
@@ -112,7 +137,7 @@ describe('a request body', () => {
     [{ ...car, fast: 'true' }, ['fast: invalid_type']],
     [{ ...car, built_at: '2026-02-30T12:00:00Z' }, ['built_at: invalid_format']],
     [{ ...car, metadata: 'x' }, ['metadata: invalid_type']],
-    [{ ...car, metadata: [] }, ['metadata: invalid_type']],
+    [{ ...car, metadata: ['a'] }, ['metadata: invalid_type']],
     [{ name: 1, colour: 2, organization_id: 3 }, ['name: invalid_type', 'colour: invalid_type', 'colour: not_allowed', 'organization_id: invalid_type']],
   ])('is refused with each wrong field named: %#', (body, errors) => {
     expect([...errorsOf(BuildCar, { body })].sort()).toEqual([...errors].sort());
@@ -145,18 +170,22 @@ describe('a request body', () => {
     expect(validate(ScrapCar, { parameters: { id: 'car_1' }, body })).toEqual({ id: 'car_1', rest: 0 });
   });
 
-  it.each([['text'], [[]], [[{ reason: 'rust' }]], [1], [false]])('must be an object wherever the operation has fields in it: %p', (body) => {
+  it.each([['text'], [[{ reason: 'rust' }]], [1], [false]])('must be an object wherever the operation has fields in it: %p', (body) => {
     expect(errorsOf(BuildCar, { body })).toEqual([': invalid_type']);
     expect(errorsOf(ScrapCar, { parameters: { id: 'car_1' }, body })).toEqual([': invalid_type']);
     expect(validate(PolishCar, { parameters: { id: 'car_1' }, body })).toEqual({ id: 'car_1' });
   });
 
-  it('of a DELETE is read where the operation says so', () => {
-    expect(validate(ScrapCar, { parameters: { id: 'car_1' }, query: { reason: 'no' }, body: { reason: 'rust', id: 'other' } })).toEqual({
-      id: 'car_1',
-      reason: 'rust',
-      rest: 0,
-    });
+  it('of a DELETE is read where the operation says so, and its fields may stand in the query as well', () => {
+    const scrap = (query: Record<string, unknown>, body?: unknown) => validate(ScrapCar, { parameters: { id: 'car_1' }, query, body });
+    expect(scrap({}, { reason: 'rust', id: 'other' })).toEqual({ id: 'car_1', reason: 'rust', rest: 0 });
+    expect(scrap({ reason: 'rust', rest: '7', id: 'other' })).toEqual({ id: 'car_1', reason: 'rust', rest: 7 });
+    expect(scrap({ rest: '7' }, { reason: 'rust', rest: null })).toEqual({ id: 'car_1', reason: 'rust', rest: 7 });
+    expect(scrap({ reason: 'rust', rest: '7' }, { reason: 'rust', rest: 7 })).toEqual({ id: 'car_1', reason: 'rust', rest: 7 });
+    expect(errorsOf(ScrapCar, { parameters: { id: 'car_1' }, query: { reason: 'age' }, body: { reason: 'rust' } })).toEqual(['reason: given_twice']);
+    expect(errorsOf(ScrapCar, { parameters: { id: 'car_1' }, query: { rest: 'x' } })).toEqual(['rest: invalid_type']);
+    expect(errorsOf(RecallCar, { parameters: { id: 'car_1' }, query: { maker: 'A' } })).toEqual([]);
+    expect(errorsOf(RecallCar, { parameters: { id: 'car_1' } })).toEqual(['maker: required']);
   });
 
   it('names at most 100 wrong places', () => {
@@ -191,15 +220,20 @@ describe('a query', () => {
     expect(list({ limit: '12', fast: 'false' })).toEqual({ garage: 'g', limit: 12, fast: false });
     for (const limit of ['abc', '', '1.5', '1e1', ' 1', ['1', '2']]) expect(errors({ limit })).toEqual(['limit: invalid_type']);
     for (const limit of ['0', '101', '-1']) expect(errors({ limit })).toEqual(['limit: out_of_range']);
-    for (const fast of ['1', 'TRUE', '']) expect(errors({ fast })).toEqual(['fast: invalid_type']);
+    expect([list({ fast: 'true' }), list({ fast: '1' }), list({ fast: '0' })].map(({ fast }) => fast)).toEqual([true, true, false]);
+    for (const fast of ['2', 'TRUE', '']) expect(errors({ fast })).toEqual(['fast: invalid_type']);
   });
 
-  it.each([[{ names: 'a,b,c' }], [{ names: ['a', 'b,c'] }], [{ 'names[]': ['a', 'b', 'c'] }], [{ names: 'a', 'names[]': 'b,c' }]])(
-    'takes lists comma joined, as repeated keys and with brackets: %j',
-    (query) => {
-      expect(list(query)).toEqual({ garage: 'g', limit: 10, names: ['a', 'b', 'c'] });
-    },
-  );
+  it.each([
+    [{ names: 'a,b,c' }],
+    [{ names: ['a', 'b,c'] }],
+    [{ 'names[]': ['a', 'b', 'c'] }],
+    [{ names: 'a', 'names[]': 'b,c' }],
+    [{ 'names[0]': 'a', 'names[1]': 'b', 'names[2]': 'c' }],
+    [{ 'names[0][name]': 'A', 'names[0][value]': 'a', 'names[1][name]': 'B', 'names[1][value]': 'b', 'names[2]': 'c' }],
+  ])('takes lists comma joined, as repeated keys and with brackets: %j', (query) => {
+    expect(list(query)).toEqual({ garage: 'g', limit: 10, names: ['a', 'b', 'c'] });
+  });
 
   it('takes an empty list as not given', () => {
     expect(list({ names: '' })).toEqual({ garage: 'g', limit: 10 });
@@ -210,6 +244,14 @@ describe('a query', () => {
     expect(errors({ names: Array.from({ length: 101 }, () => 'a').join(',') })).toEqual(['names: too_many']);
     expect(errors({ colours: 'red,green' })).toEqual(['colours.1: not_allowed']);
   });
+
+  it.each(['other[]', 'other[0]', 'limit[]', 'names[a]', 'names[0][other]', 'names[][value]', 'names[0]]', 'names[', '[0]', 'names[0][value][0]'])(
+    'is refused where no list is called %s, rather than losing a filter',
+    (name) => {
+      expect(errors({ [name]: 'a', names: 'b' })).toEqual([`${name}: unknown_parameter`]);
+      expect(errorsOf(PolishCar, { parameters: { id: 'car_1' }, query: { [name]: 'a' } })).toEqual([`${name}: unknown_parameter`]);
+    },
+  );
 
   it('ignores what it does not know', () => {
     expect(list({ other: 'x', garage: 'h' })).toEqual({ garage: 'g', limit: 10 });

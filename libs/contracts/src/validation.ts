@@ -3,6 +3,8 @@ import { checkerOf } from './checker.ts';
 import { fieldsOf, mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, type Schema } from './json-schema.ts';
 import type { Operation, RegisteredOperation } from './operation.ts';
+import { bracketedLists } from './query-brackets.ts';
+import { unsetNulls } from './unset-nulls.ts';
 
 /**
  * Turns what came over HTTP into an instance of the operation's class that holds the fields given, and nothing else. Nested objects of `body`
@@ -62,16 +64,21 @@ function compileForMessages(operation: RegisteredOperation): MessageValidator {
 }
 
 function compile(operation: RegisteredOperation): RequestValidator {
-  const { path, query: queried, body: inBody } = placesOf(operation);
+  const { path, query: queried, body: inBody, bodyOrQuery } = placesOf(operation);
   const { type } = operation;
   const check = checkerOf(checkSchema(operation));
   const pathNames = path.map((field) => field.name);
   const pathReaders = path.map(scalarReader);
   const queryReaders = queried.map((field) => ({ name: field.name, read: queryReader(field) }));
+  const criteriaReaders = bodyOrQuery.map((field) => ({ name: field.name, read: queryReader(field) }));
+  const lists = new Set([...queried, ...bodyOrQuery].filter(({ kind }) => kind === 'list').map(({ name }) => name));
   const bodyNames = inBody.map((field) => field.name);
-  const needsBody = inBody.some((field) => !mayBeAbsent(field));
+  const needsBody = bodyOrQuery.length === 0 && inBody.some((field) => !mayBeAbsent(field));
+  const unset = unsetNulls(inBody);
 
-  return (parameters, query, body) => {
+  return (parameters, given, inBodyGiven) => {
+    const query = bracketedLists(given, lists);
+    const body = emptyObjectOf(inBodyGiven);
     // One schema for all places: names are unique in a class, so the instance itself is what is checked.
     const instance = new type() as unknown as Record<string, unknown>;
     for (let index = 0; index < pathNames.length; index++) instance[pathNames[index]!] = pathReaders[index]!(parameters[pathNames[index]!]);
@@ -86,6 +93,13 @@ function compile(operation: RegisteredOperation): RequestValidator {
       }
     } else if (needsBody || (body != null && bodyNames.length > 0)) {
       throw invalid([{ code: 'invalid_type', field: '', message: 'The body must be a JSON object.' }]);
+    }
+    unset(instance);
+    for (const { name, read } of criteriaReaders) {
+      const value = read(query);
+      if (value === undefined) continue;
+      if (instance[name] !== undefined && instance[name] !== value) throw invalid([givenTwice(name)]);
+      instance[name] = value;
     }
     const errors = check(instance);
     if (errors !== null) throw invalid(errors);
@@ -116,7 +130,7 @@ function scalarReader(field: Field): (text: unknown) => unknown {
     case 'integer':
       return (text) => (typeof text === 'string' && /^-?\d{1,15}$/.test(text) ? Number(text) : text);
     case 'flag':
-      return (text) => (text === 'true' ? true : text === 'false' ? false : text);
+      return (text) => (text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text);
     case 'nested':
     case 'map':
     case 'json':
@@ -127,7 +141,7 @@ function scalarReader(field: Field): (text: unknown) => unknown {
   }
 }
 
-/** A list in a query is comma joined, a repeated key, `key[]`, or all of these; an empty one counts as not given. */
+/** A list in a query is comma joined, a repeated key, or both; `bracketedLists` has put what came in brackets beside it. An empty one counts as not given. */
 function queryReader(field: Field): (query: Readonly<Record<string, unknown>>) => unknown {
   const { name } = field;
   if (field.kind !== 'list') {
@@ -135,14 +149,21 @@ function queryReader(field: Field): (query: Readonly<Record<string, unknown>>) =
     return (query) => read(query[name]);
   }
   if (field.items.kind === 'nested') throw new Error(`${name}: a list of objects cannot travel in a query.`);
-  const bracketed = `${name}[]`;
   return (query) => {
     const given = query[name];
-    const more = query[bracketed];
-    if (given === undefined && more === undefined) return undefined;
-    const values = [given, more].flat().flatMap((text) => (typeof text === 'string' ? text.split(',') : (text ?? [])));
+    if (given === undefined) return undefined;
+    const values = [given].flat().flatMap((text) => (typeof text === 'string' ? text.split(',') : (text ?? [])));
     return values.length === 1 && values[0] === '' ? undefined : values;
   };
+}
+
+/** PHP writes an empty object as `[]`. */
+function emptyObjectOf(body: unknown): unknown {
+  return Array.isArray(body) && body.length === 0 ? {} : body;
+}
+
+function givenTwice(field: string): FieldError {
+  return { code: 'given_twice', field, message: `${field} has one value in the query and another one in the body.` };
 }
 
 function invalid(errors: readonly FieldError[]): DomainError {
