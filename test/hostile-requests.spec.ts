@@ -356,15 +356,15 @@ describe('what only looks hostile is data', () => {
 describe('a client that is slow', () => {
   let impatient: GivenSuite;
   beforeAll(async () => {
-    impatient = await givenSuite({ variables: { REQUEST_TIMEOUT: '300ms' } });
+    impatient = await givenSuite({ variables: { REQUEST_TIMEOUT: '2s' } });
     // What an environment begins with is recorded by itself, some time after the start.
     while ((await impatient.records('authorization_model.seeded')).length === 0) await pause(20);
   });
 
   it.each<[string, () => readonly Step[]]>([
-    ['in its head', () => ['POST /organizations HTTP/1.1\r\nHost: x\r\n', 150, 'X-A: b\r\n', 150, 'X-B: c\r\n', 150]],
-    ['in its body', () => [requestHead('Content-Length: 100').replace('KEY', impatient.key), '{"name":', 150, '"slow', 150, 'er', 150]],
-    ['in its chunks', () => [requestHead('Transfer-Encoding: chunked').replace('KEY', impatient.key), '8\r\n{"name":\r\n', 150, '5\r\n"slow\r\n', 150]],
+    ['in its head', () => ['POST /organizations HTTP/1.1\r\nHost: x\r\n', 800, 'X-A: b\r\n', 800, 'X-B: c\r\n', 800]],
+    ['in its body', () => [requestHead('Content-Length: 100').replace('KEY', impatient.key), '{"name":', 800, '"slow', 800, 'er', 800]],
+    ['in its chunks', () => [requestHead('Transfer-Encoding: chunked').replace('KEY', impatient.key), '8\r\n{"name":\r\n', 800, '5\r\n"slow\r\n', 800]],
   ])('%s is answered 408, and nothing comes of it', async (_, steps) => {
     const before = await impatient.records();
     const answer = await rawExchange(impatient.url, ...steps());

@@ -321,7 +321,7 @@ describe('the gateway', () => {
 });
 
 it('answers 408 to a request that does not arrive', async () => {
-  const gateway = await givenGateway({ REQUEST_TIMEOUT: '300ms' });
+  const gateway = await givenGateway({ REQUEST_TIMEOUT: '2s' });
   try {
     const answer = await raw(gateway.port, `POST /notes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: 100\r\n\r\n{"text":`);
     expect(answer).toMatch(/^HTTP\/1.1 408 /);
@@ -332,7 +332,7 @@ it('answers 408 to a request that does not arrive', async () => {
 });
 
 it('answers 503 to a request whose operation does not end', async () => {
-  const gateway = await givenGateway({ REQUEST_TIMEOUT: '300ms' });
+  const gateway = await givenGateway({ REQUEST_TIMEOUT: '2s' });
   let open = (): void => {};
   gateway.notes.gate = new Promise((resolve) => (open = resolve));
   try {

@@ -107,6 +107,8 @@ function Picked(): PropertyDecorator {
 export class Notes {
   /** Command ids in the order of execution. */
   readonly carriedOut: string[] = [];
+  /** The how manieth time it was for each of them. */
+  readonly attempts: (number | undefined)[] = [];
   readonly deleted: string[] = [];
   /** Awaited by every command whose text is `wait`. */
   gate: Promise<void> = Promise.resolve();
@@ -115,6 +117,7 @@ export class Notes {
   @Handles(CreateNote)
   async create({ text, metadata, context }: CreateNote): Promise<Note> {
     this.carriedOut.push(context.commandId);
+    this.attempts.push(context.attempt);
     context.receipt.position = '0000000000000007';
     switch (text) {
       case 'wait':

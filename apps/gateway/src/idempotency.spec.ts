@@ -11,7 +11,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { AnswerVault } from './answer-vault.ts';
 import { givenGateway, KeptLog, type GivenGateway } from './given-gateway.ts';
-import { Idempotency } from './idempotency.ts';
+import { Idempotency, type Execute } from './idempotency.ts';
 import type { Outcome } from './outcome.ts';
 
 const ULID = '01J00000000000000000000000';
@@ -90,6 +90,7 @@ describe('a command with an Idempotency-Key', () => {
     expect(second.headers.get('idempotent-replayed')).toBeNull();
     expect(times()).toBe(before + 2);
     expect(new Set(gateway.notes.carriedOut.slice(before)).size).toBe(1);
+    expect(gateway.notes.attempts.slice(before)).toEqual([1, 2]);
     if (text === 'away') expect(second.status).toBe(201);
   });
 
@@ -172,11 +173,21 @@ describe('through several gateways', () => {
   it('is carried out again under the same command id when the gateway is gone that had begun, not before its deadline', async () => {
     const [, other] = gateways;
     const commandId = '01J0000000000000000000ZY0000';
-    const until = Date.now() + 500;
-    await other.shortLived.putIfAbsent('idempotency', nameOf('/notes', 'gone'), `${commandId} body a-gateway-that-is-gone ${until}`, until + 60_000);
+    const until = Date.now() + 1_500;
+    await other.shortLived.putIfAbsent('idempotency', nameOf('/notes', 'gone'), `${commandId} body a-gateway-that-is-gone ${until} 2`, until + 60_000);
     const answer = await other.post('/notes', { text: 'gone' }, { 'Idempotency-Key': 'gone' });
     expect([answer.status, Date.now() >= until]).toEqual([201, true]);
-    expect(other.notes.carriedOut.at(-1)).toBe(commandId);
+    expect([other.notes.carriedOut.at(-1), other.notes.attempts.at(-1)]).toEqual([commandId, 3]);
+  });
+
+  it('is not carried out beside a gateway whose clock is behind: its deadline alone says nothing', async () => {
+    const [, other] = gateways;
+    const commandId = '01J0000000000000000000ZX0000';
+    const begun = performance.now();
+    await other.shortLived.putIfAbsent('idempotency', nameOf('/notes', 'behind'), `${commandId} body a-gateway ${Date.now() - 60_000} 1`, Date.now() + 60_000);
+    expect((await other.post('/notes', { text: 'behind' }, { 'Idempotency-Key': 'behind' })).status).toBe(201);
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(1_000);
+    expect(other.notes.attempts.at(-1)).toBe(2);
   });
 });
 
@@ -206,7 +217,8 @@ describe('after a restart', () => {
     const held = `${commandId} hash-of-the-body a-process-before ${Date.now() + 60_000}`;
     await gateway.shortLived.putIfAbsent('idempotency', nameOf('/notes', 'reserved'), held, Date.now() + 60_000);
     expect((await gateway.post('/notes', { text: 'again' }, key)).status).toBe(201);
-    expect(gateway.notes.carriedOut).toEqual([commandId]);
+    // A release that counted no attempts had written it.
+    expect([gateway.notes.carriedOut, gateway.notes.attempts]).toEqual([[commandId], [2]]);
     expect((await gateway.post('/notes', { text: 'again' }, key)).headers.get('idempotent-replayed')).toBe('true');
     await gateway.close();
   });
@@ -249,15 +261,15 @@ describe('among several processes', () => {
 
   it('takes over under the same command id when the deadline of another has passed, whose late answer then counts no more', async () => {
     const [one, other] = await processes();
-    const ids: string[] = [];
+    const begun: Parameters<Execute>[0][] = [];
     let answer = (_outcome: Outcome): void => {};
     const executed = new Promise<Outcome>((resolve) => (answer = resolve));
-    const first = one.run({ ...request, deadline: clock.now() + 100 }, (id) => {
-      ids.push(id);
+    const first = one.run({ ...request, deadline: clock.now() + 100 }, (command) => {
+      begun.push(command);
       return executed;
     });
-    const second = await other.run({ ...request, deadline: clock.now() + 10_000 }, async (id) => {
-      ids.push(id);
+    const second = await other.run({ ...request, deadline: clock.now() + 10_000 }, async (command) => {
+      begun.push(command);
       return made('{"by":"other"}');
     });
     await other.settled();
@@ -265,7 +277,8 @@ describe('among several processes', () => {
     await first;
     await one.settled();
     expect(second.text).toBe('{"by":"other"}');
-    expect(ids[0]).toBe(ids[1]);
+    expect(begun[0]!.commandId).toBe(begun[1]!.commandId);
+    expect(begun.map(({ attempt }) => attempt)).toEqual([1, 2]);
     const third = await one.run({ ...request, deadline: clock.now() + 100 }, () => Promise.reject(new Error('carried out again')));
     expect(third.text).toBe('{"by":"other"}');
   });

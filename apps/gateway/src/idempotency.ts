@@ -6,6 +6,7 @@ import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { newCommandId } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
+import { HANDED_ON_AFTER } from '#libs/platform/src/request-context';
 import { Replicas } from '#libs/platform/src/replicas';
 import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
 import { AnswerVault } from './answer-vault.ts';
@@ -21,6 +22,8 @@ const POLL = 50;
 /** What is stored under a key. */
 interface Held {
   readonly commandId: string;
+  /** How often it was carried out, or begun. */
+  readonly attempt: number;
   /** Hash of the body: tells a repeat from another request under the same key. */
   readonly body: string;
   /** Who carries it out, until when (milliseconds since the epoch); null when nobody does. */
@@ -41,7 +44,7 @@ export interface KeyedRequest {
 }
 
 /** Carries out a command under the id it is given, the same at every attempt. Refusals and failures are outcomes; it does not throw. */
-export type Execute = (commandId: string) => Promise<Outcome>;
+export type Execute = (command: { readonly commandId: string; readonly attempt: number }) => Promise<Outcome>;
 
 interface Reservation {
   readonly held: Held;
@@ -91,7 +94,7 @@ export class Idempotency {
       const body = hash('sha256', request.body, 'base64url');
       const reserved = await this.reserve(name, request, body);
       if ('status' in reserved) return reserved;
-      const outcome = await execute(reserved.held.commandId);
+      const outcome = await execute(reserved.held);
       stored = this.keep(name, request, reserved, outcome);
       this.storing.add(stored);
       // What was done is found done by a retry, whether its answer was stored or not; a refusal is known only by its answer.
@@ -109,18 +112,19 @@ export class Idempotency {
   private async reserve(name: string, request: KeyedRequest, body: string): Promise<Reservation | Outcome> {
     const now = this.clock.now();
     const at = { replica: this.replicas.id, until: request.deadline };
-    const fresh: Held = { commandId: newCommandId(now), body, at, answer: null };
+    const fresh: Held = { commandId: newCommandId(now), attempt: 1, body, at, answer: null };
     const first = await this.store.putIfAbsent(COLLECTION, name, textOf(fresh), now + this.settings.IDEMPOTENCY_RETENTION);
     if (first.stored) return { held: fresh, version: first.entry.version };
 
     if (heldIn(first.entry.value).body !== body)
       this.log.warn('A request repeats an Idempotency-Key with another body.', { environment: request.environment, requestId: request.requestId });
+    const met = performance.now();
     let entry: Entry | null = first.entry;
     while (entry !== null) {
       const held = heldIn(entry.value);
       if (held.answer !== null) return replayed(outcomeIn(await this.vault.open(request.environment, name, held.answer)));
-      if (this.isAbandoned(held)) {
-        const taken: Held = { ...held, at };
+      if (this.isAbandoned(held, performance.now() - met)) {
+        const taken: Held = { ...held, attempt: held.attempt + 1, at };
         if (await this.store.compareAndSet(COLLECTION, name, entry.version, textOf(taken), entry.expiresAt)) {
           const version = (await this.store.get(COLLECTION, name))?.version ?? 0;
           return { held: taken, version };
@@ -134,8 +138,10 @@ export class Idempotency {
     return this.reserve(name, request, body);
   }
 
-  private isAbandoned({ at }: Held): boolean {
-    return at === null || at.until <= this.clock.now() || !this.replicas.mayBeAlive(at.replica);
+  /** `watched`: so long it has been seen held (milliseconds). The clock of whoever holds it may be another: what it sent is handed on no sooner than any command. */
+  private isAbandoned({ at }: Held, watched: number): boolean {
+    if (at === null || !this.replicas.mayBeAlive(at.replica)) return true;
+    return at.until <= this.clock.now() && watched >= HANDED_ON_AFTER;
   }
 
   /** Stores the answer, or gives the reservation up where there is none to keep: the next attempt uses the same command id. */
@@ -155,14 +161,15 @@ export class Idempotency {
 
 // Words rather than JSON: they are written twice for every command.
 
-function textOf({ commandId, body, at, answer }: Held): string {
-  return answer === null ? `${commandId} ${body} ${at === null ? '- 0' : `${at.replica} ${at.until}`}` : `${commandId} ${body} = ${answer}`;
+function textOf({ commandId, attempt, body, at, answer }: Held): string {
+  return answer === null ? `${commandId} ${body} ${at === null ? '- 0' : `${at.replica} ${at.until}`} ${attempt}` : `${commandId} ${body} = ${answer}`;
 }
 
+/** A release that counted no attempts wrote none. */
 function heldIn(text: string): Held {
-  const [commandId, body, by, rest] = text.split(' ') as [string, string, string, string];
-  if (by === '=') return { commandId, body, at: null, answer: rest };
-  return { commandId, body, at: by === '-' ? null : { replica: by, until: Number(rest) }, answer: null };
+  const [commandId, body, by, rest, attempt = '1'] = text.split(' ') as [string, string, string, string, string?];
+  if (by === '=') return { commandId, attempt: 1, body, at: null, answer: rest };
+  return { commandId, attempt: Number(attempt), body, at: by === '-' ? null : { replica: by, until: Number(rest) }, answer: null };
 }
 
 /** Headers are those of refusals that are not kept. */

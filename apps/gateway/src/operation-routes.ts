@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-import { operations, Serialised, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { operations, Serialised, takesKey, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { placesOf } from '#libs/contracts/src/json-schema';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { validatorOf } from '#libs/contracts/src/validation';
@@ -8,7 +8,7 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { newCommandId } from '#libs/platform/src/ids';
-import { unavailable } from '#libs/platform/src/domain-error';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { Authentication, type Caller } from './authentication.ts';
@@ -48,11 +48,11 @@ export class OperationRoutes {
   ) {}
 
   of(registered: RegisteredOperation): RouteOptions {
-    const { name, options, kind } = registered;
+    const { name, options } = registered;
     const route = registered.route!;
     const { method, path } = route;
     const takesBody = method === 'delete' ? options.body === true : method !== 'get';
-    const isKeyed = method === 'post' && kind === 'command';
+    const isKeyed = takesKey(registered);
     const validate = validatorOf(registered);
     const serialise = serialiserOf(options.answers);
     const observe = this.traffic.of(name, path);
@@ -73,7 +73,7 @@ export class OperationRoutes {
         const { position, warning } = context.receipt;
         return { status: options.answers.status, text, position, ...(warning !== undefined && { headers: { 'Gatehouse-Warning': warning } }) };
       } catch (error) {
-        return this.errors.of(error, context.requestId, name);
+        return this.errors.of(isKeyed ? error : withoutKey(error), context.requestId, name);
       }
     };
 
@@ -101,8 +101,8 @@ export class OperationRoutes {
                 requestId: request.id,
                 deadline: context.deadline,
               },
-              (commandId) => {
-                operation.context = { ...context, commandId };
+              ({ commandId, attempt }) => {
+                operation.context = { ...context, commandId, attempt };
                 return carryOut(operation);
               },
             );
@@ -155,6 +155,7 @@ export class OperationRoutes {
       requestId: request.id,
       commandId: newCommandId(now),
       deadline: now + this.settings.REQUEST_TIMEOUT,
+      sentAt: performance.now(),
       readAfter: typeof readAfter === 'string' ? readAfter : undefined,
       traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
       receipt: {},
@@ -196,6 +197,12 @@ function refuseSubResource(subResources: readonly SubResource[], method: string,
     segments.length === given.length && segments.every((segment, index) => segment === given[index] || (segment === PARAMETER && given[index] !== ''));
   const methods = subResources.filter(isMeant).flatMap((subResource) => subResource.methods);
   if (methods.length > 0) throw new MethodNotAllowed(method.toUpperCase(), methods);
+}
+
+/** Of a command that has no key nobody can tell either: it is asked for anew, as after any answer that was lost. */
+function withoutKey(error: unknown): unknown {
+  const isUnknown = error instanceof DomainError && error.code === 'idempotency_outcome_unknown';
+  return isUnknown ? unavailable('Nobody can tell whether this was carried out.') : error;
 }
 
 /**

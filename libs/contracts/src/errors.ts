@@ -24,6 +24,11 @@ export const ERRORS = declare({
   rate_limit_exceeded: { kind: 'limited', status: 429, doc: 'Too many requests; try again after `Retry-After`.' },
   service_unavailable: { kind: 'unavailable', status: 503, doc: 'Nothing happened; try again after `Retry-After`.' },
   storage_full: { kind: 'unavailable', status: 503, doc: 'The disk is nearly full: writes are refused, reads go on.' },
+  idempotency_outcome_unknown: {
+    kind: 'conflict',
+    status: 409,
+    doc: 'The answer to an earlier request with this `Idempotency-Key` was lost, and too much has happened since to tell whether it was carried out: look.',
+  },
   position_not_reached: { kind: 'invalid', status: 422, doc: 'The position lies beyond the end of the log.' },
   internal_error: { kind: 'unavailable', status: 500, doc: 'A bug on our side; tell us the request id.' },
   invalid_metadata: { kind: 'invalid', status: 400, doc: 'Metadata breaks its limits: 50 pairs, keys of 40 and values of 600 ASCII characters.' },

@@ -5,7 +5,7 @@ import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
 import { Event } from './feed/event.ts';
 import { mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, schemaOfFields, type Nest, type Schema } from './json-schema.ts';
-import { operations, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
+import { operations, takesKey, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -63,9 +63,8 @@ export function openApiDocument(version: string): OpenApiDocument {
 }
 
 function operationObject(operation: RegisteredOperation, components: Components): OpenApiOperation {
-  const { options, route, kind, name } = operation;
+  const { options, kind, name } = operation;
   const { path, query, body, bodyOrQuery } = placesOf(operation);
-  const isIdempotent = kind === 'command' && route!.method === 'post';
   return {
     operationId: name[0]!.toLowerCase() + name.slice(1),
     summary: options.summary,
@@ -77,7 +76,7 @@ function operationObject(operation: RegisteredOperation, components: Components)
       ...path.map(pathParameter),
       ...query.map(queryParameter),
       ...bodyOrQuery.map((field) => queryParameter({ ...field, optional: true })),
-      ...(isIdempotent ? [reference('parameters', 'IdempotencyKey')] : []),
+      ...(takesKey(operation) ? [reference('parameters', 'IdempotencyKey')] : []),
       ...(kind === 'query' ? [reference('parameters', 'GatehousePosition')] : []),
       reference('parameters', 'RequestId'),
     ],
@@ -210,7 +209,12 @@ function refusals(operation: RegisteredOperation): Readonly<Record<string, Json>
   const { path, body } = placesOf(operation);
   // Where nothing fits a filter of a list, the list is empty; one that refuses instead says so.
   const namesSomething = path.length > 0 || body.some((field) => field.kind === 'ref');
-  const codes = [...COMMON, ...(namesSomething ? (['entity_not_found'] as const) : []), ...(operation.options.refuses ?? [])];
+  const codes = [
+    ...COMMON,
+    ...(namesSomething ? (['entity_not_found'] as const) : []),
+    ...(operation.options.refuses ?? []),
+    ...(takesKey(operation) ? (['idempotency_outcome_unknown'] as const) : []),
+  ];
   return Object.fromEntries(
     groupedByStatus(codes).map(([status, group]) => {
       const common = Object.entries(COMMON_CODES).find(([, theirs]) => theirs.length === group.length && theirs.every((code) => group.includes(code)));

@@ -131,6 +131,11 @@ export function operations(): readonly RegisteredOperation[] {
   return [...registry.values()];
 }
 
+/** Whether the operation may come with an `Idempotency-Key`. */
+export function takesKey({ kind, route }: RegisteredOperation): boolean {
+  return kind === 'command' && route?.method === 'post';
+}
+
 /** @throws Error when the class is not an operation */
 export function operationOf(type: Class): RegisteredOperation {
   const found = registry.get(type.name);

@@ -105,6 +105,10 @@ class ParkedStore extends EventStore {
     });
   }
 
+  readBackwards(): Promise<never> {
+    throw new Error('No command of these is asked for again.');
+  }
+
   last(stream: string): Promise<RecordedEvent | null> {
     return this.park(`last ${stream}`, () => {
       const records = this.world.of(stream);

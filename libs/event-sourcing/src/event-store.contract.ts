@@ -104,6 +104,27 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       }
     });
 
+    it('reads backwards from the end and from any version', async () => {
+      expect(await store.readBackwards('thing-1', 100)).toEqual([]);
+      const events = Array.from({ length: 7 }, () => newEvent());
+      await store.append('thing-10', 0, [newEvent()]);
+      await store.append('thing-1', 0, events.slice(0, 5));
+      const appending = store.append('thing-1', 5, events.slice(5));
+      // Whether the last two are there already or not: none is left out.
+      const found = await store.readBackwards('thing-1', 3);
+      expect([idsOf(events.slice(4)), idsOf(events.slice(2, 5))]).toContainEqual(idsOf(found).reverse());
+      await appending;
+      const backwards = [...events].reverse();
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        expect(await store.readBackwards('thing-1', 100)).toEqual([...(await store.read('thing-1'))].reverse());
+        for (const count of [1, 3, 7]) expect(idsOf(await store.readBackwards('thing-1', count))).toEqual(idsOf(backwards.slice(0, count)));
+        for (const from of [1, 4, 6, 7])
+          for (const count of [1, 2, 100])
+            expect(idsOf(await store.readBackwards('thing-1', count, from))).toEqual(idsOf(backwards.slice(7 - from).slice(0, count)));
+      }
+    });
+
     it('keeps streams apart whose names begin alike', async () => {
       const streams = ['thing-1', 'thing-10', 'thing-1-1', 'thing'];
       for (const stream of streams) await store.append(stream, 0, [newEvent(stream)]);

@@ -69,6 +69,9 @@ export abstract class EventStore {
    */
   abstract read(stream: string, from?: number): Promise<readonly RecordedEvent[]>;
 
+  /** Up to `count` events of one stream, the newest first, from its end or from a version that it has downwards; what `read` would see. */
+  abstract readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]>;
+
   /** The last event of a stream, or null; what `read` would see, without the events before it. */
   abstract last(stream: string): Promise<RecordedEvent | null>;
 

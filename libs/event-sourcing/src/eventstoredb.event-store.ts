@@ -18,7 +18,7 @@ import {
   type ReadRequest,
   type ReadResponse,
   refusalOf,
-  streamEnd,
+  streamBackwards,
   streamForwards,
 } from './eventstoredb/wire.ts';
 
@@ -82,8 +82,12 @@ export class EventstoredbEventStore extends EventStore {
     return recordsOf(await this.answered(streamForwards(stream, from)));
   }
 
+  async readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
+    return recordsOf(await this.answered(streamBackwards(stream, count, from)));
+  }
+
   async last(stream: string): Promise<RecordedEvent | null> {
-    return recordsOf(await this.answered(streamEnd(stream)))[0] ?? null;
+    return (await this.readBackwards(stream, 1))[0] ?? null;
   }
 
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {

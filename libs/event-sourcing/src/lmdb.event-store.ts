@@ -102,17 +102,11 @@ export class LmdbEventStore extends EventStore {
   }
 
   async read(stream: string, from = 1): Promise<readonly RecordedEvent[]> {
-    const head = this.headOf(stream);
-    const pending = this.pending.get(stream) ?? [];
-    const stored = pending.length > 0 ? pending[0]!.version - 1 : head.version;
-    const records: RecordedEvent[] = [];
-    if (from === stored) records.push(this.recordAt(this.positionOf(stream, stored, head)));
-    else if (from < stored)
-      for (const { value } of this.streams.getRange({ start: streamKey(stream, from), end: streamKey(stream, stored + 1) }))
-        records.push(this.recordAt(readNumber(value, 0)));
-    if (from <= stored && records.length !== stored - from + 1) throw this.corrupt(head.position, `belongs to ${stream}, whose index has gaps`);
-    for (const slot of pending) if (slot.version >= from) records.push(recordOf(slot));
-    return records;
+    return this.between(stream, from, Infinity);
+  }
+
+  async readBackwards(stream: string, count: number, from = this.headOf(stream).version): Promise<readonly RecordedEvent[]> {
+    return this.between(stream, Math.max(1, from - count + 1), from).reverse();
   }
 
   async last(stream: string): Promise<RecordedEvent | null> {
@@ -185,6 +179,20 @@ export class LmdbEventStore extends EventStore {
     const indexed = this.streams.getKeysCount({ start: LOWEST_KEY, end: HIGHEST_KEY });
     if (indexed !== records)
       yield { position: textOf(last), stream: null, detail: `ends a log of ${records} records, and the index of streams has ${indexed}` };
+  }
+
+  private between(stream: string, from: number, to: number): RecordedEvent[] {
+    const head = this.headOf(stream);
+    const pending = this.pending.get(stream) ?? [];
+    const stored = Math.min(to, pending.length > 0 ? pending[0]!.version - 1 : head.version);
+    const records: RecordedEvent[] = [];
+    if (from === stored) records.push(this.recordAt(this.positionOf(stream, stored, head)));
+    else if (from < stored)
+      for (const { value } of this.streams.getRange({ start: streamKey(stream, from), end: streamKey(stream, stored + 1) }))
+        records.push(this.recordAt(readNumber(value, 0)));
+    if (from <= stored && records.length !== stored - from + 1) throw this.corrupt(head.position, `belongs to ${stream}, whose index has gaps`);
+    for (const slot of pending) if (slot.version >= from && slot.version <= to) records.push(recordOf(slot));
+    return records;
   }
 
   private headOf(stream: string): Head {

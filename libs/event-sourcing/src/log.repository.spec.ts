@@ -106,8 +106,8 @@ describe('a transaction', () => {
   });
 
   /** As another process has it, with rows of its own. */
-  function repositoryOn(readModels: ReadModels, stopped = new StoppedViews()): LogRepository {
-    const opened = new LogRepository(events, readModels, naming, clock, log, stopped);
+  function repositoryOn(readModels: ReadModels, stopped = new StoppedViews(), store: EventStore = events): LogRepository {
+    const opened = new LogRepository(store, readModels, naming, clock, log, stopped);
     opened.keep(booksView);
     rows = readModels.table(tableOf(booksView));
     return opened;
@@ -161,6 +161,138 @@ describe('a transaction', () => {
     const repeated = await repository.transact(bookDecider, { ...asked, receipt: {} }, 'a', create());
     expect(repeated).toEqual({ ...first, facts: [] });
     expect(await events.read(streamOf('a'))).toHaveLength(1);
+  });
+
+  describe('that comes again', () => {
+    /** Counts what is read of the log beside what every command reads. */
+    class CountingStore extends MeasuredEventStore {
+      readBack = 0;
+      override readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
+        this.readBack++;
+        return super.readBackwards(stream, count, from);
+      }
+    }
+    let store: CountingStore;
+    beforeEach(async () => {
+      store = new CountingStore(events, new Metrics());
+      await repository.transact(bookDecider, context(), 'a', create());
+      repository = repositoryOn(new LmdbReadModels(storage), new StoppedViews(), store);
+    });
+
+    const again = (asked: RequestContext, changes: Partial<RequestContext> = { attempt: 2 }) => ({ ...asked, receipt: {}, ...changes });
+    const titled = (title: string) => repository.transact(bookDecider, context(), 'a', change({ title }));
+
+    /** So many records in the stream of a book, the first of them this old (milliseconds). */
+    async function grown(count: number, age = 0): Promise<void> {
+      for (let left = count; left > 0; left -= 1_000) {
+        const { version } = (await events.last(streamOf('a')))!;
+        const records = Array.from({ length: Math.min(left, 1_000) }, () => {
+          const id = newUlid(clock.now());
+          const meta = { environment: ENVIRONMENT, actor: context().actor, requestId: 'x', commandId: id, at: clock.now() - age };
+          return { id, type: 'book.changed', shape: 1, data: { title: 'Grown' }, subject: null, public: [], meta };
+        });
+        await events.append(streamOf('a'), version, records);
+      }
+      // With it the row is at the end of the stream again: what every command reads is nothing.
+      await titled('Grown');
+    }
+
+    it.each<[string, () => Partial<RequestContext>]>([
+      ['a gateway took it over, or a transport handed it on', () => ({ attempt: 2 })],
+      ['it was sent more than a second before', () => ({ sentAt: performance.now() - 1_001 })],
+    ])('is not carried out a second time, whatever happened since: %s', async (_, changes) => {
+      const asked = context();
+      const first = await repository.transact(bookDecider, asked, 'a', change({ title: 'Sketch' }));
+      await grown(250);
+      const before = await events.read(streamOf('a'));
+      const repeated = again(asked, changes());
+      const { state, facts, isRepeat, version, position } = await repository.transact(bookDecider, repeated, 'a', change({ title: 'Sketch' }));
+      expect({ title: state!.title, facts, isRepeat, version }).toEqual({ title: 'Grown', facts: [], isRepeat: true, version: before.length });
+      expect(repeated.receipt).toMatchObject({ position });
+      expect(await events.read(streamOf('a'))).toEqual(before);
+      expect(first.isRepeat).toBe(false);
+    });
+
+    it('reads nothing more the first time, and decides where it is not found', async () => {
+      const young = context({ attempt: 1, sentAt: performance.now() });
+      expect(await repository.transact(bookDecider, young, 'a', change({ title: 'Sketch' }))).toMatchObject({ version: 2, isRepeat: false });
+      expect(store.readBack).toBe(0);
+      expect(await repository.transact(bookDecider, context({ attempt: 2 }), 'a', change({ title: 'Draft' }))).toMatchObject({ version: 3, isRepeat: false });
+      expect(store.readBack).toBe(1);
+    });
+
+    it('is looked for up to what is 70 s older than it, and decided then', async () => {
+      const asked = context();
+      await grown(3_000, 69_000);
+      await repository.transact(bookDecider, asked, 'a', change({ title: 'Sketch' }));
+      await grown(150, 69_000);
+      expect(await repository.transact(bookDecider, again(asked), 'a', change({ title: 'Sketch' }))).toMatchObject({ isRepeat: true });
+      const other = context({ attempt: 2 });
+      await grown(150, 71_000);
+      await grown(150, 69_000);
+      store.readBack = 0;
+      expect(await repository.transact(bookDecider, other, 'a', change({ title: 'Sketch' }))).toMatchObject({ isRepeat: false });
+      expect(store.readBack).toBe(2);
+    });
+
+    it('is refused where ten thousand records came since, and never carried out again', async () => {
+      const asked = context();
+      await repository.transact(bookDecider, asked, 'a', change({ title: 'Sketch' }));
+      await grown(9_900);
+      expect(await repository.transact(bookDecider, again(asked), 'a', change({ title: 'Sketch' }))).toMatchObject({ isRepeat: true });
+      await grown(200);
+      const before = await events.last(streamOf('a'));
+      await expect(repository.transact(bookDecider, again(asked), 'a', change({ title: 'Sketch' }))).rejects.toEqual(refused('idempotency_outcome_unknown'));
+      expect(await events.last(streamOf('a'))).toEqual(before);
+    });
+
+    it('goes on with the aggregate at which it broke off', async () => {
+      await repository.transact(bookDecider, context(), 'b', create());
+      const asked = context();
+      await repository.transact(bookDecider, asked, 'a', change({ title: 'Sketch' }));
+      await titled('Another');
+      const repeated = again(asked);
+      const [a, b] = [
+        await repository.transact(bookDecider, repeated, 'a', change({ title: 'Sketch' })),
+        await repository.transact(bookDecider, repeated, 'b', change({ title: 'Sketch' })),
+      ];
+      expect([a.isRepeat, a.state!.title, b.isRepeat, b.state!.title]).toEqual([true, 'Another', false, 'Sketch']);
+      expect((await events.last(streamOf('b')))!.id).toBe(derivedId(asked.commandId, 1024));
+      const once = again(asked);
+      expect(await repository.transact(bookDecider, once, 'a', change({ title: 'Sketch' }))).toMatchObject({ isRepeat: true });
+      expect(await repository.transact(bookDecider, once, 'b', change({ title: 'Sketch' }))).toMatchObject({ isRepeat: true });
+    });
+
+    it('is found by whoever was asked first and comes last', async () => {
+      const asked = context();
+      // Between the load of this one and its append, others change it, another replica is asked, and somebody undoes it.
+      let overtaken: Promise<unknown> | null = null;
+      const overtaking = new (class extends MeasuredEventStore {
+        override async append(...given: Parameters<EventStore['append']>): Promise<Appended> {
+          overtaken ??= (async () => {
+            await titled('Draft');
+            await repository.transact(bookDecider, again(asked), 'a', change({ title: 'Sketch' }));
+            await titled('Another');
+          })();
+          await overtaken;
+          return super.append(...given);
+        }
+      })(events, new Metrics());
+      const late = repositoryOn(new LmdbReadModels(storage), new StoppedViews(), overtaking);
+      const { state, isRepeat } = await late.transact(bookDecider, asked, 'a', change({ title: 'Sketch' }));
+      expect({ title: state!.title, isRepeat }).toEqual({ title: 'Another', isRepeat: true });
+      expect(typesOf(await events.read(streamOf('a')))).toEqual(['book.created', 'book.changed', 'book.changed', 'book.changed']);
+    });
+  });
+
+  it('appends nothing once nobody waits for it, however late that turns out', async () => {
+    const asked = { ...context() };
+    const deciding = repository.transact(bookDecider, asked, 'a', (state, known) => {
+      asked.deadline = 0;
+      return create()(state, known);
+    });
+    await expect(deciding).rejects.toEqual(refused('service_unavailable'));
+    expect(await events.read(streamOf('a'))).toEqual([]);
   });
 
   it('gives every aggregate of one command ids of its own', async () => {

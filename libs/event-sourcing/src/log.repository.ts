@@ -9,7 +9,8 @@ import type { AwaitedViews } from './awaited-views.ts';
 import type { Claim, Decider, Decision, Fact } from './decider.ts';
 import { WrongVersion, type Appended, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
 import { streamName, type Naming } from './naming.ts';
-import { decisionContext, metaOf, momentOf } from './records.ts';
+import { DECIDED, decisionContext, metaOf, momentOf } from './records.ts';
+import { mayHaveRun, outcomeUnknown, recordedCalls } from './repeats.ts';
 import { Repository, type Transacted } from './repository.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { tableOf, type PrimaryView } from './view.ts';
@@ -31,6 +32,13 @@ interface Loaded<State> {
   readonly state: State;
   readonly version: number;
   readonly position: Position;
+}
+
+interface Read<State> extends Loaded<State> {
+  /** What was read of the stream: all that is newer than the row, and than what was met before. */
+  readonly recorded: readonly RecordedEvent[];
+  /** Some of it is not shown by the row. */
+  readonly isRowLate: boolean;
 }
 
 interface ClaimOwner {
@@ -79,31 +87,30 @@ export class LogRepository extends Repository {
     receipt.transacts = (receipt.transacts ?? 0) + 1;
     const stream = streamName(decider.category, environment, key);
     for (let met: number | null = null; ;) {
-      const now = this.clock.now();
-      if (now > context.deadline) throw unavailable('Too many writes to the same object at once.');
-      const { recorded, ...loaded } = await this.loadLatest(decider, environment, key, met);
-      if (isDone(recorded, met, context.commandId)) {
-        receipt.position = loaded.position;
-        return { state: loaded.state, facts: [], position: loaded.position, version: loaded.version };
-      }
+      refuseLate(context, this.clock.now());
+      const began = performance.now();
+      const loaded: Read<State> = await this.loadLatest(decider, environment, key, met);
+      const done = await this.recordsOf(context, { stream, firstId, met, loaded });
+      if (done.length > 0) return this.unchanged(decider, context, loaded, { unseen: done, isRepeat: true });
+      const isOutrun = met !== null;
       met = loaded.version;
-      const at = momentOf(context.commandId, now);
+      const at = momentOf(context.commandId, this.clock.now());
       const facts = decide(loaded.state, decisionContext(context, at));
-      if (facts.length === 0) {
-        receipt.position = loaded.position;
-        return { state: loaded.state, facts, position: loaded.position, version: loaded.version };
-      }
+      if (facts.length === 0) return this.unchanged(decider, context, loaded, { unseen: isOutrun || loaded.isRowLate ? loaded.recorded : [], isRepeat: false });
       // Ids of a later aggregate of this command would meet ours.
       if (facts.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
       const { states, events } = recordsOf(decider, loaded.state, facts, context, at, firstId);
       const state = states.at(-1)!;
       try {
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
+        // Nobody may wait for it any more, or have been told meanwhile that nothing happened.
+        refuseLate(context, this.clock.now());
+        if (performance.now() - began > DECIDED) continue;
         const { position, version } = await this.events.append(stream, loaded.version, events);
         receipt.position = position;
         const late = await this.writeRows(decider.category, environment, key, { facts, states }, { position, version });
         await this.awaited?.shown(facts, position, late);
-        return { state, facts, position, version };
+        return { state, facts, position, version, isRepeat: false };
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;
       }
@@ -114,13 +121,43 @@ export class LogRepository extends Repository {
     return (await this.loadLatest(decider, environment, key)).state;
   }
 
+  /**
+   * What the stream has of this very call, if it was carried out before. Looks for it once, where that can be; whatever comes later meets the version of the stream, and
+   * is read then.
+   */
+  private async recordsOf(
+    context: RequestContext,
+    { stream, firstId, met, loaded }: { readonly stream: string; readonly firstId: number; readonly met: number | null; readonly loaded: Read<unknown> },
+  ): Promise<readonly RecordedEvent[]> {
+    const call = { context, firstId: derivedId(context.commandId, firstId) };
+    const { recorded, version } = loaded;
+    if (recorded.some(({ id }) => id === call.firstId)) return recorded.filter(({ meta }) => meta.commandId === context.commandId);
+    if (met !== null || !mayHaveRun(context)) return [];
+    const upTo = (recorded[0]?.version ?? version + 1) - 1;
+    const { records, unknown } = await recordedCalls({ events: this.events, clock: this.clock }, stream, { calls: [call], upTo });
+    if (unknown.size > 0) throw outcomeUnknown();
+    return records.get(call.firstId) ?? [];
+  }
+
+  /** What is answered is seen by every later request, whoever recorded it. */
+  private async unchanged<State, Event extends Fact>(
+    { category }: Decider<State, Event>,
+    { receipt }: RequestContext,
+    { state, position, version }: Loaded<State>,
+    { unseen, isRepeat }: { readonly unseen: readonly RecordedEvent[]; readonly isRepeat: boolean },
+  ): Promise<Transacted<State, Event>> {
+    receipt.position = position;
+    if (unseen.length > 0) await this.awaited?.shown(unseen, position, this.primaries.get(category)?.view.name ?? null);
+    return { state, facts: [], position, version, isRepeat };
+  }
+
   /** The row, where there is one, and what its stream has recorded since, and since `met`. */
   private async loadLatest<State, Event extends Fact>(
     decider: Decider<State, Event>,
     environment: string,
     key: string,
     met: number | null = null,
-  ): Promise<Loaded<State> & { readonly recorded: readonly RecordedEvent[] }> {
+  ): Promise<Read<State>> {
     const primary = this.primaries.get(decider.category);
     const hasRows = primary !== undefined && primary.view.idIn === null && this.stopped.isTrue(primary.name);
     const row = hasRows ? await primary.table.get(environment, key) : null;
@@ -130,7 +167,7 @@ export class LogRepository extends Repository {
         : { state: JSON.parse(row.text) as State, version: row.revision, position: row.position };
     const recorded = await this.events.read(streamName(decider.category, environment, key), Math.min(base.version, met ?? base.version) + 1);
     const news = recorded.filter(({ version }) => version > base.version);
-    return { ...fold(decider, base, news), recorded };
+    return { ...fold(decider, base, news), recorded, isRowLate: row !== null && news.length > 0 };
   }
 
   /** After the append nothing may change the answer: answers the view whose rows could not be written, which the projector brings along. */
@@ -215,9 +252,9 @@ function nameOf({ kind, value }: Claim): string {
   return `${kind} ${value}`;
 }
 
-/** Whether what reached the stream before us was this very command, carried out by another replica that was asked when this one did not answer. */
-function isDone(recorded: readonly RecordedEvent[], met: number | null, commandId: string): boolean {
-  return met !== null && recorded.some(({ type, version, meta }) => version > met && !isProtocol(type) && meta.commandId === commandId);
+/** @throws DomainError `service_unavailable` past the deadline */
+function refuseLate({ deadline }: RequestContext, now: number): void {
+  if (now > deadline) throw unavailable('Too many writes to the same object at once.');
 }
 
 function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {

@@ -31,6 +31,10 @@ export class MeasuredEventStore extends EventStore {
     return this.store.read(stream, from);
   }
 
+  readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
+    return this.store.readBackwards(stream, count, from);
+  }
+
   last(stream: string): Promise<RecordedEvent | null> {
     return this.store.last(stream);
   }

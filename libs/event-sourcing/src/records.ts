@@ -4,7 +4,11 @@ import type { DecisionContext } from './decider.ts';
 import type { EventMeta } from './event-store.ts';
 
 /** A command is taken to happen at the time in its id, so that `created_at` is the time in the new id; one that is repeated later than this happens now. */
-const FRESH = 60_000;
+const FRESH = 50_000;
+/** What was decided so long ago is decided again rather than appended (milliseconds). */
+export const DECIDED = 5_000;
+/** A record says that it happened this much before it was appended at the most: an engine takes up to 4 s for it, and clocks differ by 10 s. */
+export const EARLIER = FRESH + DECIDED + 15_000;
 
 /** When a command happens: milliseconds since the epoch. */
 export function momentOf(commandId: string, now: number): number {

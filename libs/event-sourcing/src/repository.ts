@@ -6,6 +6,8 @@ export interface Transacted<State, Event extends Fact> {
   readonly state: State;
   /** What was recorded; empty when the command was already satisfied. */
   readonly facts: readonly Event[];
+  /** This very command was carried out before, by whoever was asked then: nothing was decided, and the state is as it stands now. */
+  readonly isRepeat: boolean;
   readonly position: Position;
   readonly version: number;
 }
@@ -14,7 +16,8 @@ export interface Transacted<State, Event extends Fact> {
 export abstract class Repository {
   /**
    * Carries out a command on one aggregate (architecture §5 step 4 to 6): durable, its primary row visible, when it resolves.
-   * @throws DomainError as the decision or a claim refuses; `service_unavailable` past the context's deadline
+   * @throws DomainError as the decision or a claim refuses; `service_unavailable` past the context's deadline; `idempotency_outcome_unknown` where nobody can tell
+   *   any more whether it was carried out before
    */
   abstract transact<State, Event extends Fact>(
     decider: Decider<State, Event>,

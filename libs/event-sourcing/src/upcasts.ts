@@ -41,6 +41,10 @@ export class UpcastingEventStore extends EventStore {
     return this.upToDate(await this.events.read(stream, from));
   }
 
+  async readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
+    return this.upToDate(await this.events.readBackwards(stream, count, from));
+  }
+
   async last(stream: string): Promise<RecordedEvent | null> {
     const record = await this.events.last(stream);
     return record === null ? null : this.upcast(record);

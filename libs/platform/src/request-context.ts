@@ -5,6 +5,9 @@ export interface Actor {
   readonly name: string | null;
 }
 
+/** A command that may have begun is handed on to another replica so long after it was sent at the earliest (milliseconds). */
+export const HANDED_ON_AFTER = 1_000;
+
 /** What every operation knows of the request that carries it. An argument, never ambient. */
 export interface RequestContext {
   /** Id of the environment that the API key belongs to; every stream, row, message and topic carries it. */
@@ -15,6 +18,10 @@ export interface RequestContext {
   readonly commandId: string;
   /** Milliseconds since the epoch after which nobody waits for the answer any more. */
   readonly deadline: number;
+  /** How often it was asked for, this time included, unless the earlier ones certainly did not begin. Absent: for the first time. */
+  readonly attempt?: number;
+  /** When it was sent, on the clock of this process that never goes back (`performance.now()`). Absent: it is asked for here, and of nobody else. */
+  readonly sentAt?: number;
   /** The reader has seen this log position and expects to see it again. */
   readonly readAfter?: string;
   readonly traceparent?: string;

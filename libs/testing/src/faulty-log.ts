@@ -32,6 +32,10 @@ export class FaultyLog extends EventStore {
     return this.events;
   }
 
+  async readBackwards(): Promise<readonly RecordedEvent[]> {
+    return [...this.events].reverse();
+  }
+
   async last(): Promise<RecordedEvent | null> {
     return null;
   }

@@ -43,6 +43,13 @@ export class GivenLog extends EventStore {
     return this.all.filter((record) => record.stream === stream && record.version >= from);
   }
 
+  async readBackwards(stream: string, count: number, from = Infinity): Promise<readonly RecordedEvent[]> {
+    return (await this.read(stream))
+      .filter(({ version }) => version <= from)
+      .reverse()
+      .slice(0, count);
+  }
+
   async last(stream: string): Promise<RecordedEvent | null> {
     return (await this.read(stream)).at(-1) ?? null;
   }

@@ -67,9 +67,12 @@ export function streamForwards(stream: string, from: number, count = Number.MAX_
   return requestOf((options) => options.setStream(place).setCount(String(count)));
 }
 
-export function streamEnd(stream: string): ReadRequest {
-  const place = new streams.ReadReq.Options.StreamOptions().setStreamIdentifier(identifierOf(stream)).setEnd(new shared.Empty());
-  return requestOf((options) => options.setStream(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount('1'));
+/** Events of one stream from a version downwards, or from its end. */
+export function streamBackwards(stream: string, count: number, from?: number): ReadRequest {
+  const place = new streams.ReadReq.Options.StreamOptions().setStreamIdentifier(identifierOf(stream));
+  if (from === undefined) place.setEnd(new shared.Empty());
+  else place.setRevision(String(from - 1));
+  return requestOf((options) => options.setStream(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount(String(count)));
 }
 
 /** The last events of `$all` before a position, the latest first. */

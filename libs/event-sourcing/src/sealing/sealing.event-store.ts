@@ -24,6 +24,10 @@ export class SealingEventStore extends EventStore {
     return this.inClear(await this.events.read(stream, from));
   }
 
+  async readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
+    return this.inClear(await this.events.readBackwards(stream, count, from));
+  }
+
   async last(stream: string): Promise<RecordedEvent | null> {
     const record = await this.events.last(stream);
     return record !== null && this.isPersonal(record.type) ? this.open(record) : record;

@@ -154,7 +154,7 @@ export class GatewaySettings {
   @Setting(listOf(network), { doc: 'Proxies whose `X-Forwarded-For` is believed.', default: '' })
   readonly TRUSTED_PROXIES!: readonly string[];
 
-  @Setting(duration({ minimum: '100ms', maximum: '10m' }), { doc: 'After this, a request is answered 503 (or 408, while it still arrives).', default: '10s' })
+  @Setting(duration({ minimum: '2s', maximum: '10m' }), { doc: 'After this, a request is answered 503 (or 408, while it still arrives).', default: '10s' })
   readonly REQUEST_TIMEOUT!: number;
 
   @Setting(flag, { doc: 'One log line per request; never bodies or keys.', default: { development: 'off', production: 'on' } })
