@@ -1,15 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import { FindGroups } from '#libs/contracts/src/groups/operations';
 import { RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { tableOf } from '#libs/event-sourcing/src/view';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import { areOfSameTime, boundsOfSameTime, groupEntryId, mayBeGroupEntry } from './group-entries.ts';
 import type { LivingGroupRoleAssignment } from './group-role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
-import { MergedPages, type Item, type Source, type Stretch } from './merged-pages.ts';
+import { MergedPages, type Source, type Stretch } from './merged-pages.ts';
 import type { AssignedResource, AssignedRole, LivingRoleAssignment } from './role-assignment.decider.ts';
 import { roleAssignmentsView } from './role-assignments.view.ts';
 
@@ -29,23 +31,49 @@ interface Parts {
   readonly membersOf: (assignment: LivingGroupRoleAssignment) => readonly string[];
 }
 
+interface Item {
+  readonly id: string;
+  readonly assignment: RoleAssignment;
+  /** The group through which the membership has it. */
+  readonly groupId?: string;
+}
+
 /** The assignments of memberships: those stored, and those that they have because their groups have them. */
 @Injectable()
 export class AssignmentLists {
   private readonly direct: Table<LivingRoleAssignment>;
   private readonly ofGroups: Table<LivingGroupRoleAssignment>;
 
-  constructor(readModels: ReadModels) {
+  constructor(
+    private readonly transport: OperationTransport,
+    readModels: ReadModels,
+  ) {
     this.direct = readModels.table(tableOf(roleAssignmentsView));
     this.ofGroups = readModels.table(tableOf(groupRoleAssignmentsView));
   }
 
-  pages({ environment }: RequestContext, parts: Parts): MergedPages {
+  pages(context: RequestContext, parts: Parts): MergedPages<Item> {
+    const { environment } = context;
     const { direct, ofGroups } = parts;
-    const sources: Source[] = [];
+    const sources: Source<Item>[] = [];
     if (direct.values.length > 0) sources.push((stretch) => this.directItems(environment, parts, stretch));
     if (ofGroups.values.length > 0) sources.push((stretch) => this.groupItems(environment, parts, stretch));
-    return new MergedPages(sources, (id) => this.wasListed(environment, id));
+    return new MergedPages(
+      sources,
+      (id) => this.wasListed(environment, id),
+      (items) => this.textsOf(context, items),
+    );
+  }
+
+  /** Groups are identity's: their names are asked for once a page. */
+  private async textsOf(context: RequestContext, items: readonly Item[]): Promise<readonly string[]> {
+    const ids = [...new Set(items.flatMap(({ groupId = [] }) => groupId))];
+    const groups = ids.length === 0 ? [] : await this.transport.call(Object.assign(new FindGroups(), { context, ids }));
+    const named = new Map(groups.map(({ id, name }) => [id, { id, name }]));
+    return items.map(({ assignment, groupId }) =>
+      // Null as well for a group that was deleted since.
+      textOf(groupId === undefined ? assignment : { ...assignment, source: { ...assignment.source, group: named.get(groupId) ?? null } }),
+    );
   }
 
   /** Whether an id is that of an entry that the membership has because of its groups. */
@@ -70,7 +98,7 @@ export class AssignmentLists {
         if (id === at && at !== from) continue;
         const assignment = JSON.parse(text) as LivingRoleAssignment;
         if (isLiving(index, assignment) && index.membership(assignment.organization_membership_id) !== null)
-          yield { id, text: textOf(directAssignment(assignment)) };
+          yield { id, assignment: directAssignment(assignment) };
       }
       if (!page.hasAfter) return;
       at = page.rows.at(-1)!.id;
@@ -103,7 +131,7 @@ export class AssignmentLists {
       }
     }
     entries.sort((one, other) => (one.id < other.id === isAscending ? -1 : 1));
-    for (const { id, assignment, member } of entries) yield { id, text: textOf(groupEntry(id, assignment, member)) };
+    for (const { id, assignment, member } of entries) yield { id, assignment: groupEntry(id, assignment, member), groupId: assignment.group_id };
   }
 
   private async *rowsOfGroups(environment: string, where: Where, { from, isAscending }: Stretch): AsyncGenerator<LivingGroupRoleAssignment> {
@@ -136,11 +164,11 @@ export function isLiving(index: OrganizationIndex, { role, resource }: { readonl
 
 /** As the API shows it. */
 export function directAssignment(assignment: LivingRoleAssignment): RoleAssignment {
-  return shown(assignment, assignment.id, assignment.organization_membership_id, { type: 'direct', group_role_assignment_id: null });
+  return shown(assignment, assignment.id, assignment.organization_membership_id, { type: 'direct', group_role_assignment_id: null, group: null });
 }
 
 function groupEntry(id: string, assignment: LivingGroupRoleAssignment, membership: string): RoleAssignment {
-  return shown(assignment, id, membership, { type: 'group', group_role_assignment_id: assignment.id });
+  return shown(assignment, id, membership, { type: 'group', group_role_assignment_id: assignment.id, group: null });
 }
 
 function shown(

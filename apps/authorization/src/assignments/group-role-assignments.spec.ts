@@ -108,6 +108,23 @@ describe('a role that is taken from a group', () => {
     expect(await listed(other)).toEqual([]);
   });
 
+  it('is named in the query, or partly there, by clients that cannot send a body', async () => {
+    const other = await acme.group();
+    const [role, resource] = [{ role_slug: 'editor' }, { resource_id: project }];
+    for (const [query, body] of [
+      [`?role_slug=editor&resource_id=${project}`, undefined],
+      [`?resource_id=${project}`, role],
+      ['?role_slug=editor', { ...resource, resource_external_id: null, resource_type_slug: null }],
+      [`?role_slug=editor&resource_id=${project}`, { ...role, ...resource }],
+    ] as const) {
+      await suite.post(assignments(other), { ...role, ...resource }).expect(201);
+      await suite.delete(`${assignments(other)}?role_slug=reviewer`, role).expect(422, { errors: [{ code: 'given_twice', field: 'role_slug' }] });
+      await suite.delete(assignments(other) + query, body).expect(204);
+    }
+    await suite.delete(`${assignments(other)}?resource_id=${project}`).expect(422, { errors: [{ code: 'required', field: 'role_slug' }] });
+    expect(await listed(other)).toEqual([]);
+  });
+
   it('is named by the id of its assignment, together with the group', async () => {
     const other = await acme.group();
     const { id } = await suite.post(assignments(other), { role_slug: 'editor', resource_id: project }).expect(201);
@@ -162,6 +179,46 @@ describe('the roles of a group', () => {
     await put(other, ...Array.from({ length: 101 }, () => onProject('editor'))).expect(422, { errors: [{ code: 'too_many', field: 'role_assignments' }] });
     await suite.put(assignments(other), {}).expect(422, { errors: [{ code: 'required', field: 'role_assignments' }] });
     expect(await listed(other)).toEqual(data);
+  });
+
+  describe('change in part', () => {
+    const patch = (of: string, body: object) => suite.patch(assignments(of), body);
+
+    it('what is new is given, what goes is taken away, the rest stays', async () => {
+      const other = await acme.group();
+      const stays = await suite.post(assignments(other), onProject('editor')).expect(201);
+      const goes = await suite.post(assignments(other), onProject('reviewer')).expect(201);
+      const body = {
+        add: [{ role_slug: 'viewer', resource_id: null }, onProject('editor'), onProject('editor')],
+        remove: [onProject('reviewer'), { role_slug: 'admin' }],
+      };
+      const { data } = await patch(other, body).expect(200, { object: 'list', list_metadata: { before: null, after: null } });
+      expect(data.map(({ role }: Shown) => role.slug)).toEqual(['viewer', 'editor']);
+      expect(ids(data)).toContain(stays.id);
+      expect(ids(data)).not.toContain(goes.id);
+      expect(await listed(other)).toEqual(data);
+      const before = await suite.records();
+      await patch(other, body).expect(200, { data });
+      await patch(other, {}).expect(200, { data });
+      expect(await suite.records()).toEqual(before);
+    });
+
+    it('all of it or nothing', async () => {
+      const other = await acme.group();
+      const { data } = await put(other, onProject('editor')).expect(200);
+      const refused = (body: object, status: number, answer: object) => patch(other, body).expect(status, answer);
+      await refused({ add: [{ role_slug: 'viewer' }, { role_slug: 'nobody' }], remove: [onProject('editor')] }, 404, { entity_id: 'nobody' });
+      await refused({ add: [{ role_slug: 'viewer' }], remove: [{ role_slug: 'editor', resource_id: UNKNOWN.resource }] }, 404, { entity_id: UNKNOWN.resource });
+      await refused({ add: [{ role_slug: 'viewer' }, { role_slug: 'editor' }] }, 422, { errors: [{ code: 'role_of_other_type', field: 'add.1.role_slug' }] });
+      await refused({ add: [onProject('reviewer')], remove: [onProject('reviewer')] }, 422, { errors: [{ code: 'not_together', field: 'remove' }] });
+      const many = (count: number) => Array.from({ length: count }, () => onProject('reviewer'));
+      await refused({ add: many(101) }, 422, { errors: [{ code: 'too_many', field: 'add' }] });
+      await refused({ add: many(60), remove: many(41) }, 422, { errors: [{ code: 'too_many', field: 'remove' }] });
+      await patch(UNKNOWN.group, { add: [{ role_slug: 'viewer' }] }).expect(404, { entity_id: UNKNOWN.group });
+      const theirs = await (await GivenOrganization.create(suite)).project();
+      await refused({ add: [{ role_slug: 'editor', resource_id: theirs }] }, 404, { entity_id: theirs });
+      expect(await listed(other)).toEqual(data);
+    });
   });
 
   it('are replaced also where there are more than a request can name', async () => {

@@ -8,11 +8,12 @@ import {
   GetGroupRoleAssignment,
   ListGroupRoleAssignments,
   ReplaceGroupRoleAssignments,
+  UpdateGroupRoleAssignments,
 } from '#libs/contracts/src/role-assignments/operations';
 import { GroupRoleAssignment, type RequestedGroupRole } from '#libs/contracts/src/role-assignments/role-assignment';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
 import { notFound } from '#libs/platform/src/domain-error';
@@ -32,16 +33,21 @@ import {
   livingGroupRoleAssignment,
   removeGroupRole,
   removeGroupRoleAssignment,
+  type GroupRoleAssignmentEvent,
+  type GroupRoleAssignmentState,
   type LivingGroupRoleAssignment,
 } from './group-role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
-import { namedResource, namedRole, roleFor } from './named-resource.ts';
+import { invalid, namedResource, namedRole, roleFor } from './named-resource.ts';
 import { assignedResource } from './role-assignments.ts';
 
 type Given = Omit<LivingGroupRoleAssignment, 'object' | 'id' | 'created_at'>;
+type Kept = Transacted<GroupRoleAssignmentState, GroupRoleAssignmentEvent>;
 
 const ON_ORGANIZATION = { unless: 'organization' } as const;
 const SLICE = 100;
+/** Roles that one request may name, and that its answer shows. */
+const MOST_AT_ONCE = 100;
 
 const textOf = serialiserOf(GroupRoleAssignment);
 
@@ -88,8 +94,20 @@ export class GroupRoleAssignments {
   /** In this process one after another, so that two sets that are asked for at once do not end as a mixture of both. */
   @Handles(ReplaceGroupRoleAssignments)
   async replace(operation: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
-    const group = `${operation.context.environment} ${operation.group_id}`;
-    const done = (this.turns.get(group) ?? Promise.resolve()).then(() => this.replaceNow(operation));
+    return this.inTurn(operation, () => this.replaceNow(operation));
+  }
+
+  /** What is asked for is looked up before anything happens: a role or a resource that is not there refuses all of it. */
+  @Handles(UpdateGroupRoleAssignments)
+  async update(operation: UpdateGroupRoleAssignments): Promise<Serialised<List<GroupRoleAssignment>>> {
+    const { context, group_id } = operation;
+    await this.inTurn(operation, () => this.updateNow(operation));
+    return this.list(Object.assign(new ListGroupRoleAssignments(), { context, group_id, limit: MOST_AT_ONCE }));
+  }
+
+  private async inTurn<Done>({ context, group_id }: Pick<UpdateGroupRoleAssignments, 'context' | 'group_id'>, work: () => Promise<Done>): Promise<Done> {
+    const group = `${context.environment} ${group_id}`;
+    const done = (this.turns.get(group) ?? Promise.resolve()).then(work);
     const turn = done.then(
       () => {},
       () => {},
@@ -133,26 +151,39 @@ export class GroupRoleAssignments {
    */
   private async replaceNow({ context, group_id, role_assignments }: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
     const index = await this.access.ofGroup(context, group_id);
-    const wanted = new Map(
-      role_assignments.map((requested, place) => {
-        const given = givenBy(index, group_id, requested, `role_assignments.${place}.`);
-        return [keyOf(given), given];
-      }),
-    );
-    // All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated.
-    const kept = await Promise.all(
-      [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
-    );
+    const wanted = givenByKey(index, group_id, role_assignments, 'role_assignments');
+    const kept = await this.keepAll(context, wanted);
     const positions = kept.map(({ position }) => position);
     for await (const assignments of this.assignmentsOf(context, group_id)) {
       const rest = assignments.filter((assignment) => !wanted.has(keyOf(assignment)));
       positions.push(...(await Promise.all(rest.map((assignment) => this.remove(context, assignment)))));
     }
-    const last = positions.sort().at(-1);
-    if (last !== undefined) context.receipt.position = last;
+    tellLast(context, positions);
     const living = kept.flatMap(({ state }) => (state?.object === 'group_role_assignment' ? [shown(state)] : []));
     const newestFirst = living.sort((one, other) => (one.id < other.id ? 1 : -1));
     return { object: 'list', data: newestFirst, list_metadata: { before: null, after: null } };
+  }
+
+  private async updateNow({ context, group_id, add = [], remove = [] }: UpdateGroupRoleAssignments): Promise<void> {
+    if (add.length + remove.length > MOST_AT_ONCE) throw invalid('too_many', 'remove', `add and remove must have at most ${MOST_AT_ONCE} roles together.`);
+    const index = await this.access.ofGroup(context, group_id);
+    const wanted = givenByKey(index, group_id, add, 'add');
+    const unwanted = givenByKey(index, group_id, remove, 'remove');
+    const isTwice = [...unwanted.keys()].some((key) => wanted.has(key));
+    if (isTwice) throw invalid('not_together', 'remove', 'A role cannot be given and taken away on one resource at once.');
+    const kept = await this.keepAll(context, wanted);
+    const removed = await Promise.all([...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole())));
+    tellLast(
+      context,
+      [...kept, ...removed].map(({ position }) => position),
+    );
+  }
+
+  /** All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated. */
+  private keepAll(context: RequestContext, wanted: ReadonlyMap<string, Given>): Promise<readonly Kept[]> {
+    return Promise.all(
+      [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
+    );
   }
 
   private async found(context: RequestContext, groupId: string, id: string): Promise<LivingGroupRoleAssignment> {
@@ -187,6 +218,15 @@ function givenBy(index: OrganizationIndex, group_id: string, requested: Requeste
   return { organization_id: index.id, group_id, role: { id, slug }, resource: assignedResource(index, node) };
 }
 
+function givenByKey(index: OrganizationIndex, groupId: string, requested: readonly RequestedGroupRole[], field: string): ReadonlyMap<string, Given> {
+  return new Map(
+    requested.map((role, place) => {
+      const given = givenBy(index, groupId, role, `${field}.${place}.`);
+      return [keyOf(given), given];
+    }),
+  );
+}
+
 function keyOf({ group_id, role, resource }: Given): string {
   return groupRoleAssignmentKey(group_id, role.id, resource.id);
 }
@@ -194,4 +234,10 @@ function keyOf({ group_id, role, resource }: Given): string {
 /** As the API shows it. */
 function shown({ object, id, group_id, role, resource, created_at }: LivingGroupRoleAssignment): GroupRoleAssignment {
   return { object, id, group_id, role, resource, created_at, updated_at: created_at };
+}
+
+/** Of what was recorded one by one, the answer tells the end. */
+function tellLast({ receipt }: RequestContext, positions: readonly string[]): void {
+  const last = positions.toSorted().at(-1);
+  if (last !== undefined) receipt.position = last;
 }

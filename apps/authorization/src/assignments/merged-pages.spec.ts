@@ -1,23 +1,29 @@
 import fc from 'fast-check';
 import { UnknownCursor } from '#libs/read-models/src/read-models';
-import { MergedPages, type Item, type Source } from './merged-pages.ts';
+import { MergedPages, type Source } from './merged-pages.ts';
+
+interface Item {
+  readonly id: string;
+}
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 
 /** A source that says how much of it was read. */
-function sourceOf(ids: readonly string[], onRead: () => void = () => {}): Source {
+function sourceOf(ids: readonly string[], onRead: () => void = () => {}): Source<Item> {
   return async function* ({ from, isAscending }): AsyncGenerator<Item> {
     for (const id of [...ids].sort((one, other) => (one < other === isAscending ? -1 : 1))) {
       if (from !== null && id !== from && id > from !== isAscending) continue;
       onRead();
-      yield { id, text: `"${id}"` };
+      yield { id };
     }
   };
 }
 
+const textsOf = async (items: readonly Item[]): Promise<readonly string[]> => items.map(({ id }) => `"${id}"`);
+
 const ids = fc.uniqueArray(fc.integer({ min: 100, max: 999 }).map(String), { maxLength: 40 });
 
-async function readAll(pages: MergedPages, order: 'asc' | 'desc', limit: number): Promise<readonly string[]> {
+async function readAll(pages: MergedPages<Item>, order: 'asc' | 'desc', limit: number): Promise<readonly string[]> {
   const all: string[] = [];
   for (let after: string | undefined; ;) {
     const page = await pages.page(ENVIRONMENT, { order, limit, after });
@@ -42,6 +48,7 @@ describe('pages of several sources', () => {
           const pages = new MergedPages(
             parts.map((part) => sourceOf(part)),
             async () => true,
+            textsOf,
           );
           const sorted = [...given].sort();
           expect(await readAll(pages, order, limit)).toEqual(order === 'asc' ? sorted : sorted.reverse());
@@ -52,7 +59,7 @@ describe('pages of several sources', () => {
   it('lead back the way that they came', () =>
     fc.assert(
       fc.asyncProperty(ids, fc.integer({ min: 1, max: 7 }), fc.integer({ min: 100, max: 999 }), async (given, limit, place) => {
-        const pages = new MergedPages([sourceOf(given.slice(0, 10)), sourceOf(given.slice(10))], async () => true);
+        const pages = new MergedPages([sourceOf(given.slice(0, 10)), sourceOf(given.slice(10))], async () => true, textsOf);
         const cursor = String(place);
         const before = given.filter((id) => id < cursor).sort();
         const page = await pages.page(ENVIRONMENT, { order: 'asc', limit, before: cursor });
@@ -63,12 +70,12 @@ describe('pages of several sources', () => {
     ));
 
   it('go on from what is gone meanwhile', async () => {
-    const gone = new MergedPages([sourceOf(['100', '300'])], async () => true);
+    const gone = new MergedPages([sourceOf(['100', '300'])], async () => true, textsOf);
     expect((await gone.page(ENVIRONMENT, { order: 'asc', limit: 10, after: '200' })).rows.map(({ id }) => id)).toEqual(['300']);
   });
 
   it('refuse what was never on such a list', async () => {
-    const pages = new MergedPages([sourceOf(['100'])], async (id) => id === '100');
+    const pages = new MergedPages([sourceOf(['100'])], async (id) => id === '100', textsOf);
     await expect(pages.page(ENVIRONMENT, { order: 'asc', limit: 10, after: '200' })).rejects.toThrow(new UnknownCursor('after'));
     await expect(pages.page(ENVIRONMENT, { order: 'asc', limit: 10, before: '200' })).rejects.toThrow(new UnknownCursor('before'));
   });
@@ -76,7 +83,7 @@ describe('pages of several sources', () => {
   it('read no more of a source than they show', async () => {
     let reads = 0;
     const many = Array.from({ length: 500 }, (_, index) => String(1000 + index));
-    const pages = new MergedPages([sourceOf(many, () => reads++), sourceOf(['9999'])], async () => true);
+    const pages = new MergedPages([sourceOf(many, () => reads++), sourceOf(['9999'])], async () => true, textsOf);
     await pages.page(ENVIRONMENT, { order: 'asc', limit: 10 });
     expect(reads).toBeLessThanOrEqual(12);
   });

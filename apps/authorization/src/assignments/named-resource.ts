@@ -59,6 +59,7 @@ function halfNamed(field: string): DomainError {
   return invalid('required', field, '`resource_external_id` and `resource_type_slug` name a resource together.');
 }
 
-function invalid(code: string, field: string, message: string): DomainError {
+/** A request that names something in a way that cannot be meant. */
+export function invalid(code: string, field: string, message: string): DomainError {
   return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code, field, message }] });
 }

@@ -28,7 +28,7 @@ interface Shown {
   readonly id: string;
   readonly organization_membership_id: string;
   readonly role: { readonly slug: string };
-  readonly source: { readonly type: string; readonly group_role_assignment_id: string | null };
+  readonly source: { readonly type: string; readonly group_role_assignment_id: string | null; readonly group: { readonly name: string } | null };
 }
 
 /** Everything on a list, by pages of that size. */
@@ -54,7 +54,7 @@ describe('a role that a membership is given', () => {
       organization_membership_id: ada,
       role: { slug: 'editor' },
       resource: { id: project, external_id: 'project-7', resource_type_slug: 'project' },
-      source: { type: 'direct', group_role_assignment_id: null },
+      source: { type: 'direct', group_role_assignment_id: null, group: null },
     });
     expect(Object.keys(assigned.role)).toEqual(['slug']);
     const list = { object: 'list', data: [assigned], list_metadata: { before: null, after: null } };
@@ -311,9 +311,11 @@ describe('what a membership has through groups', () => {
       organization_membership_id: grace,
       role: { slug: 'reviewer' },
       resource: { id: resource, external_id: 'seven', resource_type_slug: 'project' },
-      source: { type: 'group', group_role_assignment_id: ofGroup.id },
+      source: { type: 'group', group_role_assignment_id: ofGroup.id, group: { id: group, name: expect.any(String) } },
       created_at: ofGroup.created_at,
     });
+    await suite.patch(`/organizations/${beta.id}/groups/${group}`, { name: 'Renamed' }).expect(200);
+    expect((await listed(onResource(resource))).map(({ source }) => source.group?.name).sort()).toEqual(['Renamed', 'Renamed', undefined]);
     const all = await listed(onResource(resource));
     expect(all.map((entry) => [entry.organization_membership_id, entry.role.slug, entry.source.type]).sort()).toEqual(
       [

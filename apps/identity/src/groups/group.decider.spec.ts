@@ -1,6 +1,7 @@
 import { specOf } from '#libs/testing/src/decider-spec';
 import {
   addMember,
+  changeMembers,
   createGroup,
   deleteGroup,
   groupDecider,
@@ -55,6 +56,24 @@ describe('a group', () => {
   it('has as many members as it may have, and no more', () =>
     given(created, added(ada), added(bob)).when(add(eve)).thenRefused('group_membership_limit_exceeded'));
   it('has room again when a member has left', () => given(created, added(ada), added(bob), removed(ada)).when(add(eve)).then(added(eve)));
+  it('changes members together, removals first', () => {
+    const change = (add: readonly string[], remove: readonly string[]) => changeMembers(group, { add, remove }, LIMIT);
+    given(created, added(ada), added(bob))
+      .when(change([bob, eve], [ada]))
+      .then(removed(ada), added(eve));
+    given(created, added(ada), added(bob))
+      .when(change([eve], []))
+      .thenRefused('group_membership_limit_exceeded');
+    given(created, added(ada), added(bob))
+      .when(changeMembers(group, { add: [ada], remove: [bob] }, 1))
+      .then(removed(bob));
+    given(created, added(ada))
+      .when(change([ada], [eve]))
+      .thenNothing();
+    given(created, deleted)
+      .when(change([], [ada]))
+      .thenRefused('entity_not_found');
+  });
   it('lets a member leave, and ignores one that it does not have', () => {
     given(created, added(ada), added(bob)).when(removeMember(group, ada)).then(removed(ada));
     given(created, added(ada)).when(removeMember(group, bob)).thenNothing();

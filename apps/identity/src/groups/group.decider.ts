@@ -99,11 +99,20 @@ export function recordDeletion(): Decide {
 }
 
 export function addMember(id: string, membershipId: string, limit: number): Decide {
+  return changeMembers(id, { add: [membershipId], remove: [] }, limit);
+}
+
+/** Removals come first: they make room. No membership is in both lists. */
+export function changeMembers(id: string, { add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] }, limit: number): Decide {
   return (state) => {
     const group = livingGroup(state, id);
-    if (hasMember(group, membershipId)) return [];
-    if (memberCount(group) >= limit) throw new DomainError('invalid', 'group_membership_limit_exceeded', `A group has at most ${limit} members.`);
-    return [{ type: 'group.member_added', data: { group_id: id, organization_membership_id: membershipId } }];
+    const added = add.filter((membership) => !hasMember(group, membership));
+    const removed = remove.filter((membership) => hasMember(group, membership));
+    if (added.length > 0 && memberCount(group) - removed.length + added.length > limit)
+      throw new DomainError('invalid', 'group_membership_limit_exceeded', `A group has at most ${limit} members.`);
+    const change = (type: 'group.member_added' | 'group.member_removed', memberships: readonly string[]): readonly GroupEvent[] =>
+      memberships.map((organization_membership_id) => ({ type, data: { group_id: id, organization_membership_id } }));
+    return [...change('group.member_removed', removed), ...change('group.member_added', added)];
   };
 }
 

@@ -78,13 +78,14 @@ describe('groups', () => {
   });
 
   describe('have members', () => {
-    it('who are listed without user and roles, and by whom the groups are listed', async () => {
+    it('who are listed with their users and without roles, and by whom the groups are listed', async () => {
       const acme = await organization();
       const [group, other] = [await create(acme), await create(acme)];
       const memberships = [await join(acme), await join(acme), await join(acme)];
       for (const { id } of memberships) expect(await add(group, id).expect(200)).toEqual(group);
       await add(other, memberships[0].id).expect(200);
-      const base = memberships.map(({ user: _, role: __, roles: ___, ...membership }) => membership);
+      const base = memberships.map(({ role: _, roles: __, ...membership }) => membership);
+      expect(base[0].user).toMatchObject({ object: 'user', id: base[0].user_id });
       expect(await suite.get(`${membersOf(group)}?order=asc`).expect(200)).toMatchObject({ data: base });
       expect((await suite.get(`${membersOf(group)}?order=asc`)).body.data[0]).toEqual(base[0]);
       const first = await suite.get(`${membersOf(group)}?order=asc&limit=2`).expect(200);
@@ -117,6 +118,36 @@ describe('groups', () => {
         ['group.member_added', pair],
       ]);
       await suite.eventually('/events?events=group.member_removed&order=desc&limit=1', { data: [{ data: pair }] });
+    });
+
+    it('who are added and removed together, all of them or none', async () => {
+      const group = await create(await organization());
+      const [ada, bob, eve, max] = await Promise.all([1, 2, 3, 4].map(async () => (await join(group.organization_id)).id as string));
+      const patch = (body: object) => suite.patch(membersOf(group), body);
+      await patch({ add: [ada, bob, bob], remove: null }).expect(200, group);
+      await patch({ add: [bob, eve], remove: [ada, max] }).expect(200, group);
+      await patch({ add: [bob, eve], remove: [ada, max] }).expect(200, group);
+      expect(idsOf(await suite.get(`${membersOf(group)}?order=asc`).expect(200)).sort()).toEqual([bob, eve].sort());
+      const pair = (organization_membership_id?: string) => ({ group_id: group.id, organization_membership_id });
+      expect((await publicOf(group.id)).slice(1)).toEqual([
+        ['group.member_added', pair(ada)],
+        ['group.member_added', pair(bob)],
+        ['group.member_removed', pair(ada)],
+        ['group.member_added', pair(eve)],
+      ]);
+      const stranger = (await join(await organization())).id;
+      for (const id of [stranger, NOBODY]) {
+        await patch({ add: [ada, id] }).expect(404, { entity_id: id });
+        await patch({ add: [ada], remove: [id] }).expect(404, { entity_id: id });
+      }
+      await patch({ add: [ada, max] }).expect(400, { code: 'group_membership_limit_exceeded' });
+      await patch({ add: [ada], remove: [ada] }).expect(422, { errors: [{ code: 'not_together', field: 'remove.0' }] });
+      const many = (count: number, of: string) => Array.from({ length: count }, (_, index) => `om_${of}${index}`);
+      await patch({ add: many(101, 'a') }).expect(422, { errors: [{ code: 'too_many', field: 'add' }] });
+      await patch({ add: many(60, 'a'), remove: many(41, 'b') }).expect(422, { errors: [{ code: 'too_many', field: 'remove' }] });
+      expect(idsOf(await suite.get(membersOf(group)).expect(200)).sort()).toEqual([bob, eve].sort());
+      await patch({ add: [ada, max], remove: [bob] }).expect(200);
+      expect(idsOf(await suite.get(membersOf(group)).expect(200)).sort()).toEqual([ada, eve, max].sort());
     });
 
     it('as many as they may have, and no more, however many come at once', async () => {

@@ -4,23 +4,25 @@ import {
   AddGroupMember,
   CreateGroup,
   DeleteGroup,
+  FindGroups,
   GetGroup,
   ListGroupMembers,
   ListGroups,
   RemoveGroupMember,
   UpdateGroup,
+  UpdateGroupMembers,
 } from '#libs/contracts/src/groups/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import { ListOrganizationMembershipGroups } from '#libs/contracts/src/organization-memberships/operations';
-import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
+import { OrganizationMembershipWithUser } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/decider';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
-import { notFound } from '#libs/platform/src/domain-error';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
@@ -29,6 +31,7 @@ import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { ShownMemberships } from '../memberships/shown-memberships.ts';
 import {
   addMember,
+  changeMembers,
   createGroup,
   deleteGroup,
   groupDecider,
@@ -42,7 +45,9 @@ import {
 } from './group.decider.ts';
 import { groupMembersView, groupsView, pairId, shownGroup } from './groups.view.ts';
 
-const serialiseMembership = serialiserOf(OrganizationMembership);
+const serialiseMembership = serialiserOf(OrganizationMembershipWithUser);
+/** Memberships that one request may name. */
+const MOST_MEMBERS_AT_ONCE = 100;
 
 @Injectable()
 export class Groups {
@@ -104,6 +109,18 @@ export class Groups {
     return this.transact(context, id, addMember(id, organization_membership_id, this.settings.MEMBERS_PER_GROUP));
   }
 
+  @Handles(UpdateGroupMembers)
+  async updateMembers(operation: UpdateGroupMembers): Promise<Group> {
+    const { context, organization_id } = operation;
+    const { id } = await this.found(operation);
+    const change = membersToChange(operation);
+    const ids = [...change.add, ...change.remove];
+    const memberships = await this.memberships.withIds(context.environment, ids);
+    for (const [index, membership] of memberships.entries())
+      if (membership?.organization_id !== organization_id) await this.requireMembership(operation, ids[index]!);
+    return this.transact(context, id, changeMembers(id, change, this.settings.MEMBERS_PER_GROUP));
+  }
+
   @Handles(RemoveGroupMember)
   async removeMember(operation: RemoveGroupMember): Promise<void> {
     const { context, organization_membership_id } = operation;
@@ -116,7 +133,7 @@ export class Groups {
   }
 
   @Handles(ListGroupMembers)
-  async listMembers(query: ListGroupMembers): Promise<Serialised<List<OrganizationMembership>>> {
+  async listMembers(query: ListGroupMembers): Promise<Serialised<List<OrganizationMembershipWithUser>>> {
     const { environment } = query.context;
     const { id } = await this.found(query);
     return pageOfShown(this.pairs, query, {
@@ -129,6 +146,12 @@ export class Groups {
         return (await this.memberships.withIds(environment, ids)).map((membership) => (membership === null ? null : serialiseMembership(membership)));
       },
     });
+  }
+
+  @Handles(FindGroups)
+  async find({ context, ids }: FindGroups): Promise<readonly Group[]> {
+    const rows = await this.rows.getMany(context.environment, ids);
+    return rows.flatMap((row) => (row === null ? [] : [JSON.parse(row.text) as StoredGroup]));
   }
 
   @Handles(ListOrganizationMembershipGroups)
@@ -172,4 +195,18 @@ export class Groups {
 
 function pairOf({ text }: StoredRow): GroupMember {
   return JSON.parse(text) as GroupMember;
+}
+
+/** Each once. @throws DomainError where one is to be added and removed, or there are too many */
+function membersToChange({ add = [], remove = [] }: UpdateGroupMembers): { readonly add: readonly string[]; readonly remove: readonly string[] } {
+  const [added, removed] = [new Set(add), new Set(remove)];
+  if (added.size + removed.size > MOST_MEMBERS_AT_ONCE)
+    throw invalid('too_many', 'remove', `add and remove must have at most ${MOST_MEMBERS_AT_ONCE} memberships together.`);
+  const index = remove.findIndex((id) => added.has(id));
+  if (index !== -1) throw invalid('not_together', `remove.${index}`, 'A membership cannot be added and removed at once.');
+  return { add: [...added], remove: [...removed] };
+}
+
+function invalid(code: string, field: string, message: string): DomainError {
+  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code, field, message }] });
 }

@@ -1,9 +1,11 @@
-import { Optional, Picked, Ref } from '../fields.ts';
-import { Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
-import { OrganizationMembership } from '../organization-memberships/organization-membership.ts';
+import { ListOf, Optional, Picked, Ref } from '../fields.ts';
+import { arrayOf, Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
+import { OrganizationMembership, OrganizationMembershipWithUser } from '../organization-memberships/organization-membership.ts';
 import { Organization } from '../organizations/organization.ts';
 import { PageQuery } from '../pages.ts';
 import { Group } from './group.ts';
+
+const MEMBERSHIP_ID = { text: { min: 1, max: 128 } } as const;
 
 @Operation({
   post: '/organizations/{organization_id}/groups',
@@ -76,11 +78,28 @@ export class AddGroupMember extends Command<Group> {
   get: '/organizations/{organization_id}/groups/{group_id}/organization-memberships',
   owner: 'identity',
   summary: 'List the memberships in a group',
-  answers: listOf(OrganizationMembership),
+  answers: listOf(OrganizationMembershipWithUser),
 })
-export class ListGroupMembers extends PageQuery<OrganizationMembership> {
+export class ListGroupMembers extends PageQuery<OrganizationMembershipWithUser> {
   @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
   @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+}
+
+@Operation({
+  patch: '/organizations/{organization_id}/groups/{group_id}/organization-memberships',
+  owner: 'identity',
+  summary: 'Add memberships to a group and remove others',
+  description:
+    'All of it or nothing, at most 100 memberships together. One that is to be added and is in the group already stays in it; one that is to be removed and is not in it stays out.',
+  answers: ok(Group),
+  refuses: ['group_membership_limit_exceeded', 'entity_not_found'],
+  emits: ['group.member_added', 'group.member_removed'],
+})
+export class UpdateGroupMembers extends Command<Group> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
+  @Optional() @ListOf(MEMBERSHIP_ID, { doc: 'Memberships of the organization to add.', maxItems: 100 }) add?: readonly string[];
+  @Optional() @ListOf(MEMBERSHIP_ID, { doc: 'Memberships of the organization to remove.', maxItems: 100 }) remove?: readonly string[];
 }
 
 @Operation({
@@ -94,4 +113,16 @@ export class RemoveGroupMember extends Command<void> {
   @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
   @Ref(() => Group, { doc: 'The group.', sameOrganization: true }) group_id!: string;
   @Ref(() => OrganizationMembership, { doc: 'The membership.', sameOrganization: true }) organization_membership_id!: string;
+}
+
+/** Services that know groups by their ids ask for what people are shown of them. */
+@Operation({
+  internal: true,
+  owner: 'identity',
+  summary: 'Find groups by their ids',
+  description: 'Answers in the order of the ids; those that are gone are left out.',
+  answers: arrayOf(Group),
+})
+export class FindGroups extends Query<readonly Group[]> {
+  @ListOf({ text: { max: 128 } }, { doc: 'The groups.', maxItems: 100 }) ids!: readonly string[];
 }

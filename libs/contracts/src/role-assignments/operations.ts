@@ -130,6 +130,20 @@ export class ReplaceGroupRoleAssignments extends Command<List<GroupRoleAssignmen
 }
 
 @Operation({
+  patch: '/authorization/groups/{group_id}/role_assignments',
+  owner: 'authorization',
+  summary: 'Give a group roles and take others from it',
+  description:
+    'At most 100 together. Nothing happens unless every role and resource is there. A role to add that the group has already stays as it is, and one to remove that it has not stays away. If the answer does not come, send the request again: it goes on where it was interrupted. Answers what the group has then, the newest first, at most 100.',
+  answers: listOf(GroupRoleAssignment),
+})
+export class UpdateGroupRoleAssignments extends Command<List<GroupRoleAssignment>> {
+  @Ref(() => Group, { doc: 'The group.' }) group_id!: string;
+  @Optional() @ListOf(() => RequestedGroupRole, { doc: 'The roles to give it.', maxItems: 100 }) add?: readonly RequestedGroupRole[];
+  @Optional() @ListOf(() => RequestedGroupRole, { doc: 'The roles to take from it.', maxItems: 100 }) remove?: readonly RequestedGroupRole[];
+}
+
+@Operation({
   delete: '/authorization/groups/{group_id}/role_assignments',
   body: true,
   owner: 'authorization',

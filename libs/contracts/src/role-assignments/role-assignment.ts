@@ -26,10 +26,17 @@ export class GroupRoleAssignment {
   @Time({ doc: 'The same: an assignment never changes.' }) updated_at!: string;
 }
 
+/** The group through which a membership has a role. */
+export class RoleAssignmentGroup {
+  @Ref(() => Group, { doc: 'The group.' }) id!: string;
+  @Text({ doc: 'Its name.', example: 'Engineering' }) name!: string;
+}
+
 /** Why a membership has a role. */
 export class RoleAssignmentSource {
   @OneOf(['direct', 'group'], { doc: 'Whether the role was assigned to the membership itself or to a group that it is in.' }) type!: 'direct' | 'group';
   @Ref(() => GroupRoleAssignment, { doc: "The group's assignment; null for a direct one.", nullable: true }) group_role_assignment_id!: string | null;
+  @Nested(() => RoleAssignmentGroup, { doc: 'The group that has it; null for a direct one.', nullable: true }) group!: RoleAssignmentGroup | null;
 }
 
 /** A role that a membership has on a resource: it holds the permissions of the role on the resource and everything below it. */
