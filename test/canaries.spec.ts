@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Text } from '#libs/contracts/src/fields';
@@ -33,6 +33,8 @@ describe('secrets', () => {
   const canaries = new Canaries();
   /** Of a password: rows of views hold it, and nothing else does. */
   const hashes = new Canaries();
+  /** What is personal, or may be: views hold it, and so did deliveries and the bus. */
+  const people = new Canaries();
   const directory = join(root, 'data');
   const backup = join(root, 'backup');
   const ours = canaries.add('GATEHOUSE_API_KEY', `sk_${random()}`);
@@ -50,9 +52,11 @@ describe('secrets', () => {
   const answers: (readonly [string, string])[] = [];
   let deliveries: string;
   let feed: string;
+  let shownDeliveries: string;
 
   beforeAll(async () => {
     const receiver = await WebhookReceiver.listen();
+    receiver.answers(200, people.add('answer of a receiver', random()));
     const first = await SuiteProcess.start(variables);
     firstKey = canaries.add('first key', readFileSync(join(directory, 'development.key'), 'utf8').trim());
     let { url } = first;
@@ -105,17 +109,19 @@ describe('secrets', () => {
     await ask('PATCH', `/webhook_endpoints/${hook.id}`, { body: { status: 'enabled' } });
     await askInPublic('PUT', `/organizations/${organization.id}`, { body: { name: 'Still watched' } });
     await receiver.receives(({ event }) => event === 'organization.updated');
-    await askInPublic('GET', `/webhook_endpoints/${hook.id}/deliveries`);
+    shownDeliveries = (await askInPublic('GET', `/webhook_endpoints/${hook.id}/deliveries`)).text;
     await askInPublic('POST', '/webhook_endpoints', { body: endpoint });
 
     // Passwords: as they are, and as another product stored them.
     const password = canaries.add('password', random());
-    const { body: user } = await askInPublic('POST', '/user_management/users', { body: { email: 'ada@acme.test', password } });
+    const { body: user } = await askInPublic('POST', '/user_management/users', {
+      body: { email: people.add('email', `ada-${random().slice(0, 20).toLowerCase()}@acme.test`), password, first_name: people.add('name', random()) },
+    });
     const imported = { password_hash: hashes.add('password hash', HASH), password_hash_type: 'bcrypt' };
     await askInPublic('PUT', `/user_management/users/${user.id}`, { body: imported });
     await askInPublic('PUT', `/user_management/users/${user.id}`, { body: { first_name: 'Ada' } });
-    await askInPublic('GET', `/user_management/users?email=ada@acme.test`);
-    await askInPublic('POST', '/user_management/users', { body: { email: 'ada@acme.test', password }, headers: { 'Idempotency-Key': 'password' } });
+    await askInPublic('GET', `/user_management/users?email=${user.email}`);
+    await askInPublic('POST', '/user_management/users', { body: { email: user.email, password }, headers: { 'Idempotency-Key': 'password' } });
     await askInPublic('POST', '/user_management/users', { body: { email: 'grace@acme.test', password, ...imported } });
     await receiver.receives(({ event }) => event === 'user.updated');
 
@@ -175,6 +181,20 @@ describe('secrets', () => {
   it('lie in no backup', () => {
     expect(canaries.foundInDirectory(backup)).toEqual({});
     expect(canaries.foundInDirectory(`${backup}-keys`)).toEqual({});
+  });
+
+  it('of persons, and what receivers answered, lie in no backup either: only in what is refilled from the log, and is not in it', () => {
+    expect(people.foundInDirectory(backup)).toEqual({});
+    expect(people.foundInDirectory(`${backup}-keys`)).toEqual({});
+    expect(readdirSync(join(backup, 'data')).sort()).toEqual(['format', 'log', 'log.state']);
+    // They were there, and are found where they may be.
+    expect(Object.values(people.foundInDirectory(join(directory, 'views'))).flat()).toEqual(expect.arrayContaining(['email, as it is', 'name, as it is']));
+    expect(people.foundIn(shownDeliveries)).toEqual(['answer of a receiver, as it is']);
+    expect(
+      Object.values(people.foundInDirectory(directory))
+        .flat()
+        .filter((found) => found.startsWith('answer')),
+    ).toEqual([]);
   });
 
   it('are in no line that is logged; the first key is shown once, by the start that made it', () => {

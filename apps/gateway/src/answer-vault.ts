@@ -1,6 +1,5 @@
-import type { KeyObject } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { KeyStore, type DataKey } from '#libs/event-sourcing/src/sealing/key-store';
 import { openText, sealText } from '#libs/event-sourcing/src/sealing/vault';
 
 /**
@@ -10,7 +9,7 @@ import { openText, sealText } from '#libs/event-sourcing/src/sealing/vault';
 @Injectable()
 export class AnswerVault {
   /** Kept at hand, so that sealing an answer need not wait; one for each environment. */
-  private readonly known = new Map<string, KeyObject>();
+  private readonly known = new Map<string, DataKey>();
 
   constructor(private readonly keys: KeyStore) {}
 
@@ -24,7 +23,7 @@ export class AnswerVault {
     return openText(this.known.get(environment) ?? (await this.keyOf(environment)), name, sealed);
   }
 
-  private async keyOf(environment: string): Promise<KeyObject> {
+  private async keyOf(environment: string): Promise<DataKey> {
     const key = await this.keys.obtain(`answers.${environment}`);
     this.known.set(environment, key);
     return key;

@@ -30,6 +30,7 @@ import { DomainVerifier } from './organizations/domain-verifier.ts';
 import { OrganizationDomains } from './organizations/organization-domains.ts';
 import { Organizations } from './organizations/organizations.ts';
 import { organizationsView } from './organizations/organizations.view.ts';
+import { PasswordKey } from './users/password-key.ts';
 import { PasswordWork } from './users/password-work.ts';
 import { Passwords } from './users/passwords.ts';
 import { Users } from './users/users.ts';
@@ -59,6 +60,7 @@ export const identity: Service = {
     OrganizationDomains,
     Users,
     Passwords,
+    PasswordKey,
     PasswordWork,
     Memberships,
     ShownMemberships,

@@ -34,6 +34,7 @@ import { feedView } from './feed/feed.view.ts';
 import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
 import { RetrySchedule } from './webhook-deliveries/retry-schedule.ts';
 import { TargetRule } from './webhook-deliveries/target-address.ts';
+import { ResponseExcerpts } from './webhook-deliveries/response-excerpts.ts';
 import { WebhookDeliveries } from './webhook-deliveries/webhook-deliveries.ts';
 import { WebhookWork } from './webhook-deliveries/webhook-work.ts';
 import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
@@ -119,7 +120,7 @@ export class GivenNotifications {
     const settings = { ...SETTINGS, ...changes };
     const clock = new SystemClock();
     const metrics = new Metrics();
-    const repository = new LogRepository(events, readModels, new Naming(await keys.obtain('naming')), clock, log);
+    const repository = new LogRepository(events, readModels, new Naming((await keys.obtain('naming')).bytes), clock, log);
     repository.keep(webhookEndpointsView);
     const feed = new Feed(
       clock,
@@ -129,15 +130,16 @@ export class GivenNotifications {
     );
     const deliveries = new DeliveryLog(readModels);
     const secrets = new EndpointSecrets(new Vault(keys));
+    const excerpts = new ResponseExcerpts(new Vault(keys));
     const rule = new TargetRule({ mode: 'development', allowNetworks: [] });
     const schedule = new RetrySchedule(PAUSES);
     const leases = new Leases(shortLived, newUlid(clock.now()), log, metrics);
-    const work = new WebhookWork(bus, events, readModels, leases, feed, deliveries, secrets, rule, schedule, settings, clock, log, metrics);
+    const work = new WebhookWork(bus, events, readModels, leases, feed, deliveries, secrets, excerpts, rule, schedule, settings, clock, log, metrics);
     const endpoints = new WebhookEndpoints(repository, secrets, rule, settings, shortLived, clock, readModels);
     const lifecycle = new Lifecycle();
     for (const part of work.parts) lifecycle.add(part);
     await lifecycle.start();
-    const webhooks = new WebhookDeliveries(endpoints, deliveries, work, clock);
+    const webhooks = new WebhookDeliveries(endpoints, deliveries, work, excerpts, clock);
     return new GivenNotifications(engines, faulty !== null, repository, feed, deliveries, endpoints, webhooks, lifecycle, metrics);
   }
 

@@ -14,6 +14,7 @@ import { notificationsDeletionsView } from './notifications-deletions.view.ts';
 import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
 import { RETRY_PAUSES, RetrySchedule } from './webhook-deliveries/retry-schedule.ts';
 import { TargetRule } from './webhook-deliveries/target-address.ts';
+import { ResponseExcerpts } from './webhook-deliveries/response-excerpts.ts';
 import { WebhookDeliveries } from './webhook-deliveries/webhook-deliveries.ts';
 import { WebhookWork } from './webhook-deliveries/webhook-work.ts';
 import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
@@ -36,7 +37,7 @@ const retrySchedule = {
 };
 
 /** Needs from the runtime: the ports and settings that its classes name. */
-@Module({ providers: [Feed, DeliveryLog, EndpointSecrets, WebhookEndpoints, WebhookDeliveries, WebhookWork, targetRule, retrySchedule] })
+@Module({ providers: [Feed, DeliveryLog, EndpointSecrets, ResponseExcerpts, WebhookEndpoints, WebhookDeliveries, WebhookWork, targetRule, retrySchedule] })
 export class NotificationsModule implements OnModuleInit {
   constructor(
     private readonly feed: Feed,

@@ -17,7 +17,8 @@ try {
   } else {
     const { command, input } = parseCommand(COMMANDS, args);
     const { DATA_DIR: dataDir } = readSettings(PlatformSettings, environmentVariables());
-    await carryOut({ dataDir, input, tell, onData: (request) => onData(dataDir, request) }, command);
+    const isShared = areShared(readSettings(EngineSettings, environmentVariables()));
+    await carryOut({ dataDir, isShared, input, tell, onData: (request) => (isShared ? onDataHere(request) : onData(dataDir, request)) }, command);
   }
   process.exit(0);
 } catch (error) {
@@ -27,7 +28,6 @@ try {
 }
 
 async function onData(dataDir: string, request: AdminRequest): Promise<void> {
-  if (areShared(readSettings(EngineSettings, environmentVariables()))) return onDataHere(request);
   try {
     await askServer(adminAddress(dataDir), request, tell);
   } catch (error) {

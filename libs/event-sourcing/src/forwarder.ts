@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Owner } from '#libs/contracts/src/operation';
 import { SEALED } from '#libs/contracts/src/sealed';
 import { MessageBus, type Message } from '#libs/messaging/src/message-bus';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
@@ -78,6 +79,8 @@ export class Forwarders {
     try {
       return { topic, messages: publicEventsOf(record).map(({ id, name, text }) => message(service, record, { id, type: name, text })) };
     } catch (error) {
+      // A record that cannot be read now can be told later.
+      if (isUnavailable(error)) throw error;
       // One record that cannot be told must not silence all that follow.
       this.skipped.inc({ service });
       this.log.error('A record cannot be announced and is passed over.', {

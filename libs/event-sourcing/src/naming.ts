@@ -17,7 +17,7 @@ export function environmentOf(stream: string): string {
 
 /** Names what a caller's text stands for, without showing the text. The naming key never changes: a changed name would free every claimed value. */
 export class Naming {
-  constructor(private readonly key: KeyObject) {}
+  constructor(private readonly key: KeyObject | Uint8Array) {}
 
   claimStream(environment: string, kind: string, value: string): string {
     return streamName('claim', environment, this.keyOf(kind, value));

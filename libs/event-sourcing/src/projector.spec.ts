@@ -1,8 +1,10 @@
 import { createSecretKey } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SystemClock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -17,13 +19,15 @@ import type { ReadModels } from '#libs/read-models/src/read-models';
 import { until } from '#libs/testing/src/until';
 import { AwaitedViews } from './awaited-views.ts';
 import type { Decider, Fact } from './decider.ts';
-import { START, type NewEvent } from './event-store.ts';
+import { type EventStore, START, type NewEvent } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { LogPositions } from './log.positions.ts';
 import { LogRepository } from './log.repository.ts';
 import { Naming } from './naming.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
+import { FileKeyStore } from './sealing/file.key-store.ts';
+import { SealingEventStore } from './sealing/sealing.event-store.ts';
 import { ServedReadModels } from './served.read-models.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf, type View } from './view.ts';
@@ -74,7 +78,7 @@ const anyView = (view: unknown): View<never> => view as View<never>;
 describe('the projector', () => {
   let directory: string;
   let storage: LmdbStorage;
-  let events: LmdbEventStore;
+  let events: EventStore;
   let readModels: LmdbReadModels;
   let metrics: Metrics;
   let readiness: Readiness;
@@ -181,6 +185,69 @@ describe('the projector', () => {
     await running.caughtUpWith(position);
     expect((await running.status()).map((status) => status.position)).toEqual([position, position]);
     await until(async () => (await readModels.table(tableOf(anyView(amounts))).checkpoint()) === position);
+  });
+
+  describe('of a log that holds what is sealed', () => {
+    const people: View<{ readonly name: string | null }> = {
+      name: 'people',
+      version: 1,
+      handles: ['person.created'],
+      indexes: [],
+      idsOf: ({ stream }) => [stream.slice(stream.lastIndexOf('-') + 1)],
+      evolve: (_row, { data }) => data as { name: string | null },
+    };
+    /** Of the same events, and without a look at what is sealed. */
+    const created: View<{ readonly times: number }> = {
+      ...people,
+      name: 'created',
+      evolve: (row: { times: number } | null) => ({ times: (row?.times ?? 0) + 1 }),
+    } as never;
+    let stored: EventStore;
+    let keys: FileKeyStore;
+
+    beforeEach(async () => {
+      stored = events;
+      await openKeys();
+    });
+
+    /** As another process does. */
+    async function openKeys(): Promise<void> {
+      keys = await FileKeyStore.open(join(directory, 'keys'), []);
+      events = new SealingEventStore(stored, keys, (type) => (type === 'person.created' ? { name: 'personal' } : null));
+    }
+
+    const create = async (id: string) => (await events.append(`person-${ENVIRONMENT}-${id}`, 0, [event('person.created', { name: `name of ${id}` })])).position;
+
+    it('stands before whom it has no key of, never with an empty value, and goes on once the key is back', async () => {
+      await create('1');
+      const stream = `person-${ENVIRONMENT}-2` as const;
+      const missing = await create('2');
+      const [file] = (await readdir(join(directory, 'keys'))).filter((name) => readFileSync(join(directory, 'keys', name), 'utf8').includes(stream));
+      await rename(join(directory, 'keys', file!), join(directory, 'put-away'));
+      await openKeys();
+      const running = await start([anyView(people), anyView(created)]);
+      await running.caughtUpWith(await create('3'));
+      expect(await running.status()).toMatchObject([{ view: 'people', position: missing, isStopped: true }, { isStopped: false }]);
+      expect([await rowOf(anyView(created), '2'), await rowOf(anyView(created), '3')]).toEqual([{ times: 1 }, { times: 1 }]);
+      await expect(rowOf(anyView(people), '2')).rejects.toMatchObject({ kind: 'unavailable' });
+      expect(await readModels.table(tableOf(anyView(people))).get(ENVIRONMENT, '2')).toBeNull();
+
+      await rename(join(directory, 'put-away'), join(directory, 'keys', file!));
+      await start([anyView(people), anyView(created)]);
+      expect([await rowOf(anyView(people), '2'), await rowOf(anyView(people), '3')]).toEqual([{ name: 'name of 2' }, { name: 'name of 3' }]);
+    });
+
+    it('waits for keys that do not answer, and does not stand still for that', async () => {
+      const running = await start([anyView(people)]);
+      const findMany = keys.findMany.bind(keys);
+      let questions = 0;
+      keys.findMany = (purposes) => (++questions <= 3 ? Promise.reject(unavailable('Nobody answers.')) : findMany(purposes));
+      await openKeys();
+      const position = await create('1');
+      await running.caughtUpWith(position);
+      expect(await rowOf(anyView(people), '1')).toEqual({ name: 'name of 1' });
+      expect(questions).toBeGreaterThan(3);
+    });
   });
 
   it.each(['bad', 'no id'])('stops a view before an event that it cannot fold (%s), and only that view', async (amount) => {

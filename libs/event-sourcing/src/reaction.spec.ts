@@ -17,6 +17,8 @@ import { FollowerStates } from './follower-states.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { Reactions, type Reaction } from './reaction.ts';
+import { FileKeyStore } from './sealing/file.key-store.ts';
+import { Vault } from './sealing/vault.ts';
 
 const clock = new SystemClock();
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
@@ -25,6 +27,7 @@ describe('a reaction', () => {
   let directory: string;
   let storage: LmdbStorage;
   let events: LmdbEventStore;
+  let keys: FileKeyStore;
   let lines: string[];
   /** Milliseconds by which followers, and what happens, are ahead of the clock of the leases. */
   let later: number;
@@ -35,6 +38,7 @@ describe('a reaction', () => {
     directory = await mkdtemp(join(tmpdir(), 'reaction-'));
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
+    keys = await FileKeyStore.open(join(directory, 'keys'), []);
     lines = [];
     running = null;
     later = 0;
@@ -55,7 +59,7 @@ describe('a reaction', () => {
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(readModels, clock);
     const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock: laterClock, log, metrics });
-    const reactions = new Reactions(followers, readModels, clock, log, metrics);
+    const reactions = new Reactions(followers, readModels, new Vault(keys), clock, log, metrics);
     reactions.add({ name: 'count', handles: ['counted'], react });
     await running.lifecycle.start();
   }
@@ -111,6 +115,12 @@ describe('a reaction', () => {
     await happened('counted', 'good');
     await until(() => seen.length === 1);
     expect(lines.join()).toContain('cannot be counted');
+    // It may quote the event, and backups hold it.
+    const rows = new LmdbReadModels(storage).table<never>({ name: 'reaction-count', indexes: [], rebuildable: false });
+    const { rows: skipped } = await rows.page(ENVIRONMENT, { order: 'asc', limit: 10 });
+    const { stream, error } = JSON.parse(skipped[0]!.text) as { readonly stream: string; readonly error: string };
+    expect(error).not.toContain('counted');
+    expect(await new Vault(keys).open(error, { stream, field: 'error' })).toBe('Error: cannot be counted');
     expect(await running!.metrics.text()).toContain('gatehouse_reaction_skipped_total{reaction="count"} 1');
   });
 

@@ -7,6 +7,7 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from './event-store.ts';
 import { LeasedFollowers } from './leased-followers.ts';
+import { Vault } from './sealing/vault.ts';
 
 /** When something happened, do something: follows the log, and may be asked again for an event that it has handled already. */
 export interface Reaction {
@@ -21,6 +22,7 @@ interface Skipped {
   readonly type: string;
   readonly stream: string;
   readonly at: string;
+  /** Sealed for the environment: it may quote what the event holds, and backups hold it. */
   readonly error: string;
 }
 
@@ -38,6 +40,7 @@ export class Reactions {
   constructor(
     private readonly followers: LeasedFollowers,
     private readonly readModels: ReadModels,
+    private readonly vault: Vault,
     private readonly clock: Clock,
     private readonly log: Log,
     metrics: Metrics,
@@ -77,7 +80,12 @@ export class Reactions {
   private async skip(reaction: Reaction, { id, type, stream, position, meta }: RecordedEvent, table: Table<never>, error: unknown): Promise<void> {
     this.skipped.inc({ reaction: reaction.name });
     this.log.error('A reaction failed for good and goes on with the next event.', { reaction: reaction.name, event: id, type, stream, error });
-    const row: Skipped = { type, stream, at: new Date(this.clock.now()).toISOString(), error: String(error) };
+    const row: Skipped = {
+      type,
+      stream,
+      at: new Date(this.clock.now()).toISOString(),
+      error: await this.vault.seal(String(error), { stream, field: 'error' }),
+    };
     await table.write([{ environment: meta.environment, id, position, revision: 0, text: JSON.stringify(row) }]);
   }
 }

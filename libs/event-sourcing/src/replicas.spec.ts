@@ -29,6 +29,8 @@ import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
 import { Reactions } from './reaction.ts';
+import { FileKeyStore } from './sealing/file.key-store.ts';
+import { Vault } from './sealing/vault.ts';
 import { ServedReadModels } from './served.read-models.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { tableOf, type View } from './view.ts';
@@ -107,6 +109,10 @@ class GatedReadModels extends ReadModels {
   }
 }
 
+const keysDirectory = await mkdtemp(join(tmpdir(), 'replicas-keys-'));
+const keys = await FileKeyStore.open(keysDirectory, []);
+afterAll(() => rm(keysDirectory, { recursive: true }));
+
 /** One process of the cluster, as far as it follows the log. */
 class Replica {
   readonly gate = new Gate();
@@ -148,7 +154,7 @@ class Replica {
     this.followers = new LeasedFollowers({ events: log_, leases, states, lifecycle, clock, log, metrics });
     if (!announces) return;
     new Forwarders(this.followers, own, bus, log, metrics).add({ service: 'identity', categories: ['counter'] });
-    new Reactions(this.followers, own, clock, log, metrics).add({
+    new Reactions(this.followers, own, new Vault(keys), clock, log, metrics).add({
       name: 'count',
       handles: ['counter.counted'],
       react: async ({ data }) => void this.handled.push(data),

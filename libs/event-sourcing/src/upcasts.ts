@@ -1,4 +1,4 @@
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
+import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from './event-store.ts';
 
 /** What an upcast may change; everything else about an event stands for ever. */
 export type Upcastable = Pick<RecordedEvent, 'data' | 'subject'>;
@@ -72,6 +72,7 @@ export class UpcastingEventStore extends EventStore {
   }
 
   private upcast(record: RecordedEvent): RecordedEvent {
+    if (record instanceof UnreadableRecord) return record;
     const known = this.current.get(record);
     if (known !== undefined) return known;
     const current = upcast(record, this.upcasts.get(record.type));

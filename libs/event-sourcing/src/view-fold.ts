@@ -1,5 +1,7 @@
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import type { Table, Write } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from './event-store.ts';
+import { KeyMissing } from './sealing/key-store.ts';
 import type { View } from './view.ts';
 
 /** An event that a view cannot fold: a gap would be silent, so the view stops before it. */
@@ -65,6 +67,8 @@ export class ViewFold<Row> {
       try {
         return step();
       } catch (error) {
+        // Keys that do not answer at the moment are waited for; one that is missing stays so until somebody puts it back.
+        if (isUnavailable(error) && !(error instanceof KeyMissing)) throw error;
         throw new Unfoldable(this.view.name, current, error);
       }
     };

@@ -17,6 +17,8 @@ const FORGOTTEN_AFTER_MS = 7 * 24 * 60 * 60_000;
 /** Positions are stored together; what a crash takes is delivered again. */
 const COMMIT_EVERY_MS = 5;
 const TRIM_EVERY_MS = 1_000;
+/** The trees that it lies in. */
+export const BUS_TREES = ['bus', 'bus-topics', 'bus-groups'] as const;
 const END = '\0';
 const OFFSET_BYTES = 6;
 
@@ -107,9 +109,9 @@ class Store {
   private timer: NodeJS.Timeout | null = null;
 
   constructor(readonly storage: LmdbStorage) {
-    this.segments = storage.log.db('bus', byteTextKeys);
-    this.topics = storage.log.db('bus-topics', byteTextKeys);
-    this.groups = storage.log.db('bus-groups', byteTextKeys);
+    this.segments = storage.log.db(BUS_TREES[0], byteTextKeys);
+    this.topics = storage.log.db(BUS_TREES[1], byteTextKeys);
+    this.groups = storage.log.db(BUS_TREES[2], byteTextKeys);
     for (const { key, value } of this.groups.getRange({ start: END, end: '\xff' })) {
       const [topic, group] = textOfBytes(key).split(END) as [string, string];
       this.of(topic).set(group, JSON.parse(value.toString()) as Position);

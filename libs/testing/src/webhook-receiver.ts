@@ -15,6 +15,7 @@ const PATIENCE = 15_000;
 export class WebhookReceiver {
   readonly received: ReceivedWebhook[] = [];
   private status = 200;
+  private text = '';
 
   private constructor(private readonly server: Server) {}
 
@@ -26,7 +27,7 @@ export class WebhookReceiver {
       request.setEncoding('utf8').on('data', (text: string) => (body += text));
       request.on('end', () => {
         receiver.received.push({ path: request.url!, headers: request.headers, body });
-        response.writeHead(receiver.status).end();
+        response.writeHead(receiver.status).end(receiver.text);
       });
     });
     server.listen(0, '127.0.0.1');
@@ -39,8 +40,9 @@ export class WebhookReceiver {
   }
 
   /** From now on every attempt is answered so. */
-  answers(status: number): void {
+  answers(status: number, text = ''): void {
     this.status = status;
+    this.text = text;
   }
 
   /** Waits for a webhook whose event is such. @throws Error when it does not come */

@@ -51,7 +51,7 @@ export class Passwords {
 
   /** bcrypt reads 72 bytes and no more: what it is given stands for all of them, and a hash that got out cannot be tried without the key. */
   private async prepared(password: string): Promise<string> {
-    return createHmac('sha256', await this.keys.obtain('passwords'))
+    return createHmac('sha256', (await this.keys.obtain('passwords')).bytes)
       .update(password.normalize('NFC'))
       .digest('base64');
   }

@@ -1,7 +1,8 @@
 import type { Clock } from '#libs/platform/src/clock';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Target } from '../webhook-endpoints/endpoint-directory.ts';
-import { isSuccess, type Attempted } from './delivery.ts';
+import { deliveryId, isSuccess, type Attempted } from './delivery.ts';
+import type { ResponseExcerpts } from './response-excerpts.ts';
 import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from './signature.ts';
 import type { Answer, WebhookSender } from './webhook-sender.ts';
 
@@ -16,13 +17,14 @@ export interface SentEvent {
 
 interface Needs {
   readonly sender: WebhookSender;
+  readonly excerpts: ResponseExcerpts;
   readonly clock: Clock;
   readonly metrics: Metrics;
   /** The word before `-Signature` in the header that existing SDKs verify. */
   readonly vendorWord: string;
 }
 
-/** Signs and sends: one request, or two while a secret is being replaced. */
+/** Signs and sends: one request, or two while a secret is being replaced. What they answered comes back with its excerpt sealed. */
 export class WebhookAttempts {
   private readonly outcomes;
   private readonly durations;
@@ -40,19 +42,19 @@ export class WebhookAttempts {
   async send(target: Target, event: SentEvent): Promise<readonly Attempted[]> {
     const { keys } = target;
     const previous = target.previous !== null && target.previous.until > this.needs.clock.now() ? target.previous.keys : null;
-    if (previous === null) return [await this.request(target.url, event, keys, [keys])];
-    const first = await this.request(target.url, event, previous, [keys, previous]);
+    if (previous === null) return [await this.request(target, event, keys, [keys])];
+    const first = await this.request(target, event, previous, [keys, previous]);
     if (!UNVERIFIED.includes(first.answer.status)) return [first];
-    return [first, await this.request(target.url, event, keys, [keys, previous])];
+    return [first, await this.request(target, event, keys, [keys, previous])];
   }
 
   /** Readers of the vendor's header take one signature, so the caller picks whose. */
-  private async request(url: URL, { id, body }: SentEvent, vendor: SigningKeys, standard: readonly SigningKeys[]): Promise<Attempted> {
+  private async request(target: Target, { id, body }: SentEvent, vendor: SigningKeys, standard: readonly SigningKeys[]): Promise<Attempted> {
     const startedAt = this.needs.clock.now();
     const content = { eventId: id, body, now: startedAt };
     const signature = vendorSignature(content, vendor);
     const answer = await this.needs.sender.send({
-      url,
+      url: target.url,
       body,
       headers: {
         'content-type': 'application/json',
@@ -67,7 +69,8 @@ export class WebhookAttempts {
     const latency = Math.max(0, this.needs.clock.now() - startedAt);
     this.outcomes.inc({ outcome: outcomeOf(answer) });
     this.durations.observe(latency / 1000);
-    return { startedAt, latency, answer };
+    const excerpt = await this.needs.excerpts.sealed(target.environment, deliveryId(target.id, id), answer.excerpt);
+    return { startedAt, latency, answer: { ...answer, excerpt } };
   }
 }
 

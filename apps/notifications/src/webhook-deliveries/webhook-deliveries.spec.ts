@@ -101,6 +101,10 @@ describe('webhooks', () => {
         { status_code: 200, error: null },
       ],
     });
+    // As it is stored, where backups find it.
+    const stored = await given.deliveries.deliveries.get(ENVIRONMENT, delivery!.id);
+    expect(stored!.text).toContain('status_not_successful');
+    expect(stored!.text).not.toContain('answer 500');
     expect(new Set(receiver.received.map(({ headers }) => headers['workos-signature'])).size).toBe(3);
     expect(new Set(receivedIds()).size).toBe(1);
     for (const received of receiver.received) expect(await vendorVerifies(received, secret)).toBe(true);

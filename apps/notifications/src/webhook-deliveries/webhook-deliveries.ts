@@ -23,6 +23,7 @@ import type { StoredWebhookEndpoint } from '../webhook-endpoints/webhook-endpoin
 import { subscribable, WebhookEndpoints } from '../webhook-endpoints/webhook-endpoints.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { deliveryId, queuedAgain, queuedDelivery, type StoredDelivery } from './delivery.ts';
+import { ResponseExcerpts } from './response-excerpts.ts';
 import { WebhookWork } from './webhook-work.ts';
 
 const serialise = serialiserOf(WebhookDelivery);
@@ -35,6 +36,7 @@ export class WebhookDeliveries {
     private readonly endpoints: WebhookEndpoints,
     private readonly deliveries: DeliveryLog,
     private readonly work: WebhookWork,
+    private readonly excerpts: ResponseExcerpts,
     private readonly clock: Clock,
   ) {}
 
@@ -44,14 +46,14 @@ export class WebhookDeliveries {
     return pageOf(this.deliveries.deliveries, query, {
       idPrefix: 'webhook_delivery',
       where: filterOf(query),
-      textOf: (text) => serialise(JSON.parse(text) as StoredDelivery),
+      textOf: async (text) => serialise(await this.shown(query.context, JSON.parse(text) as StoredDelivery)),
     });
   }
 
   @Handles(GetWebhookDelivery)
   async get({ context, id, delivery_id }: GetWebhookDelivery): Promise<WebhookDelivery> {
     await this.endpoints.get(context, id);
-    return this.found(context, id, delivery_id);
+    return this.shown(context, await this.found(context, id, delivery_id));
   }
 
   @Handles(RedeliverWebhook)
@@ -62,7 +64,7 @@ export class WebhookDeliveries {
       const delivery = queuedAgain(await this.found(context, id, delivery_id), this.clock.now());
       await this.work.queues.add(environment, [delivery]);
       // An attempt that ended at the same time may have been faster to say what comes next.
-      if ((await this.deliveries.savedInstead(environment, [delivery])).length === 0) return delivery;
+      if ((await this.deliveries.savedInstead(environment, [delivery])).length === 0) return this.shown(context, delivery);
     }
     throw unavailable('The delivery changed too often meanwhile.');
   }
@@ -73,7 +75,7 @@ export class WebhookDeliveries {
     const now = this.clock.now();
     const eventId = `event_${derivedId(context.commandId, 0)}`;
     const known = await this.deliveries.get(context.environment, deliveryId(id, eventId));
-    if (known !== null) return known;
+    if (known !== null) return this.shown(context, known);
     const type = eventDataOf(event);
     const data = type === null ? {} : exampleOf(type);
     const sample = serialiseEvent({ object: 'event', id: eventId, event, data, created_at: new Date(now).toISOString() });
@@ -102,6 +104,10 @@ export class WebhookDeliveries {
     if (endpoint.status === 'disabled')
       throw new DomainError('conflict', 'webhook_endpoint_disabled', `The webhook endpoint '${id}' is disabled: nothing is sent to it.`);
     return endpoint;
+  }
+
+  private shown({ environment }: RequestContext, delivery: StoredDelivery): Promise<WebhookDelivery> {
+    return this.excerpts.opened(environment, delivery);
   }
 
   private async found({ environment }: RequestContext, endpointId: string, id: string): Promise<StoredDelivery> {

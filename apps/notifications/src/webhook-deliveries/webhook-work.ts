@@ -15,6 +15,7 @@ import { EndpointSecrets } from '../webhook-endpoints/endpoint-secrets.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { RetrySchedule } from './retry-schedule.ts';
 import { TargetRule } from './target-address.ts';
+import { ResponseExcerpts } from './response-excerpts.ts';
 import { WebhookAttempts } from './webhook-attempts.ts';
 import { WebhookIntake } from './webhook-intake.ts';
 import { WebhookQueues } from './webhook-queues.ts';
@@ -41,6 +42,7 @@ export class WebhookWork {
     feed: Feed,
     deliveries: DeliveryLog,
     secrets: EndpointSecrets,
+    excerpts: ResponseExcerpts,
     rule: TargetRule,
     schedule: RetrySchedule,
     settings: NotificationsSettings,
@@ -50,7 +52,7 @@ export class WebhookWork {
   ) {
     const timeout = settings.WEBHOOK_TIMEOUT;
     const sender = new WebhookSender({ rule, timeout });
-    const attempts = new WebhookAttempts({ sender, clock, metrics, vendorWord: settings.VENDOR_WORD });
+    const attempts = new WebhookAttempts({ sender, excerpts, clock, metrics, vendorWord: settings.VENDOR_WORD });
     const directory = new EndpointDirectory({ events, readModels, secrets, clock, log });
     const held = (name: string) => ({ isHolder: () => leases.isHeld(name) });
     this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics, readModels, ...held(QUEUES) });

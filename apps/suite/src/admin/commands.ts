@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import {
   CreateEnvironment,
@@ -11,17 +12,22 @@ import {
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
 import { validatorOf } from '#libs/contracts/src/validation';
 import type { Difference } from '#libs/event-sourcing/src/rebuild';
-import type { NewEvent, Position } from '#libs/event-sourcing/src/event-store';
+import type { EventStore, NewEvent, Position } from '#libs/event-sourcing/src/event-store';
 import type { Standing } from '#libs/event-sourcing/src/follower-states';
 import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
+import { SEALED } from '#libs/contracts/src/sealed';
+import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
+import type { ErasablePurpose, KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import type { AppProcess } from '#libs/platform/src/runtime/app-process';
+import { keysIn } from '#libs/platform/src/runtime/embedded';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';
-import { verifyLog } from '../backup/verify.ts';
+import { problemText, verifyLog } from '../backup/verify.ts';
 import type { AdminRequest, CommandInput } from './admin-socket.ts';
 import { refusalText } from './refusal-text.ts';
 
@@ -54,6 +60,8 @@ interface FileCommand extends CommandDefinition {
 /** What a command finds where it was typed. */
 interface Here {
   readonly dataDir: string;
+  /** Engines that many processes share hold the data. */
+  readonly isShared: boolean;
   readonly input: CommandInput;
   readonly tell: (line: string) => void;
   /** Has a data command carried out, by the server or in its stead. */
@@ -62,6 +70,10 @@ interface Here {
 
 /** The words were understood, and something in what followed was not. */
 export class WrongUsage extends Error {}
+
+/** How long a backup waits for what is on its way. */
+const QUIET_WITHIN = 5_000;
+const QUIET_POLL = 20;
 
 const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAME' };
 
@@ -126,8 +138,19 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       const { runtime, engines } = process;
       if (options['check'] !== undefined) return expectNoDifference(runtime.differences(), tell);
       const began = Date.now();
-      await Promise.all([runtime.projector.refill(), process.get(LeasedFollowers).mend()]);
+      await Promise.all([runtime.projector.refill(), process.get(LeasedFollowers).mend(), setBackErasures(engines)]);
       tell(`Every view was filled, up to position ${await engines.events.head()}, in ${((Date.now() - began) / 1000).toFixed(1)} s.`);
+    },
+  },
+  'data-keys give-up': {
+    doc: 'Declare a missing data key lost: what it sealed reads as erased, for ever. For keys that were destroyed before they left tombstones, too.',
+    arguments: ['KEY'],
+    run: async ({ engines: { keys } }, { arguments: [name] }, tell) => {
+      if (!isErasable(name!))
+        throw new WrongUsage(`'${name}' is no key that can be given up: the message that named it begins with person, environment or answers.`);
+      if ((await keys.findMany([name])).has(name)) throw new Error(`The data key ${name} is not missing.`);
+      await keys.destroy(name);
+      tell(`What the data key ${name} sealed reads as erased from now on. Views that stood still before it go on with 'rebuild'.`);
     },
   },
   'views list': {
@@ -161,6 +184,12 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   },
 };
 
+/** Beyond the end of the log, it would pass over erasures that are recorded from now on. */
+async function setBackErasures({ events, keys }: { readonly events: EventStore; readonly keys: KeyStore }): Promise<void> {
+  const head = await events.head();
+  if ((await keys.erasedUpTo()) > head) await keys.setErasedUpTo(head);
+}
+
 const STANDING: Readonly<Record<Standing['reason'], string>> = {
   unfoldable: 'stands still before an event that it cannot fold',
   ahead: "stands still, since the log ends before it: 'rebuild' mends it",
@@ -185,13 +214,42 @@ function operatorRecord(type: string): NewEvent {
 
 const backupArguments = { arguments: ['DIR'], options: { keys: { doc: 'Directory of the keys (default: DIR-keys).', value: 'DIR' } } };
 
+function isErasable(name: string): name is ErasablePurpose {
+  return /^(?:person|environment|answers)\../.test(name);
+}
+
 /** The server's part of commands that begin and end where they are typed. */
 const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   backup: {
     doc: '',
-    run: async (process, { arguments: [directory, keys] }) => copyData(directoryOf(process), directory!, keys!),
+    run: async (process, { arguments: [directory, keys] }) => {
+      await busIsQuiet(process);
+      await copyData(directoryOf(process), directory!, keys!);
+    },
+  },
+  restore: {
+    doc: '',
+    // The process that carries this out has filled the views before.
+    run: async ({ runtime, engines }) => {
+      await setBackErasures(engines);
+      const standing = (await runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
+      if (standing.length > 0) throw new Error(`These views stand still: ${standing.join(', ')}. The log says why; look with 'verify'.`);
+    },
+  },
+  verify: {
+    doc: '',
+    run: async ({ engines: { events, keys } }, _input, tell) => {
+      for await (const problem of keyProblems(events, keys, sealedFieldsOf(SEALED))) throw new Error(problemText(problem));
+      tell(`The key of everything sealed up to position ${await events.head()} is there.`);
+    },
   },
 };
+
+/** What is on its way to webhooks is not in a backup: it is waited for, as long as that makes sense. */
+async function busIsQuiet({ engines: { bus } }: AppProcess): Promise<void> {
+  for (const deadline = Date.now() + QUIET_WITHIN; Date.now() < deadline; await pause(QUIET_POLL))
+    if (Object.values(await bus.backlog()).every((waiting) => waiting === 0)) return;
+}
 
 /** @throws WrongUsage where engines hold the data, each of which has a backup of its own */
 function directoryOf({ engines }: AppProcess): LmdbStorage {
@@ -210,19 +268,23 @@ const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
     },
   },
   restore: {
-    doc: 'Put a backup into DATA_DIR, which must hold nothing.',
+    doc: 'Put a backup into DATA_DIR, which must hold nothing, and fill the views from its log.',
     ...backupArguments,
-    run: async ({ input, dataDir, tell }) => {
+    run: async ({ input, dataDir, tell, onData }) => {
       const { directory, keys } = backupDirectories(input);
       tell(`${dataDir} holds everything up to position ${await restoreBackup(directory, keys, dataDir)}.`);
+      const began = Date.now();
+      await onData({ command: 'restore', input: { arguments: [], options: {} } });
+      tell(`Every view was filled in ${((Date.now() - began) / 1000).toFixed(1)} s.`);
     },
   },
   verify: {
-    doc: 'Read the whole log, check every record, and name the first that is bad.',
-    run: async ({ dataDir, tell }) => {
-      const { head, problem } = await verifyLog(dataDir);
+    doc: 'Read the whole log, check every record and the key of everything sealed, and name the first that is bad. With engines: the keys.',
+    run: async ({ dataDir, tell, isShared, onData }) => {
+      if (isShared) return onData({ command: 'verify', input: { arguments: [], options: {} } });
+      const { head, problem } = await verifyLog(dataDir, keysIn(dataDir));
       if (problem !== null) throw new StartRefused(`${problem} Restore a backup.`, 2);
-      tell(`All records up to position ${head} are good.`);
+      tell(`All records up to position ${head} are good, and their keys are there.`);
     },
   },
 };
@@ -250,7 +312,8 @@ export async function carryOutOnData(process: AppProcess, { command, input }: Ad
 
 /** What a process starts that takes the server's place for this. */
 export function neededFor({ command, input }: AdminRequest): 'views' | 'nothing' {
-  return DATA_COMMANDS[command]?.fillsViews && input.options['check'] === undefined ? 'nothing' : 'views';
+  const looksAtViews = !DATA_COMMANDS[command]?.fillsViews || input.options['check'] !== undefined;
+  return looksAtViews && command !== 'verify' ? 'views' : 'nothing';
 }
 
 function backupDirectories({ arguments: [directory], options }: CommandInput): { readonly directory: string; readonly keys: string } {

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
 import { cp, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import type { Position } from '#libs/event-sourcing/src/event-store';
+import { BUS_TREES } from '#libs/messaging/src/in-process.message-bus';
 import { keysIn } from '#libs/platform/src/runtime/embedded';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
@@ -22,11 +23,14 @@ interface Manifest {
   readonly keys: Readonly<Record<string, { readonly bytes: number; readonly sha256: string }>>;
 }
 
-/** In the process that holds the data: copies it as of one moment, and then the keys, which by then hold at least every key that the copy needs. */
+/**
+ * In the process that holds the data: copies, as of one moment, the log and what it cannot refill, and then the keys, which by then hold at least every key that the copy
+ * needs. Views and the bus hold personal data in clear: they are filled again.
+ */
 export async function copyData(storage: LmdbStorage, directory: string, keysDirectory: string): Promise<void> {
   for (const target of [directory, keysDirectory]) await refuseUsed(target);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await storage.backup(join(directory, 'data'));
+  await storage.backup(join(directory, 'data'), BUS_TREES);
   await mkdir(keysDirectory, { recursive: true, mode: 0o700 });
   const keys = keysIn(storage.directory);
   if (existsSync(keys)) await cp(keys, keysDirectory, { recursive: true, preserveTimestamps: true });
@@ -35,7 +39,7 @@ export async function copyData(storage: LmdbStorage, directory: string, keysDire
 /** In the process that asked for it: reads the copy once, and writes what it is. Without its manifest a backup is unfinished. @throws StartRefused */
 export async function sealBackup(directory: string, keysDirectory: string): Promise<Position> {
   const data = join(directory, 'data');
-  const { head, problem } = await verifyLog(data);
+  const { head, problem } = await verifyLog(data, null);
   if (problem !== null) throw new StartRefused(`The backup in ${directory} is no good: ${problem} Look at the original with 'verify'.`);
   // What verifying left beside the data belongs to that process.
   await rm(join(data, 'log', 'lock.mdb'), { force: true });
@@ -65,11 +69,16 @@ export async function restoreBackup(directory: string, keysDirectory: string, da
   // Under another name until it is complete: a restore that is cut short leaves no half directory to start on.
   const unfinished = `${resolve(dataDirectory)}.restoring`;
   await rm(unfinished, { recursive: true, force: true });
-  await cp(join(directory, 'data'), unfinished, { recursive: true, preserveTimestamps: true });
+  // Backups of earlier releases hold views: they are filled again all the same.
+  await cp(join(directory, 'data'), unfinished, { recursive: true, preserveTimestamps: true, filter: (source) => !isView(join(directory, 'data'), source) });
   if (Object.keys(keys).length > 0) await cp(keysDirectory, keysIn(unfinished), { recursive: true, preserveTimestamps: true });
   await rm(dataDirectory, { recursive: true, force: true });
   await rename(unfinished, dataDirectory);
   return position;
+}
+
+function isView(data: string, path: string): boolean {
+  return ['views', 'views.state'].includes(relative(data, path));
 }
 
 async function refuseUsed(directory: string): Promise<void> {

@@ -1,14 +1,38 @@
-import { writeSync } from 'node:fs';
+import { existsSync, writeSync } from 'node:fs';
+import { SEALED } from '#libs/contracts/src/sealed';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
+import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
+import { environmentVariables } from '#libs/platform/src/config/environment';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { LogForReading } from '#libs/platform/src/storage/log-storage';
 import type { VerifyLine } from './verify.ts';
 
-/** Walks the log of a directory. A process of its own, because a damaged page can end it without a word: so each step is told before it is taken. */
-const [, , directory = '', from = '', chunk = ''] = process.argv;
+/**
+ * Walks the log of a directory, and then its keys where `keys` says where they lie. A process of its own, because a damaged page can end it without a word: so each step
+ * is told before it is taken.
+ */
+const [, , directory = '', keys = '', from = '', chunk = ''] = process.argv;
 const tell = (line: VerifyLine): void => void writeSync(1, `${JSON.stringify(line)}\n`);
 
 const store = new LmdbEventStore(new LogForReading(directory));
 const options = { from, ...(chunk !== '' && { chunk: Number(chunk) }), onChunk: (reading: string) => tell({ reading }) };
-for await (const problem of store.verify(options)) tell({ problem });
+let isWhole = true;
+for await (const problem of store.verify(options)) {
+  isWhole = false;
+  tell({ problem });
+}
+if (isWhole && keys !== '' && !existsSync(keys)) tell({ refusal: `There are no keys in ${keys}: put the directory of keys back that belongs to this log.` });
+else if (isWhole && keys !== '') {
+  const { MASTER_KEYS } = readSettings(PlatformSettings, environmentVariables());
+  try {
+    const stored = await FileKeyStore.openForReading(keys, MASTER_KEYS ?? []);
+    for await (const problem of keyProblems(store, stored, sealedFieldsOf(SEALED))) tell({ problem });
+  } catch (error) {
+    tell({ refusal: (error as Error).message });
+  }
+}
 tell({ head: await store.head() });
 process.exit(0);

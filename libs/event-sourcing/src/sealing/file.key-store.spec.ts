@@ -1,6 +1,6 @@
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { link, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { FileKeyStore } from './file.key-store.ts';
 import { keyStoreContract, newMasterKey } from './key-store.contract.ts';
 import { openText, sealText, Vault } from './vault.ts';
@@ -18,7 +18,7 @@ async function newDirectory(): Promise<string> {
 
 keyStoreContract('files', async () => {
   const directory = await newDirectory();
-  return (masterKeys) => FileKeyStore.open(directory, masterKeys);
+  return (masterKeys, clock) => FileKeyStore.open(directory, masterKeys, clock);
 });
 
 describe('data keys in files', () => {
@@ -28,7 +28,7 @@ describe('data keys in files', () => {
     directory = await newDirectory();
   });
 
-  const bytesOf = async (store: FileKeyStore) => (await store.obtain(PURPOSE)).export().toString('hex');
+  const bytesOf = async (store: FileKeyStore) => (await store.obtain(PURPOSE)).bytes.toString('hex');
 
   it('are one key without a master key, where two processes ask for it first', async () => {
     const stores = await Promise.all([FileKeyStore.open(directory, [newMasterKey()]), FileKeyStore.open(directory, [])]);
@@ -38,7 +38,7 @@ describe('data keys in files', () => {
 
   it('can be read by their owner only, and lie wrapped', async () => {
     const store = await FileKeyStore.open(directory, [newMasterKey()]);
-    const bytes = (await store.obtain(PURPOSE)).export();
+    const { bytes } = await store.obtain(PURPOSE);
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
     const files = await readdir(directory);
     expect(files).toHaveLength(1);
@@ -54,12 +54,18 @@ describe('data keys in files', () => {
     expect(await bytesOf(await FileKeyStore.open(directory, [newMasterKey()]))).toBe(before);
   });
 
-  it('leave no file behind when they are destroyed', async () => {
+  it('leave nothing of themselves behind when they are destroyed', async () => {
     const store = await FileKeyStore.open(directory, []);
-    const files = await readdir(directory);
     await store.obtain(PURPOSE);
+    const [name] = (await readdir(directory)).filter((file) => file !== 'master.key');
+    const path = join(directory, name!);
+    // Another name of the same file: what a plain removal would leave on the disk.
+    const bytes = join(dirname(directory), 'bytes');
+    await link(path, bytes);
+    const { wrapped } = JSON.parse(await readFile(path, 'utf8')) as { wrapped: string };
     await store.destroy(PURPOSE);
-    expect(await readdir(directory)).toEqual(files);
+    expect((await readdir(directory)).sort()).toEqual([name!, 'master.key'].sort());
+    for (const file of [path, bytes]) expect((await readFile(file)).toString('latin1')).not.toContain(wrapped);
   });
 });
 

@@ -1,12 +1,25 @@
-import { createHash, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import { KeyStore, type KeyPurpose } from './key-store.ts';
+import type { Position } from '../event-store.ts';
+import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { KEY_BYTES, MasterKeys, type WrappedKey } from './master-keys.ts';
+import { WrappedKeyStore } from './wrapped.key-store.ts';
 
-/** Writes a whole file, durably, only where none is. Answers false when another was first. */
-async function createFile(path: string, content: string): Promise<boolean> {
+/** Files that are open at the same time: a process may have few. */
+const TOGETHER = 64;
+const ERASER = 'eraser.position';
+
+/** In the place of a key that was destroyed. */
+interface Tombstone {
+  readonly purpose: string;
+  readonly erased: true;
+}
+
+/** Writes a whole file, durably, under a name that nobody looks for; answers that name. */
+async function draftOf(path: string, content: string): Promise<string> {
   const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   const file = await open(draft, 'wx', 0o600);
   try {
@@ -15,16 +28,24 @@ async function createFile(path: string, content: string): Promise<boolean> {
   } finally {
     await file.close();
   }
+  return draft;
+}
+
+/** Writes a whole file, durably, only where none is: whoever was first stays. */
+async function createFile(path: string, content: string): Promise<void> {
+  const draft = await draftOf(path, content);
   try {
     // Unlike a rename, a link never replaces.
     await link(draft, path);
-    return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
     await rm(draft, { force: true });
   }
+}
+
+async function replaceFile(path: string, content: string): Promise<void> {
+  await rename(await draftOf(path, content), path);
 }
 
 async function syncDirectory(path: string): Promise<void> {
@@ -46,14 +67,13 @@ async function readIfThere(path: string): Promise<string | null> {
 }
 
 /** Data keys as files of one directory that only its owner may read. */
-export class FileKeyStore extends KeyStore {
-  private readonly cache = new Map<KeyPurpose, Promise<KeyObject | null>>();
-
+export class FileKeyStore extends WrappedKeyStore {
   private constructor(
     private readonly directory: string,
-    private readonly masters: MasterKeys,
+    masters: MasterKeys,
+    clock: Clock,
   ) {
-    super();
+    super(masters, clock);
   }
 
   /**
@@ -61,7 +81,7 @@ export class FileKeyStore extends KeyStore {
    * the whole directory.
    * @throws StartRefused for a key that is not 32 bytes
    */
-  static async open(directory: string, masterKeys: readonly string[]): Promise<FileKeyStore> {
+  static async open(directory: string, masterKeys: readonly string[], clock: Clock = new SystemClock()): Promise<FileKeyStore> {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     // Were the directory lost in a crash, every key would be.
     await syncDirectory(dirname(directory));
@@ -69,69 +89,76 @@ export class FileKeyStore extends KeyStore {
     const path = join(directory, 'master.key');
     if (masterKeys.length === 0) await createFile(path, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
     const own = await readIfThere(path);
-    if (own !== null && Buffer.from(own.trim(), 'base64').length !== KEY_BYTES) throw damaged(path);
-    return new FileKeyStore(directory, MasterKeys.of(own === null ? masterKeys : [...masterKeys, own.trim()]));
+    if (own !== null && Buffer.from(own.trim(), 'base64').length !== KEY_BYTES) throw damagedFile(path);
+    return new FileKeyStore(directory, MasterKeys.of(own === null ? masterKeys : [...masterKeys, own.trim()]), clock);
   }
 
-  async obtain(purpose: KeyPurpose): Promise<KeyObject> {
-    const found = await this.find(purpose);
-    if (found !== null) return found;
-    await createFile(this.pathOf(purpose), JSON.stringify(this.masters.wrap(purpose, randomBytes(KEY_BYTES))));
+  /** The same for looking, beside the process that writes: makes nothing. @throws StartRefused where no master key is known */
+  static async openForReading(directory: string, masterKeys: readonly string[]): Promise<FileKeyStore> {
+    const own = await readIfThere(join(directory, 'master.key'));
+    return new FileKeyStore(directory, MasterKeys.of(own === null ? masterKeys : [...masterKeys, own.trim()]), new SystemClock());
+  }
+
+  async erasedUpTo(): Promise<Position> {
+    return (await readIfThere(join(this.directory, ERASER)))?.trim() ?? '';
+  }
+
+  async setErasedUpTo(position: Position): Promise<void> {
+    await replaceFile(join(this.directory, ERASER), `${position}\n`);
     await syncDirectory(this.directory);
-    this.cache.delete(purpose);
-    const made = await this.find(purpose);
-    if (made === null) throw new Error(`The key for ${purpose} was removed while it was made.`);
-    return made;
   }
 
-  find(purpose: KeyPurpose): Promise<KeyObject | null> {
-    let key = this.cache.get(purpose);
-    if (key === undefined) {
-      key = this.load(purpose);
-      this.cache.set(purpose, key);
-      // What failed, or is not there yet, is looked for again.
-      void key.then(
-        (loaded) => loaded === null && this.cache.delete(purpose),
-        () => this.cache.delete(purpose),
-      );
+  protected async load(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>> {
+    const found = new Map<KeyPurpose, WrappedKey | 'erased'>();
+    for (let from = 0; from < purposes.length; from += TOGETHER) {
+      const some = purposes.slice(from, from + TOGETHER);
+      const texts = await Promise.all(some.map((purpose) => readIfThere(this.pathOf(purpose))));
+      for (const [index, text] of texts.entries()) if (text !== null) found.set(some[index]!, this.parsed(some[index]!, text));
     }
-    return key;
+    return found;
   }
 
-  async destroy(purpose: KeyPurpose): Promise<void> {
-    const path = this.pathOf(purpose);
-    this.cache.delete(purpose);
-    // Overwritten first, for what a plain removal leaves on simple disks.
-    const file = await open(path, 'r+').catch(() => null);
-    if (file === null) return;
-    const { size } = await file.stat();
-    await file.write(randomBytes(size), 0, size, 0);
-    await file.sync();
-    await file.close();
-    const gone = `${path}.gone`;
-    await rename(path, gone);
-    await rm(gone, { force: true });
+  protected async putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void> {
+    await createFile(this.pathOf(key.purpose), JSON.stringify(key));
     await syncDirectory(this.directory);
-    this.cache.delete(purpose);
   }
 
-  private async load(purpose: KeyPurpose): Promise<KeyObject | null> {
+  protected async bury(purpose: ErasablePurpose): Promise<void> {
     const path = this.pathOf(purpose);
-    const text = await readIfThere(path);
-    if (text === null) return null;
+    const key = await open(path, 'r+').catch(() => null);
     try {
-      return createSecretKey(this.masters.unwrap(JSON.parse(text) as WrappedKey));
-    } catch (error) {
-      if (error instanceof StartRefused) throw error;
-      throw damaged(path);
+      const tombstone: Tombstone = { purpose, erased: true };
+      await replaceFile(path, JSON.stringify(tombstone));
+      await syncDirectory(this.directory);
+      // The file has no name any more, and its bytes are still on the disk: overwritten, for what a plain removal leaves on simple disks.
+      if (key !== null) {
+        const { size } = await key.stat();
+        await key.write(randomBytes(size), 0, size, 0);
+        await key.sync();
+      }
+    } finally {
+      await key?.close();
     }
   }
 
-  private pathOf(purpose: KeyPurpose): string {
+  protected damaged(purpose: string): Error {
+    return damagedFile(this.pathOf(purpose));
+  }
+
+  private parsed(purpose: KeyPurpose, text: string): WrappedKey | 'erased' {
+    try {
+      const stored = JSON.parse(text) as WrappedKey | Tombstone;
+      return 'erased' in stored ? 'erased' : stored;
+    } catch {
+      throw this.damaged(purpose);
+    }
+  }
+
+  private pathOf(purpose: string): string {
     return join(this.directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
   }
 }
 
-function damaged(path: string): StartRefused {
+function damagedFile(path: string): StartRefused {
   return new StartRefused(`The data key in ${path} is damaged: put it back from the backup of the keys.`);
 }

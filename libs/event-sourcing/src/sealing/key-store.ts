@@ -1,4 +1,5 @@
-import type { KeyObject } from 'node:crypto';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { Position } from '../event-store.ts';
 
 /** What a data key is for; one key each. */
 export type KeyPurpose =
@@ -6,6 +7,10 @@ export type KeyPurpose =
   | 'naming'
   /** Goes into every password hash. Without it no password is right any more: never changes, never destroyed. */
   | 'passwords'
+  | ErasablePurpose;
+
+/** What may be erased, for ever, by destroying its key. */
+export type ErasablePurpose =
   /** Recoverable secrets of an environment, such as signing secrets. */
   | `environment.${string}`
   /** Stored answers to commands with an idempotency key. */
@@ -13,17 +18,56 @@ export type KeyPurpose =
   /** Personal fields of one person; the scope is the stream that holds them. */
   | `person.${string}`;
 
+export interface DataKey {
+  /** 32 of them. */
+  readonly bytes: Buffer;
+  /** Tells keys apart, and nothing else about them: stands in whatever was sealed with this one. */
+  readonly id: string;
+}
+
+/** A key, or the tombstone that it left. */
+export type FoundKey = DataKey | 'erased';
+
+/**
+ * A key that something was sealed with is in the store neither as a key nor as a tombstone: it was lost, or the keys are older than the log. Nothing is known of what it
+ * sealed, least of all that it is empty.
+ */
+export class KeyMissing extends DomainError {
+  constructor(
+    readonly purpose: string,
+    detail = 'is missing',
+  ) {
+    super('unavailable', 'service_unavailable', `The data key ${purpose} ${detail}: put back the keys that belong to this log.`, { retryAfter: 30 });
+  }
+}
+
 /**
  * Data keys, outside the log, each wrapped by the first of the master keys; the other master keys still unwrap.
- * Losing this store loses every sealed value: it is backed up apart from the data.
+ * Losing this store loses every sealed value: it is backed up apart from the data, and after it.
+ * One contract suite, `key-store.contract.ts`, holds every adapter to this.
  */
 export abstract class KeyStore {
-  /** The key for a purpose, made and durably stored at its first use. Of two first uses one key results. */
-  abstract obtain(purpose: KeyPurpose): Promise<KeyObject>;
+  /** The key for a purpose, made and durably stored at its first use. Of two first uses one key results. @throws Error where it was destroyed */
+  abstract obtain(purpose: KeyPurpose): Promise<DataKey>;
 
-  /** The key if it exists; null when it never did, or was destroyed. */
-  abstract find(purpose: KeyPurpose): Promise<KeyObject | null>;
+  /** Of these purposes, in one question, those that have a key or had one that was destroyed; the others are missing. */
+  abstract findMany(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, FoundKey>>;
 
-  /** Erases what was sealed with it, for ever and in every copy of the log. */
-  abstract destroy(purpose: KeyPurpose): Promise<void>;
+  /** @throws KeyMissing */
+  async find(purpose: KeyPurpose): Promise<FoundKey> {
+    const found = (await this.findMany([purpose])).get(purpose);
+    if (found === undefined) throw new KeyMissing(purpose);
+    return found;
+  }
+
+  /** Erases what was sealed with it, for ever and in every copy of the log. A tombstone stays, also where there was no key: under it none is ever made. */
+  abstract destroy(purpose: ErasablePurpose): Promise<void>;
+
+  /**
+   * Up to where the log's erasures were carried out on these keys. It lies with them, so that keys from an older backup come with the place from which on the
+   * erasures have to be repeated.
+   */
+  abstract erasedUpTo(): Promise<Position>;
+
+  abstract setErasedUpTo(position: Position): Promise<void>;
 }

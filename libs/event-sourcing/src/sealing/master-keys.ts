@@ -39,15 +39,22 @@ export class MasterKeys {
     return { purpose, master: master.id, iv: iv.toString('base64'), wrapped: wrapped.toString('base64') };
   }
 
-  /** @throws StartRefused when the master key is missing; Error when the wrapped key is damaged */
-  unwrap({ purpose, master, iv, wrapped }: WrappedKey): Buffer {
+  /** In memory of their own, which holds nothing else. @throws StartRefused when the master key is missing; what `damaged` makes when the wrapped key is */
+  unwrap({ purpose, master, iv, wrapped }: WrappedKey, damaged: () => Error): Buffer {
     const found = this.keys.find(({ id }) => id === master);
     if (found === undefined)
       throw new StartRefused(`A data key was wrapped by master key ${master}, which is not among MASTER_KEYS: add that key at the end of the list.`);
-    const bytes = Buffer.from(wrapped, 'base64');
-    const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(Buffer.from(purpose));
-    decipher.setAuthTag(bytes.subarray(-16));
-    return Buffer.concat([decipher.update(bytes.subarray(0, -16)), decipher.final()]);
+    try {
+      const bytes = Buffer.from(wrapped, 'base64');
+      const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(Buffer.from(purpose));
+      decipher.setAuthTag(bytes.subarray(-16));
+      const key = Buffer.allocUnsafeSlow(KEY_BYTES);
+      decipher.update(bytes.subarray(0, -16)).copy(key);
+      decipher.final();
+      return key;
+    } catch {
+      throw damaged();
+    }
   }
 }
 

@@ -1,34 +1,32 @@
-import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import type { Collection } from 'mongodb';
 import { type Clock, SystemClock } from '#libs/platform/src/clock';
-import { DomainError } from '#libs/platform/src/domain-error';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
-import { KeyStore, type KeyPurpose } from './key-store.ts';
-import { KEY_BYTES, MasterKeys, type WrappedKey } from './master-keys.ts';
+import type { Position } from '../event-store.ts';
+import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
+import { MasterKeys, type WrappedKey } from './master-keys.ts';
+import { WrappedKeyStore } from './wrapped.key-store.ts';
 
-/** How long a process goes on with a key that another has destroyed. */
-const TRUST_MS = 60_000;
+/** Purposes that one question asks for. */
+const BULK = 1_000;
+const ERASER = 'eraser';
 
-interface KeyDocument extends Omit<WrappedKey, 'purpose'> {
-  readonly _id: KeyPurpose;
-}
+type KeyDocument = (Omit<WrappedKey, 'purpose'> | { readonly erased: true }) & { readonly _id: KeyPurpose };
 
-interface Known {
-  readonly key: Promise<KeyObject | null>;
-  readonly readAt: number;
+/** No purpose has this name, so that it lies among the keys and comes back with them. */
+interface EraserDocument {
+  readonly _id: typeof ERASER;
+  readonly position: Position;
 }
 
 /** Data keys in MongoDB, which all processes of a cluster share. */
-export class MongodbKeyStore extends KeyStore {
-  private readonly known = new Map<KeyPurpose, Known>();
-
+export class MongodbKeyStore extends WrappedKeyStore {
   private constructor(
     private readonly storage: MongodbStorage,
-    private readonly masters: MasterKeys,
-    private readonly clock: Clock,
+    masters: MasterKeys,
+    clock: Clock,
   ) {
-    super();
+    super(masters, clock);
   }
 
   /**
@@ -39,61 +37,55 @@ export class MongodbKeyStore extends KeyStore {
     return new MongodbKeyStore(storage, MasterKeys.of(masterKeys), clock);
   }
 
-  async obtain(purpose: KeyPurpose): Promise<KeyObject> {
-    const found = await this.find(purpose);
-    if (found !== null) return found;
-    const { master, iv, wrapped } = this.masters.wrap(purpose, randomBytes(KEY_BYTES));
+  async erasedUpTo(): Promise<Position> {
+    return (await this.storage.answer(() => this.eraser.findOne({ _id: ERASER })))?.position ?? '';
+  }
+
+  async setErasedUpTo(position: Position): Promise<void> {
+    await this.storage.answer(() => this.eraser.updateOne({ _id: ERASER }, { $set: { position } }, { upsert: true }));
+  }
+
+  protected async load(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>> {
+    const found = new Map<KeyPurpose, WrappedKey | 'erased'>();
+    for (let from = 0; from < purposes.length; from += BULK) {
+      const some = purposes.slice(from, from + BULK);
+      const documents = await this.storage.answer(() => this.stored.find({ _id: { $in: some } }, { batchSize: BULK }).toArray());
+      for (const document of documents) {
+        const { _id } = document;
+        found.set(_id, 'erased' in document ? 'erased' : { purpose: _id, master: document.master, iv: document.iv, wrapped: document.wrapped });
+      }
+    }
+    return found;
+  }
+
+  protected async putFirst({ purpose, master, iv, wrapped }: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void> {
     try {
       await this.storage.answer(() => this.stored.insertOne({ _id: purpose, master, iv, wrapped }));
     } catch (error) {
-      // Another made it first; theirs is the key.
       if (!isDuplicate(error)) throw error;
     }
-    this.known.delete(purpose);
-    const made = await this.find(purpose);
-    if (made === null) throw new Error(`The key for ${purpose} was removed while it was made.`);
-    return made;
   }
 
-  find(purpose: KeyPurpose): Promise<KeyObject | null> {
-    const known = this.known.get(purpose);
-    const now = this.clock.now();
-    if (known !== undefined && now - known.readAt < TRUST_MS) return known.key;
-    const key = this.load(purpose).catch((error: unknown) => {
-      // It is not gone because nobody answers.
-      if (known !== undefined && error instanceof DomainError) return known.key;
-      throw error;
-    });
-    const read: Known = { key, readAt: now };
-    this.known.set(purpose, read);
-    // What failed, or is not there yet, is looked for again.
-    const forget = (): void => {
-      if (this.known.get(purpose) === read) this.known.delete(purpose);
-    };
-    void key.then((loaded) => {
-      if (loaded === null) forget();
-    }, forget);
-    return key;
+  protected async bury(purpose: ErasablePurpose): Promise<void> {
+    const replace = () => this.storage.answer(() => this.stored.replaceOne({ _id: purpose }, { erased: true }, { upsert: true }));
+    try {
+      await replace();
+    } catch (error) {
+      // Where the key is made at the same time, there is one to replace at the second try.
+      if (!isDuplicate(error)) throw error;
+      await replace();
+    }
   }
 
-  async destroy(purpose: KeyPurpose): Promise<void> {
-    this.known.delete(purpose);
-    await this.storage.answer(() => this.stored.deleteOne({ _id: purpose }));
-    this.known.delete(purpose);
+  protected damaged(purpose: string): Error {
+    return new StartRefused(`The data key for ${purpose} is damaged: put it back from the backup of the keys.`);
   }
 
   private get stored(): Collection<KeyDocument> {
     return this.storage.collection('keys');
   }
 
-  private async load(purpose: KeyPurpose): Promise<KeyObject | null> {
-    const stored = await this.storage.answer(() => this.stored.findOne({ _id: purpose }));
-    if (stored === null) return null;
-    try {
-      return createSecretKey(this.masters.unwrap({ ...stored, purpose }));
-    } catch (error) {
-      if (error instanceof StartRefused) throw error;
-      throw new StartRefused(`The data key for ${purpose} is damaged: put it back from the backup of the keys.`);
-    }
+  private get eraser(): Collection<EraserDocument> {
+    return this.storage.collection('keys');
   }
 }

@@ -39,6 +39,27 @@ export function withoutPersonal(value: unknown, fields: SealedFields): unknown {
   return copy;
 }
 
+/** Whether a person's key seals any of these. */
+export function hasPersonal(fields: SealedFields): boolean {
+  return Object.values(fields).some((field) => field === 'personal' || (typeof field === 'object' && hasPersonal(field)));
+}
+
+/** What stands in the place of a sealed field; `path` leads to it. */
+export type Replace = (value: unknown, kind: 'personal' | 'secret', path: string) => unknown;
+
+/** A copy with every sealed field replaced, in which nothing else changes; what is absent or null stays so. */
+export function replaced(value: unknown, fields: SealedFields, path: string, replace: Replace): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => replaced(item, fields, `${path}.${index}`, replace));
+  if (typeof value !== 'object' || value === null) return value;
+  const copy: Record<string, unknown> = { ...value };
+  for (const [name, field] of Object.entries(fields)) {
+    if (!Object.hasOwn(copy, name) || copy[name] === null || copy[name] === undefined) continue;
+    const inner = `${path}.${name}`;
+    copy[name] = typeof field === 'string' ? replace(copy[name], field, inner) : replaced(copy[name], field, inner, replace);
+  }
+  return copy;
+}
+
 function sealedIn(type: Class, above: readonly Class[]): SealedFields | null {
   // A class that holds itself adds nothing at the second look.
   if (above.includes(type)) return null;

@@ -1,13 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Id, ListOf, Nested, Optional, Text } from '#libs/contracts/src/fields';
 import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import { unavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { START, type NewEvent, type RecordedEvent } from '../event-store.ts';
 import { LmdbEventStore } from '../lmdb.event-store.ts';
 import { FileKeyStore } from './file.key-store.ts';
+import { KeyMissing } from './key-store.ts';
 import { sealedFieldsOf } from './sealed-fields.ts';
 import { SealingEventStore } from './sealing.event-store.ts';
 import { Vault } from './vault.ts';
@@ -107,7 +109,7 @@ describe('the log', () => {
     await expect(events.read(STREAM, 2)).rejects.toThrow();
     await stored.append(`person-${ENVIRONMENT}-person_2`, 0, [{ ...event('person.created', { name: sealed.name }), id }]);
     await keys.obtain(`person.person-${ENVIRONMENT}-person_2`);
-    expect((await events.read(`person-${ENVIRONMENT}-person_2`))[0]!.data).toEqual({ name: null });
+    await expect(events.read(`person-${ENVIRONMENT}-person_2`)).rejects.toThrow(KeyMissing);
     await stored.append(STREAM, 2, [{ ...event('person.updated', { name: sealed.home.street }), id }]);
     await expect(events.read(STREAM, 3)).rejects.toThrow();
   });
@@ -119,9 +121,71 @@ describe('the log', () => {
     const later = new SealingEventStore(stored, keys, sealedFields);
     expect((await later.read(STREAM))[0]!.data).toEqual({ name: null, nick: 'a' });
     expect((await later.read(other))[0]!.data).toEqual({ name: 'Ada', nick: 'a' });
-    // Whatever is recorded of them afterwards is under a new key, and the old stays forgotten.
-    await later.append(STREAM, 1, [event('person.updated', { name: 'Countess' })]);
-    expect((await later.read(STREAM)).map(({ data }) => (data as { name: string | null }).name)).toEqual([null, 'Countess']);
+    // Nothing personal is recorded of them any more, and everything else is.
+    await expect(later.append(STREAM, 1, [event('person.updated', { name: 'Countess' })])).rejects.toThrow('was destroyed');
+    await later.append(STREAM, 1, [event('person.updated', { name: null, nick: 'b' })]);
+    expect((await later.read(STREAM)).map(({ data }) => data)).toEqual([
+      { name: null, nick: 'a' },
+      { name: null, nick: 'b' },
+    ]);
+  });
+
+  describe('of whose keys one is missing, as after a restore of keys that are older', () => {
+    const other = `person-${ENVIRONMENT}-person_2`;
+    let restored: SealingEventStore;
+
+    beforeEach(async () => {
+      await events.append(STREAM, 0, [event('person.created', { name: 'Ada', nick: 'a' })]);
+      await cp(join(directory, 'keys'), join(directory, 'older'), { recursive: true });
+      await events.append(other, 0, [event('person.created', { name: 'Grace', nick: 'g' })]);
+      restored = new SealingEventStore(stored, await FileKeyStore.open(join(directory, 'older'), []), sealedFields);
+    });
+
+    it('names it to whoever reads that person, and says nothing of them', async () => {
+      expect((await restored.read(STREAM))[0]!.data).toEqual({ name: 'Ada', nick: 'a' });
+      for (const read of [restored.read(other), restored.last(other)]) await expect(read).rejects.toThrow(`The data key person.${other} is missing`);
+      await expect(restored.read(other)).rejects.toMatchObject({ kind: 'unavailable', purpose: `person.${other}` });
+    });
+
+    it('names it to those who look into the record, and to nobody else', async () => {
+      const [ada, grace] = (await followed(restored)) as [RecordedEvent, RecordedEvent];
+      expect(ada.data).toEqual({ name: 'Ada', nick: 'a' });
+      expect(grace).toMatchObject({ type: 'person.created', stream: other, version: 1 });
+      for (const field of ['data', 'subject'] as const) expect(() => grace[field]).toThrow(`The data key person.${other} is missing`);
+    });
+
+    it('takes nothing more of that person under a new key, and everything of others', async () => {
+      await expect(restored.append(other, 1, [event('person.updated', { name: 'Hopper' })])).rejects.toThrow(KeyMissing);
+      await expect(restored.read(other)).rejects.toThrow(KeyMissing);
+      await restored.append(STREAM, 1, [event('person.updated', { name: 'Countess' })]);
+      await restored.append(`person-${ENVIRONMENT}-person_3`, 0, [event('person.created', { name: 'Edsger', nick: 'e' })]);
+      await restored.append(`thing-${ENVIRONMENT}-1`, 0, [event('thing.created', { name: 'open' })]);
+    });
+
+    it('never takes another key for it', async () => {
+      const older = await FileKeyStore.open(join(directory, 'older'), []);
+      await older.obtain(`person.${other}`);
+      const mixed = new SealingEventStore(stored, older, sealedFields);
+      await expect(mixed.read(other)).rejects.toThrow('is another one than this log was sealed with');
+    });
+  });
+
+  it('asks for the keys of a batch at once, and waits for keys that do not answer', async () => {
+    const streams = Array.from({ length: 20 }, (_, index) => `person-${ENVIRONMENT}-person_${index}`);
+    for (const stream of streams) await events.append(stream, 0, [event('person.created', { name: 'Ada', nick: 'a' })]);
+    const questions: number[] = [];
+    const counted = await FileKeyStore.open(join(directory, 'keys'), []);
+    const findMany = counted.findMany.bind(counted);
+    counted.findMany = async (purposes) => {
+      questions.push(purposes.length);
+      if (questions.length === 1) throw unavailable('Nobody answers.');
+      return findMany(purposes);
+    };
+    const later = new SealingEventStore(stored, counted, sealedFields);
+    const [unread] = await followed(later);
+    expect(() => unread!.data).toThrow('Nobody answers.');
+    expect((await followed(later)).map(({ data }) => data)).toEqual(streams.map(() => ({ name: 'Ada', nick: 'a' })));
+    expect(questions).toEqual([20, 20]);
   });
 
   it('takes secrets sealed only, and leaves them so', async () => {

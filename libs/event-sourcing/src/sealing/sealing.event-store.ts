@@ -1,12 +1,13 @@
-import type { KeyObject } from 'node:crypto';
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent } from '../event-store.ts';
-import type { KeyStore } from './key-store.ts';
-import type { SealedFields, SealedFieldsOf } from './sealed-fields.ts';
+import { isUnavailable } from '#libs/platform/src/domain-error';
+import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
+import { KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
+import { hasPersonal, replaced, type Replace, type SealedFieldsOf } from './sealed-fields.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
 
 /**
  * The log as everybody else sees it: personal fields lie in it sealed under a key per person, and are read in clear until that key is destroyed; then they read as
- * null. Secrets come sealed already (`Vault`) and stay so. Events of types without such fields pass as they are.
+ * null. Where the key is missing, reading a stream is refused, and whoever follows the log meets `KeyMissing` when it looks into that record. Secrets come sealed already
+ * (`Vault`) and stay so. Events of types without such fields pass as they are.
  */
 export class SealingEventStore extends EventStore {
   /** A record is opened once for all its readers, and stays the same object for them. */
@@ -21,7 +22,7 @@ export class SealingEventStore extends EventStore {
   }
 
   async read(stream: string, from?: number): Promise<readonly RecordedEvent[]> {
-    return this.inClear(await this.events.read(stream, from));
+    return this.readable(await this.inClear(await this.events.read(stream, from)));
   }
 
   async readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
@@ -30,13 +31,19 @@ export class SealingEventStore extends EventStore {
 
   async last(stream: string): Promise<RecordedEvent | null> {
     const record = await this.events.last(stream);
-    return record !== null && this.isPersonal(record.type) ? this.open(record) : record;
+    return record === null ? null : (this.readable(await this.inClear([record])) as readonly [RecordedEvent])[0];
   }
 
-  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for a secret in clear */
+  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for a secret in clear, and for personal fields of who was erased */
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     const isAffected = events.some(({ type }) => this.sealedFields(type) !== null);
-    return this.events.append(stream, expectedVersion, isAffected ? await Promise.all(events.map((event) => this.sealed(stream, event))) : events);
+    if (!isAffected) return this.events.append(stream, expectedVersion, events);
+    const key = events.some((event) => this.holdsPersonal(event)) ? await this.keyFor(stream, expectedVersion) : null;
+    return this.events.append(
+      stream,
+      expectedVersion,
+      events.map((event) => this.sealed(stream, event, key)),
+    );
   }
 
   head(): Promise<Position> {
@@ -47,10 +54,17 @@ export class SealingEventStore extends EventStore {
     for await (const batch of this.events.subscribe(after, signal, pace)) yield this.inClear(batch);
   }
 
-  private async sealed(stream: string, event: NewEvent): Promise<NewEvent> {
+  /** @throws KeyMissing where the stream holds what was sealed with a key that is not there: under a new one, the old values could never be told from erased ones */
+  private async keyFor(stream: string, version: number): Promise<DataKey> {
+    const purpose = purposeOf(stream);
+    const isKnown = (await this.keys.findMany([purpose])).has(purpose);
+    if (!isKnown && version > 0 && (await this.events.read(stream)).some((record) => this.holdsPersonal(record))) throw new KeyMissing(purpose);
+    return this.keys.obtain(purpose);
+  }
+
+  private sealed(stream: string, event: NewEvent, key: DataKey | null): NewEvent {
     const fields = this.sealedFields(event.type);
     if (fields === null) return event;
-    const key = hasPersonal(fields) ? await this.keys.obtain(`person.${stream}`) : null;
     const seal: Replace = (value, kind, path) => {
       if (kind === 'personal') return sealText(key!, bindingOf(stream, event, path), JSON.stringify(value));
       if (!isSealed(value)) throw new Error(`${event.type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
@@ -59,9 +73,29 @@ export class SealingEventStore extends EventStore {
     return { ...event, data: replaced(event.data, fields, 'data', seal), subject: replaced(event.subject, fields, 'subject', seal) };
   }
 
+  /** @throws what keeps one of them from being read */
+  private readable(records: readonly RecordedEvent[]): readonly RecordedEvent[] {
+    for (const record of records) if (record instanceof UnreadableRecord) throw record.reason;
+    return records;
+  }
+
   private async inClear(records: readonly RecordedEvent[]): Promise<readonly RecordedEvent[]> {
-    if (!records.some(({ type }) => this.isPersonal(type))) return records;
-    return Promise.all(records.map(async (record) => (this.isPersonal(record.type) ? this.open(record) : record)));
+    const closed = records.filter((record) => this.isPersonal(record.type) && !this.opened.has(record));
+    const found = closed.length === 0 ? NOBODY : await this.found(closed);
+    return records.map((record) => (this.isPersonal(record.type) ? (this.opened.get(record) ?? this.open(record, found)) : record));
+  }
+
+  /** The keys of these records; in the place of one that cannot be read stands why. */
+  private async found(records: readonly RecordedEvent[]): Promise<ReadonlyMap<KeyPurpose, FoundKey | Failure>> {
+    const purposes = [...new Set(records.map(({ stream }) => purposeOf(stream)))];
+    try {
+      return await this.keys.findMany(purposes);
+    } catch (error) {
+      if (isUnavailable(error) || purposes.length === 1) return new Map(purposes.map((purpose) => [purpose, { error }]));
+      // One that is damaged says nothing of the others.
+      const each = await Promise.all(records.map((record) => this.found([record])));
+      return new Map(each.flatMap((found) => [...found]));
+    }
   }
 
   private isPersonal(type: string): boolean {
@@ -69,43 +103,56 @@ export class SealingEventStore extends EventStore {
     return fields !== null && hasPersonal(fields);
   }
 
-  private async open(record: RecordedEvent): Promise<RecordedEvent> {
-    const known = this.opened.get(record);
-    if (known !== undefined) return known;
-    const key = await this.keys.find(`person.${record.stream}`);
+  private holdsPersonal({ type, data, subject }: NewEvent): boolean {
+    const fields = this.sealedFields(type);
+    if (fields === null) return false;
+    let holds = false;
+    const look: Replace = (value, kind) => {
+      holds ||= kind === 'personal';
+      return value;
+    };
+    replaced(data, fields, '', look);
+    replaced(subject, fields, '', look);
+    return holds;
+  }
+
+  private open(record: RecordedEvent, found: ReadonlyMap<KeyPurpose, FoundKey | Failure>): RecordedEvent {
+    const purpose = purposeOf(record.stream);
+    const key = found.get(purpose);
     const fields = this.sealedFields(record.type)!;
-    const open: Replace = (value, kind, path) => (kind === 'personal' ? openedValue(key, bindingOf(record.stream, record, path), value) : value);
-    const opened = { ...record, data: replaced(record.data, fields, 'data', open), subject: replaced(record.subject, fields, 'subject', open) };
-    // What was erased may not live on in memory.
-    if (key !== null) this.opened.set(record, opened);
-    return opened;
+    const open: Replace = (value, kind, path) => (kind === 'personal' ? openedValue(purpose, key, bindingOf(record.stream, record, path), value) : value);
+    try {
+      const opened = { ...record, data: replaced(record.data, fields, 'data', open), subject: replaced(record.subject, fields, 'subject', open) };
+      // What was erased may not live on in memory.
+      if (key !== undefined && key !== 'erased' && !('error' in key)) this.opened.set(record, opened);
+      return opened;
+    } catch (error) {
+      return new UnreadableRecord(record, error);
+    }
   }
 }
 
-function openedValue(key: KeyObject | null, binding: string, value: unknown): unknown {
-  // Once a key was destroyed, what was recorded later is under another one.
-  return key === null || !isSealedWith(key, value as string) ? null : JSON.parse(openText(key, binding, value as string));
+/** Why a key could not be read. */
+interface Failure {
+  readonly error: unknown;
+}
+
+const NOBODY: ReadonlyMap<KeyPurpose, FoundKey> = new Map();
+
+/** @throws KeyMissing; what the keys answered instead of the key; Error where the value was moved or altered */
+function openedValue(purpose: KeyPurpose, key: FoundKey | Failure | undefined, binding: string, value: unknown): unknown {
+  if (key === 'erased') return null;
+  if (key === undefined) throw new KeyMissing(purpose);
+  if ('error' in key) throw key.error;
+  // Of a restore that mixed keys and log: this one was made after the right one was lost.
+  if (!isSealedWith(key, value as string)) throw new KeyMissing(purpose, 'is another one than this log was sealed with');
+  return JSON.parse(openText(key, binding, value as string));
+}
+
+function purposeOf(stream: string): ErasablePurpose {
+  return `person.${stream}`;
 }
 
 function bindingOf(stream: string, { id }: NewEvent, path: string): string {
   return `${stream} ${id} ${path}`;
-}
-
-function hasPersonal(fields: SealedFields): boolean {
-  return Object.values(fields).some((field) => field === 'personal' || (typeof field === 'object' && hasPersonal(field)));
-}
-
-type Replace = (value: unknown, kind: 'personal' | 'secret', path: string) => unknown;
-
-/** A copy with every sealed field replaced, in which nothing else changes; what is absent or null stays so. */
-function replaced(value: unknown, fields: SealedFields, path: string, replace: Replace): unknown {
-  if (Array.isArray(value)) return value.map((item, index) => replaced(item, fields, `${path}.${index}`, replace));
-  if (typeof value !== 'object' || value === null) return value;
-  const copy: Record<string, unknown> = { ...value };
-  for (const [name, field] of Object.entries(fields)) {
-    if (!Object.hasOwn(copy, name) || copy[name] === null || copy[name] === undefined) continue;
-    const inner = `${path}.${name}`;
-    copy[name] = typeof field === 'string' ? replace(copy[name], field, inner) : replaced(copy[name], field, inner, replace);
-  }
-  return copy;
 }

@@ -1,6 +1,6 @@
-import { createCipheriv, createDecipheriv, createHash, randomFillSync, type KeyObject } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
 import { environmentOf } from '../naming.ts';
-import type { KeyStore, KeyPurpose } from './key-store.ts';
+import type { DataKey, ErasablePurpose, KeyStore } from './key-store.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -19,22 +19,9 @@ function freshIv(): Buffer {
   return Buffer.from(stock.subarray(taken - IV_BYTES, taken));
 }
 
-const KEY_ID_LENGTH = 8;
-const keyIds = new WeakMap<KeyObject, string>();
-
-/** Tells keys apart, and nothing else about them. */
-function keyIdOf(key: KeyObject): string {
-  let id = keyIds.get(key);
-  if (id === undefined) {
-    id = createHash('sha256').update('gatehouse data key').update(key.export()).digest('base64url').slice(0, KEY_ID_LENGTH);
-    keyIds.set(key, id);
-  }
-  return id;
-}
-
 /** Whether a text was sealed with this key; the key that it was sealed with may be gone. */
-export function isSealedWith(key: KeyObject, sealed: string): boolean {
-  return sealed.startsWith(`${MARK}${keyIdOf(key)}.`);
+export function isSealedWith(key: DataKey, sealed: string): boolean {
+  return sealed.startsWith(`${MARK}${key.id}.`);
 }
 
 /** Whether a stored text is sealed. */
@@ -43,19 +30,19 @@ export function isSealed(value: unknown): value is string {
 }
 
 /** `binding` says what and where the text is (stream, field, …): sealed text moved elsewhere does not open. */
-export function sealText(key: KeyObject, binding: string, text: string): string {
+export function sealText(key: DataKey, binding: string, text: string): string {
   const iv = freshIv();
-  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(binding));
+  const cipher = createCipheriv('aes-256-gcm', key.bytes, iv).setAAD(Buffer.from(binding));
   const sealed = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-  return `${MARK}${keyIdOf(key)}.${sealed.toString('base64url')}`;
+  return `${MARK}${key.id}.${sealed.toString('base64url')}`;
 }
 
 /** @throws Error when the text was altered, moved, or sealed with another key */
-export function openText(key: KeyObject, binding: string, sealed: string): string {
+export function openText(key: DataKey, binding: string, sealed: string): string {
   if (!isSealed(sealed)) throw new Error('A value that should be sealed is not.');
   if (!isSealedWith(key, sealed)) throw new Error('A value was sealed with another key.');
-  const bytes = Buffer.from(sealed.slice(MARK.length + KEY_ID_LENGTH + 1), 'base64url');
-  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES)).setAAD(Buffer.from(binding));
+  const bytes = Buffer.from(sealed.slice(MARK.length + key.id.length + 1), 'base64url');
+  const decipher = createDecipheriv('aes-256-gcm', key.bytes, bytes.subarray(0, IV_BYTES)).setAAD(Buffer.from(binding));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   return decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
 }
@@ -77,16 +64,16 @@ export class Vault {
     return sealText(await this.keys.obtain(purposeOf(place)), bindingOf(place), secret);
   }
 
-  /** @throws Error when it was sealed for another place, or altered */
+  /** @throws KeyMissing; Error when it was sealed for another place, altered, or erased */
   async open(sealed: string, place: Place): Promise<string> {
     const purpose = purposeOf(place);
     const key = await this.keys.find(purpose);
-    if (key === null) throw new Error(`The key ${purpose} is gone.`);
+    if (key === 'erased') throw new Error(`The key ${purpose} was destroyed, and what it sealed with it.`);
     return openText(key, bindingOf(place), sealed);
   }
 }
 
-function purposeOf({ stream }: Place): KeyPurpose {
+function purposeOf({ stream }: Place): ErasablePurpose {
   return `environment.${environmentOf(stream)}`;
 }
 

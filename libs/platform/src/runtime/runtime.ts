@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto';
 import type { DynamicModule } from '@nestjs/common';
 import type { Gauge } from 'prom-client';
 import { SEALED } from '#libs/contracts/src/sealed';
@@ -154,11 +153,11 @@ function logOf({ events, keys }: Engines, upcasts: Upcasts, metrics: Metrics): E
 }
 
 /** @throws StartRefused when the keys were lost: under a new naming key, every value that is taken would be free */
-async function namingKey(events: EventStore, keys: KeyStore): Promise<KeyObject> {
+async function namingKey(events: EventStore, keys: KeyStore): Promise<Uint8Array> {
   // The head first: whoever recorded something had the key before, so it is found after.
-  if ((await events.head()) !== START && (await keys.find('naming')) === null)
+  if ((await events.head()) !== START && !(await keys.findMany(['naming'])).has('naming'))
     throw new StartRefused('There is data, but its keys are missing: put the directory of keys back that was backed up with it, or restore both.');
-  return keys.obtain('naming');
+  return (await keys.obtain('naming')).bytes;
 }
 
 function setAll(gauge: Gauge<'group'>, values: Readonly<Record<string, number>>): void {

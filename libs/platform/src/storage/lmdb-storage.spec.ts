@@ -1,4 +1,4 @@
-import { cp, mkdtemp, open, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, open, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -127,6 +127,26 @@ describe('the storage of a data directory', () => {
     const head = await new LmdbEventStore(copy).head();
     expect(head >= before && head <= after).toBe(true);
     await append(copy, 1);
+    await copy.close();
+  });
+
+  it('copies neither views nor what is to be left out, nor the bytes that they had', async () => {
+    const storage = await LmdbStorage.open({ directory: await newDirectory() });
+    await append(storage, 100);
+    const trees = [storage.views.db('view', byteTextKeys), storage.log.db('left-out', byteTextKeys), storage.log.db('kept', byteTextKeys)];
+    for (const [index, tree] of trees.entries())
+      for (let count = 0; count < 100; count++)
+        void tree.put(`key ${count}`, Buffer.from(`content of ${['a view', 'what is left out', 'what is kept'][index]}`));
+    await Promise.all([storage.log.flushed(), storage.views.committed()]);
+    const target = join(await newDirectory(), 'copy');
+    await storage.backup(target, ['left-out']);
+    await storage.close();
+    expect((await readdir(target)).sort()).toEqual(['format', 'log', 'log.state']);
+    const bytes = await readFile(join(target, 'log', 'data.mdb'), 'latin1');
+    expect(['a view', 'what is left out', 'what is kept'].map((content) => bytes.includes(`content of ${content}`))).toEqual([false, false, true]);
+    const copy = await LmdbStorage.open({ directory: target });
+    expect(await problems(copy)).toEqual([]);
+    expect([copy.log.db('kept', byteTextKeys).getCount(), copy.log.db('left-out', byteTextKeys).getCount()]).toEqual([100, 0]);
     await copy.close();
   });
 

@@ -6,6 +6,7 @@ import type { Metrics } from '../metrics.ts';
 import { StartRefused } from '../start-refused.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import { LmdbEnvironment } from './lmdb-environment.ts';
+import { byteTextKeys } from './lmdb-keys.ts';
 import { probe } from './lmdb-probe.ts';
 
 /** Counts up whenever a release lays the stored bytes out in a way that an older one cannot read. */
@@ -127,13 +128,20 @@ export class LmdbStorage {
     this.closing.push(callback);
   }
 
-  /** Copies log and views as of one moment each into `path`, which must not exist; the log is copied last, so that no view is ahead of it. */
-  async backup(path: string): Promise<void> {
-    for (const name of ['views', 'log']) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
+  /** Copies the log environment as of one moment into `path`, which must not exist; not the trees `without`, and no views: both are filled again. */
+  async backup(path: string, without: readonly string[] = []): Promise<void> {
+    const [whole, target] = [join(path, 'whole'), join(path, 'log')];
+    for (const directory of [whole, target]) mkdirSync(directory, { recursive: true, mode: 0o700 });
     writeFileSync(join(path, 'format'), `${FORMAT}\n`);
-    await this.views.backup(join(path, 'views'));
-    await this.log.backup(join(path, 'log'));
-    writeFileSync(join(path, 'views.state'), 'clean');
+    await this.log.backup(whole);
+    let failure: string | null = null;
+    const copy = new LmdbEnvironment({ path: whole, noSync: true, onFailure: (reason) => (failure = reason) });
+    for (const name of without) await copy.db(name, byteTextKeys).drop();
+    // Once more, since what was left out still lies in the pages that it had.
+    await copy.backup(target);
+    await copy.close();
+    if (failure !== null) throw new Error(`The copy in ${path} cannot be written (${failure as string}).`);
+    rmSync(whole, { recursive: true });
     writeFileSync(join(path, 'log.state'), cleanState(path));
   }
 

@@ -1,0 +1,76 @@
+import { START, type EventStore, type Position, type RecordedEvent } from '../event-store.ts';
+import { environmentOf } from '../naming.ts';
+import { KeyMissing, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
+import { replaced, type SealedFieldsOf } from './sealed-fields.ts';
+import { isSealed, isSealedWith } from './vault.ts';
+
+/** Made before the first record. */
+const ALWAYS = ['naming', 'passwords'] as const;
+
+/** A record that holds what no key opens. */
+interface KeyProblem {
+  readonly position: Position;
+  readonly stream: string;
+  readonly detail: string;
+}
+
+/**
+ * Looks, for everything sealed in the log as it lies on disk, whether its key is there, or its tombstone; yields the first record of each key that is not, up to the end of
+ * the log as it is at the call. What keys seal elsewhere (answers, excerpts) has no need of them to be whole.
+ */
+export async function* keyProblems(stored: EventStore, keys: KeyStore, sealedFields: SealedFieldsOf): AsyncIterable<KeyProblem> {
+  const head = await stored.head();
+  if (head === START) return;
+  const told = new Set<KeyPurpose>();
+  const reading = new AbortController();
+  for await (const batch of stored.subscribe(START, reading.signal)) {
+    const sealed = batch.map((record) => ({ record, values: sealedIn(record, sealedFields) }));
+    const purposes = new Set<KeyPurpose>([...ALWAYS, ...sealed.flatMap(({ values }) => values.map(({ purpose }) => purpose))]);
+    const found = await answersOf(
+      keys,
+      [...purposes].filter((purpose) => !told.has(purpose)),
+    );
+    for (const { record, values } of sealed) {
+      for (const { purpose, text } of [...ALWAYS.map((each) => ({ purpose: each, text: null })), ...values]) {
+        const problem = told.has(purpose) ? null : problemOf(purpose, found.get(purpose), text);
+        if (problem === null) continue;
+        told.add(purpose);
+        yield { position: record.position, stream: record.stream, detail: `cannot be read: ${problem}` };
+      }
+    }
+    if (batch.at(-1)!.position >= head) return;
+  }
+}
+
+interface SealedValue {
+  readonly purpose: KeyPurpose;
+  readonly text: string;
+}
+
+function sealedIn({ type, stream, data, subject }: RecordedEvent, sealedFields: SealedFieldsOf): readonly SealedValue[] {
+  const fields = sealedFields(type);
+  if (fields === null) return [];
+  const values: SealedValue[] = [];
+  for (const part of [data, subject])
+    replaced(part, fields, '', (value, kind) => {
+      if (isSealed(value)) values.push({ purpose: kind === 'personal' ? `person.${stream}` : `environment.${environmentOf(stream)}`, text: value });
+      return value;
+    });
+  return values;
+}
+
+/** What the store says of each: a damaged key says nothing of the others. */
+async function answersOf(keys: KeyStore, purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, FoundKey | Error>> {
+  try {
+    return await keys.findMany(purposes);
+  } catch {
+    return new Map(await Promise.all(purposes.map(async (purpose) => [purpose, await keys.find(purpose).catch((error: Error) => error)] as const)));
+  }
+}
+
+function problemOf(purpose: KeyPurpose, answer: FoundKey | Error | undefined, text: string | null): string | null {
+  if (answer === undefined) return new KeyMissing(purpose).message;
+  if (answer instanceof Error) return answer.message;
+  if (answer === 'erased' || text === null || isSealedWith(answer, text)) return null;
+  return new KeyMissing(purpose, 'is another one than this log was sealed with').message;
+}

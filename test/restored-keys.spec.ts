@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { failedStart, gatehouse, SuiteProcess } from '#libs/testing/src/process';
+
+interface Answer {
+  readonly status: number;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  readonly body: any;
+}
+
+/** What a wrong restore brings: keys that are older than the log. */
+describe('keys that are older than the log', () => {
+  const root = mkdtempSync(join(tmpdir(), 'gatehouse-restored-keys-'));
+  const variables = { DATA_DIR: join(root, 'data'), DATA_MIN_FREE: '0' };
+  const keys = join(variables.DATA_DIR, 'keys');
+  let suite: SuiteProcess;
+  let key: string;
+  let known: Answer;
+  let lost: Answer;
+
+  const ask = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const response = await fetch(suite.url + path, {
+      method,
+      headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }) },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    return { status: response.status, body: await response.json() };
+  };
+  const USERS = '/user_management/users';
+
+  beforeAll(async () => {
+    suite = await SuiteProcess.start(variables);
+    key = readFileSync(join(variables.DATA_DIR, 'development.key'), 'utf8').trim();
+    known = await ask('POST', USERS, { email: 'ada@acme.test', password: 'correct horse battery' });
+    cpSync(keys, join(root, 'older'), { recursive: true });
+    lost = await ask('POST', USERS, { email: 'grace@acme.test', first_name: 'Grace' });
+    expect([known.status, lost.status]).toEqual([201, 201]);
+    await suite.stop();
+    renameSync(keys, join(root, 'right'));
+    cpSync(join(root, 'older'), keys, { recursive: true });
+    rmSync(join(variables.DATA_DIR, 'views'), { recursive: true });
+    suite = await SuiteProcess.start(variables);
+  });
+  afterAll(async () => {
+    await suite.stop();
+    rmSync(root, { recursive: true });
+  });
+
+  it('are told of, where an empty value would pass for an erased one', async () => {
+    const { status, body } = await ask('GET', `${USERS}/${lost.body.id}`);
+    expect([status, body.email]).toEqual([503, undefined]);
+    expect((await gatehouse(variables, 'views', 'list')).stdout).toMatch(/^users .*stands still/m);
+    expect((await ask('POST', '/organizations', { name: 'Goes on' })).status).toBe(201);
+  });
+
+  it('give an address to nobody else', async () => {
+    const { status } = await ask('POST', USERS, { email: 'grace@acme.test' });
+    expect(status).toBe(503);
+  });
+
+  it('are found by verify, which names the first that is missing', async () => {
+    const { code, stderr } = await gatehouse(variables, 'verify');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(new RegExp(`data key person\\.user-environment_\\w+-${lost.body.id} is missing`));
+  });
+
+  it('become right when those of the log are put back', async () => {
+    await suite.stop();
+    rmSync(keys, { recursive: true });
+    cpSync(join(root, 'right'), keys, { recursive: true });
+    suite = await SuiteProcess.start(variables);
+    expect(await ask('GET', `${USERS}/${lost.body.id}`)).toMatchObject({ status: 200, body: { email: 'grace@acme.test', first_name: 'Grace' } });
+    expect(await ask('GET', `${USERS}/${known.body.id}`)).toMatchObject({ status: 200, body: { email: 'ada@acme.test' } });
+    expect(await gatehouse(variables, 'verify')).toMatchObject({ code: 0 });
+    expect(await gatehouse(variables, 'rebuild', '--check')).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it.each([
+    ['naming', 'There is data, but its keys are missing'],
+    ['passwords', 'There are passwords, but the key that they were hashed with is missing'],
+  ])('do not let it start where the key %s is missing', async (purpose, sentence) => {
+    await suite.stop();
+    const copy = { ...variables, DATA_DIR: join(root, `without-${purpose}`) };
+    cpSync(variables.DATA_DIR, copy.DATA_DIR, { recursive: true });
+    rmSync(fileOf(join(copy.DATA_DIR, 'keys'), purpose));
+    const { code, stderr } = await failedStart(copy);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(sentence);
+    suite = await SuiteProcess.start(variables);
+  });
+});
+
+function fileOf(directory: string, purpose: string): string {
+  return join(directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
+}
