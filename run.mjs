@@ -22,10 +22,11 @@ const programs = {
   torture: 'test/torture.js',
   engines: 'libs/testing/src/engines/main.js',
   cluster: 'libs/testing/src/cluster/main.js',
+  'fetch-engines': 'libs/testing/src/engines/fetch.js',
 };
 
 /** Those that use test tools. */
-const withTools = new Set(['bench', 'torture', 'engines', 'cluster']);
+const withTools = new Set(['bench', 'torture', 'engines', 'fetch-engines', 'cluster']);
 
 /** Tools of the full install, as `package: program inside it, arguments`. The caller's arguments come last. */
 const tools = {
@@ -37,6 +38,10 @@ const tools = {
   format: { program: 'prettier/bin/prettier.cjs', args: ['.', '--log-level=warn', '--write'] },
   formatted: { program: 'prettier/bin/prettier.cjs', args: ['.', '--log-level=warn', '--check'] },
 };
+/** Programs of .ci, which run tasks of this file. */
+const scripts = { proofs: '.ci/proofs.mjs', durations: '.ci/durations.mjs', 'check:changed': '.ci/changed.mjs' };
+const suites = ['waiting', 'working', 'shared', 'hurt', 'faults', 'alerts'];
+const onCluster = new Set(['shared', 'hurt', 'faults', 'alerts']);
 const checks = ['types', 'lint', 'boundaries', 'unused', 'formatted'];
 
 const read = (path) => readFileSync(join(root, path), 'utf8');
@@ -98,8 +103,11 @@ async function build() {
   const code = await run(process.execPath, args);
   if (code === 0) {
     writeFileSync(join(root, next, '.sources'), hash);
-    rmSync(join(root, 'dist'), { recursive: true, force: true });
+    // Put aside whole: another that builds at the same time does the same.
+    const last = `${next}-last`;
+    if (here('dist')) renameSync(join(root, 'dist'), join(root, last));
     renameSync(join(root, next), join(root, 'dist'));
+    rmSync(join(root, last), { recursive: true, force: true });
     return;
   }
   rmSync(join(root, next), { recursive: true, force: true });
@@ -159,6 +167,11 @@ async function runTool(name, args) {
   return run(process.execPath, [...nodeFlags, join(root, 'node_modules', program), ...own, ...args]);
 }
 
+async function runScript(name, args) {
+  await install({ tools: true });
+  return run(process.execPath, [join(root, scripts[name]), ...args]);
+}
+
 async function check() {
   const failed = [];
   for (const name of checks) if ((await runTool(name, [])) !== 0) failed.push(name);
@@ -166,10 +179,19 @@ async function check() {
   return failed.length === 0 ? 0 : 1;
 }
 
-/** The product as a cluster of processes: takes engines, Java or Docker for them, and minutes. */
-async function testCluster(suite, args) {
-  process.env.SUITE = suite;
+/** One of the suites of .ci/suites.mjs. Whoever names files wants to see those, whatever the seed leaves out. */
+async function testSuite(name, args) {
+  process.env.SPECS = name;
+  if (onCluster.has(name)) process.env.SUITE = 'processes';
+  if (args.some((arg) => !arg.startsWith('-'))) process.env.EVERYTHING = 'on';
   return test(args);
+}
+
+/** The product as processes: takes engines, Java or Docker for them, and minutes. One cluster after the other: a machine has room for one. */
+async function testCluster(args) {
+  let failed = 0;
+  for (const name of ['shared', 'hurt']) failed = (await testSuite(name, [...args, '--passWithNoTests'])) || failed;
+  return failed;
 }
 
 async function test(args) {
@@ -183,12 +205,13 @@ refuseOldNode();
 if (task in programs) await startProgram(task, args);
 else if (task in tools) process.exitCode = await runTool(task, args);
 else if (task === 'test') process.exitCode = await test(args);
-else if (task === 'e2e') process.exitCode = await testCluster('processes', args);
-else if (task === 'faults') process.exitCode = await testCluster('faults', args);
+else if (suites.includes(task)) process.exitCode = await testSuite(task, args);
+else if (task in scripts) process.exitCode = await runScript(task, args);
+else if (task === 'e2e') process.exitCode = await testCluster(args);
 else if (task === 'check') process.exitCode = await check();
 else if (task === 'install') await install({ tools: true });
 else if (task === 'build') await install({ tools: false }).then(build);
 else
   stop(
-    `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', 'e2e', 'faults', 'check', 'install', 'build'].join(', ')}.`,
+    `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', ...suites, 'e2e', ...Object.keys(scripts), 'check', 'install', 'build'].join(', ')}.`,
   );

@@ -14,7 +14,9 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { Cluster } from '#libs/testing/src/cluster/cluster';
 import type { App, ClusterProcess } from '#libs/testing/src/cluster/cluster-process';
 import { gatehouse } from '#libs/testing/src/process';
+import { seedOf } from '#libs/testing/src/seed';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { Chance } from './chance.ts';
 import { announced, FeedTail } from './cluster/observers.ts';
 import { prepareModel } from './torture/access.ts';
 import { Customer, type Tally } from './torture/customer.ts';
@@ -33,7 +35,7 @@ describe('a cluster under load', () => {
   let receiver: WebhookReceiver;
   let feed: FeedTail;
   const tally: Tally = { acknowledged: 0, unanswered: 0, retried: 0, abandoned: 0 };
-  const customers = Array.from({ length: CUSTOMERS }, (_, number) => new Customer(number, tally));
+  const customers = Array.from({ length: CUSTOMERS }, (_, number) => new Customer(number, tally, new Chance(seedOf(`faults ${number}`))));
   const working = new AbortController();
   const watching = new AbortController();
   let operations: RemoteOperations;

@@ -18,6 +18,7 @@ import { GroupRoleAssignment, RoleAssignment } from '#libs/contracts/src/role-as
 import { Role } from '#libs/contracts/src/roles/role';
 import { User } from '#libs/contracts/src/users/user';
 import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import type { GeneratedRequest } from '#libs/testing/src/requests';
 import type { Caller } from '#libs/testing/src/suite';
 
 /** One object of each kind, by class; those of one organization all belong to the same one. */
@@ -99,6 +100,13 @@ export async function inhabitants(caller: Caller, receiver: string): Promise<Inh
     [Event, data[0].event_id],
   ];
   return { ids: new Map([...modelled, ...ids, ...told]), ...names };
+}
+
+/** Nothing is sent beyond this machine. */
+export function toReceiver(request: GeneratedRequest, receiver: string): GeneratedRequest {
+  const { body } = request;
+  const isToBeLocal = typeof body === 'object' && body !== null && 'endpoint_url' in body && String(body.endpoint_url).startsWith('http');
+  return isToBeLocal ? { ...request, body: { ...body, endpoint_url: `${receiver}/${randomUUID()}` } } : request;
 }
 
 const published = operations().filter((operation) => operation.route !== null);

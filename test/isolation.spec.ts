@@ -9,7 +9,8 @@ import { User } from '#libs/contracts/src/users/user';
 import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { isProtocol } from '#libs/event-sourcing/src/log.repository';
 import { newUlid } from '#libs/platform/src/ids';
-import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
+import type { DnsServer } from '#libs/testing/src/dns-server';
+import { givenDnsServer } from '#libs/testing/src/given-dns-server';
 import { exchange, type Exchange } from '#libs/testing/src/exchange';
 import { referencesOf, requestNaming, type GeneratedRequest, type KnownIds, type Reference } from '#libs/testing/src/requests';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
@@ -41,7 +42,7 @@ let receiver: WebhookReceiver;
 let ours: Inhabited;
 let theirs: Inhabited;
 beforeAll(async () => {
-  dns = await startDnsServer();
+  dns = await givenDnsServer();
   receiver = await WebhookReceiver.listen();
   suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
   ours = await inhabited(suite);

@@ -9,7 +9,7 @@ import { exchange, holdToDocument } from '#libs/testing/src/exchange';
 import { brokenRequest, validRequest, type GeneratedRequest } from '#libs/testing/src/requests';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
-import { inhabitants } from './inhabitants.ts';
+import { inhabitants, toReceiver } from './inhabitants.ts';
 
 const RUNS = 25;
 /** A failure names it with the path to the smallest request that fails; put it here to see that again. */
@@ -41,20 +41,16 @@ async function existing(): Promise<(type: Class) => readonly string[]> {
   return (type) => [ids.get(type) ?? []].flat();
 }
 
-/** Nothing is sent beyond this machine. */
-function withLocalUrl(request: GeneratedRequest): GeneratedRequest {
-  const { body } = request;
-  const isToBeLocal = typeof body === 'object' && body !== null && 'endpoint_url' in body && String(body.endpoint_url).startsWith('http');
-  return isToBeLocal ? { ...request, body: { ...body, endpoint_url: `${receiver.url}/${randomUUID()}` } } : request;
-}
-
 /** Sends each request under an id of its own, and notes the ids of those that were refused. */
 class Sender {
   readonly refused = new Set<string>();
 
   async send(request: GeneratedRequest, key?: string) {
     const requestId = randomUUID();
-    const answer = await exchange(suite, withLocalUrl(request), { 'X-Request-ID': requestId, ...(key !== undefined && { 'Idempotency-Key': key }) });
+    const answer = await exchange(suite, toReceiver(request, receiver.url), {
+      'X-Request-ID': requestId,
+      ...(key !== undefined && { 'Idempotency-Key': key }),
+    });
     if (answer.status >= 400) this.refused.add(requestId);
     return answer;
   }

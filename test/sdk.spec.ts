@@ -1,6 +1,7 @@
 import { DomainDataState, SignatureVerificationException, WorkOS, type Organization } from '@workos-inc/node';
 import { WorkOS as WorkOS10 } from 'workos-node-10';
-import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
+import type { DnsServer } from '#libs/testing/src/dns-server';
+import { givenDnsServer } from '#libs/testing/src/given-dns-server';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { until } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
@@ -19,7 +20,7 @@ let receiver: WebhookReceiver;
 let workos: WorkOS;
 let workos10: WorkOS10;
 beforeAll(async () => {
-  dns = await startDnsServer();
+  dns = await givenDnsServer();
   receiver = await WebhookReceiver.listen();
   suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
   workos = new WorkOS(suite.key, addressOf(suite));

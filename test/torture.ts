@@ -1,10 +1,13 @@
+import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { torture } from './torture/torture.ts';
 
-/** `npm run torture -- --rounds 1000` */
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '50' } } });
+/** `npm run torture -- --rounds 1000 --seed 7` */
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '50' }, seed: { type: 'string' } } });
+const seed = Number(values.seed ?? randomInt(2 ** 31));
 try {
-  const outcome = await torture(Number(values.rounds), (line) => console.log(line));
+  console.log(`torture of ${values.rounds} rounds from seed ${seed}`);
+  const outcome = await torture({ rounds: Number(values.rounds), seed, tell: (line) => console.log(line) });
   console.log(
     Object.entries(outcome)
       .map(([name, count]) => `${name}: ${count}`)

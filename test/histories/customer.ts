@@ -1,5 +1,5 @@
 import type { Caller } from '#libs/testing/src/suite';
-import { Chance } from './chance.ts';
+import { Chance } from '../chance.ts';
 
 /** Children of each type; `organization` is the one that is always there. */
 const PARENTS: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { Caller } from '#libs/testing/src/suite';
-import { Chance } from './chance.ts';
+import { Chance } from '../chance.ts';
 import { Customer } from './customer.ts';
 import { NaiveAccess, type Way } from './naive-access.ts';
 

@@ -1,4 +1,5 @@
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
+import type { Chance } from '../chance.ts';
 import type { Change, Unanswered } from './customer.ts';
 
 export const PERMISSION = 'torture:read';
@@ -63,6 +64,7 @@ export class Access {
   constructor(
     private readonly organization: string,
     private readonly changes: Change[],
+    private readonly chance: Chance,
   ) {}
 
   /** What a check has to say. */
@@ -78,7 +80,7 @@ export class Access {
 
   /** A request that changes something of it. */
   next(): Unanswered {
-    const dice = randomInt(100);
+    const dice = this.chance.below(100);
     if (dice < 18) return this.join();
     if (dice < 26) return this.gather();
     if (dice < 46) return this.grow();
@@ -109,7 +111,7 @@ export class Access {
   }
 
   private suspend(): Unanswered {
-    const one = anyOf(this.memberships)!;
+    const one = this.anyOf(this.memberships)!;
     const path = `/user_management/organization_memberships/${one.id}/${one.isActive ? 'deactivate' : 'reactivate'}`;
     const isActive = !one.isActive;
     return { request: { method: 'PUT', path, expected: [200] }, answered: () => void (one.isActive = isActive) };
@@ -117,7 +119,7 @@ export class Access {
 
   private gather(): Unanswered {
     const path = `/organizations/${this.organization}/groups`;
-    const [group, one] = [anyOf(this.groups), anyOf(this.memberships)];
+    const [group, one] = [this.anyOf(this.groups), this.anyOf(this.memberships)];
     if (group === undefined || this.groups.length < MOST.groups)
       return this.post(path, { name: 'Group' }, (id) => {
         this.groups.push({ id, members: new Set() });
@@ -132,9 +134,9 @@ export class Access {
   private grow(): Unanswered {
     const workspaces = this.resources.filter(({ type }) => type === 'workspace');
     const projects = this.resources.filter(({ type }) => type === 'project');
-    if (this.resources.length >= MOST.resources) return this.move(anyOf(projects), anyOf(workspaces));
+    if (this.resources.length >= MOST.resources) return this.move(this.anyOf(projects), this.anyOf(workspaces));
     const type = workspaces.length <= projects.length / 2 ? 'workspace' : 'project';
-    const parent = type === 'project' ? (anyOf(workspaces)?.id ?? null) : null;
+    const parent = type === 'project' ? (this.anyOf(workspaces)?.id ?? null) : null;
     const body = {
       organization_id: this.organization,
       resource_type_slug: type,
@@ -155,11 +157,11 @@ export class Access {
   }
 
   private give(): Unanswered {
-    const [one, group, resource] = [anyOf(this.memberships), anyOf(this.groups), anyOf(this.resources)];
+    const [one, group, resource] = [this.anyOf(this.memberships), this.anyOf(this.groups), this.anyOf(this.resources)];
     if (one === undefined) return this.join();
     if (resource === undefined) return this.grow();
-    const role = resource.type === 'project' && this.customRole !== 'absent' && randomInt(2) === 0 ? CUSTOM_ROLE : ROLES[resource.type];
-    const isForGroup = group !== undefined && randomInt(2) === 0;
+    const role = resource.type === 'project' && this.customRole !== 'absent' && this.chance.below(2) === 0 ? CUSTOM_ROLE : ROLES[resource.type];
+    const isForGroup = group !== undefined && this.chance.below(2) === 0;
     const grant: Grant = { subject: isForGroup ? group.id : one.id, role, resource: resource.id };
     if (this.grants.some((each) => isSame(each, grant))) return this.takeBack(grant);
     const path = `/authorization/${isForGroup ? 'groups' : 'organization_memberships'}/${grant.subject}/role_assignments`;
@@ -188,8 +190,8 @@ export class Access {
 
   /** Something is deleted, with all that hangs on it. */
   private take(): Unanswered {
-    const [one, group, resource] = [anyOf(this.memberships), anyOf(this.groups), anyOf(this.resources)];
-    const dice = randomInt(3);
+    const [one, group, resource] = [this.anyOf(this.memberships), this.anyOf(this.groups), this.anyOf(this.resources)];
+    const dice = this.chance.below(3);
     if (dice === 0 && one !== undefined)
       return this.delete(
         `/user_management/organization_memberships/${one.id}`,
@@ -224,6 +226,10 @@ export class Access {
     this.grants = this.grants.filter((grant) => !isGone(grant));
   }
 
+  private anyOf<Kept>(kept: readonly Kept[]): Kept | undefined {
+    return kept[this.chance.below(Math.max(1, kept.length))];
+  }
+
   private remove<Kept>(from: Kept[], one: Kept): void {
     from.splice(from.indexOf(one), 1);
   }
@@ -239,10 +245,6 @@ export class Access {
   private delete(path: string, answered: () => void, { status = 204, body }: { readonly status?: number; readonly body?: object } = {}): Unanswered {
     return { request: { method: 'DELETE', path, body, expected: [status] }, answered };
   }
-}
-
-function anyOf<Kept>(kept: readonly Kept[]): Kept | undefined {
-  return kept[randomInt(Math.max(1, kept.length))];
 }
 
 function isSame(one: Grant, other: Grant): boolean {

@@ -1,5 +1,6 @@
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Chance } from '../chance.ts';
 import { Access } from './access.ts';
 
 /** The deadline of a request, and a machine that is busy. */
@@ -64,6 +65,7 @@ export class Customer {
   constructor(
     private readonly number: number,
     private readonly tally: Tally,
+    private readonly chance: Chance,
   ) {}
 
   /** Until a request is not answered. */
@@ -88,7 +90,7 @@ export class Customer {
     const { request, answered } = this.unanswered;
     this.unanswered = null;
     const marker = request.path === '/organizations' ? (request.body as { readonly external_id: string }).external_id : undefined;
-    if (marker !== undefined && randomInt(4) === 0) {
+    if (marker !== undefined && this.chance.below(4) === 0) {
       this.tally.abandoned++;
       this.abandoned.push(marker);
       return;
@@ -128,13 +130,13 @@ export class Customer {
 
   private next(): Unanswered {
     const living = this.organizations.filter(({ isDeleted }) => !isDeleted);
-    const one = living[randomInt(Math.max(1, living.length))];
-    const dice = randomInt(20);
+    const one = living[this.chance.below(Math.max(1, living.length))];
+    const dice = this.chance.below(20);
     if (one === undefined || dice < 4) return this.create();
     if (dice < 6) return this.rename(one);
     if (dice < 8) return this.addDomain(one);
     // Few of them have much, rather than all of them little.
-    return dice < 9 ? this.delete(one) : living.slice(-RICH)[randomInt(Math.min(RICH, living.length))]!.access.next();
+    return dice < 9 ? this.delete(one) : living.slice(-RICH)[this.chance.below(Math.min(RICH, living.length))]!.access.next();
   }
 
   private create(): Unanswered {
@@ -151,7 +153,7 @@ export class Customer {
       answered: (body) => {
         const id = body!.id!;
         const changes: Change[] = [{ event: 'organization.created', about: id, recognise: () => true }];
-        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes, access: new Access(id, changes) });
+        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes, access: new Access(id, changes, this.chance) });
       },
     };
   }

@@ -1,10 +1,10 @@
-import { randomInt } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { Chance } from '../chance.ts';
 import { prepareModel } from './access.ts';
 import { Customer, type Tally } from './customer.ts';
 import { deliveredIds, expectAccess, expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './expectations.ts';
@@ -20,13 +20,29 @@ export interface Outcome extends Tally {
   readonly deliveredAgain: number;
 }
 
-/** Kills the suite `rounds` times while customers write, and then holds it to everything that it had acknowledged. @throws Error naming what was lost, doubled or half there */
-export async function torture(rounds: number, tell: (line: string) => void): Promise<Outcome> {
+interface Plan {
+  readonly rounds: number;
+  /** The same asks for the same, and kills at the same times; what was under way when it is killed differs all the same. */
+  readonly seed: number;
+  readonly tell?: (line: string) => void;
+}
+
+/** Kills the suite `rounds` times while customers write, and then holds it to everything that it had acknowledged. @throws Error with the seed, naming what was lost, doubled or half there */
+export async function torture(plan: Plan): Promise<Outcome> {
+  try {
+    return await tortured(plan);
+  } catch (error) {
+    throw new Error(`Torture ${plan.seed}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function tortured({ rounds, seed, tell = () => {} }: Plan): Promise<Outcome> {
+  const chance = new Chance(seed);
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-torture-'));
   const variables = { DATA_DIR: join(directory, 'data'), DATA_MIN_FREE: '0', LOG_LEVEL: 'info', DNS_SERVERS: '127.0.0.1:1' };
   const receiver = await WebhookReceiver.listen();
   const tally: Tally = { acknowledged: 0, unanswered: 0, retried: 0, abandoned: 0 };
-  const customers = Array.from({ length: CUSTOMERS }, (_, number) => new Customer(number, tally));
+  const customers = Array.from({ length: CUSTOMERS }, (_, number) => new Customer(number, tally, new Chance(chance.below(2 ** 32))));
   try {
     let suite = await SuiteProcess.start(variables);
     const key = readFileSync(join(variables.DATA_DIR, 'development.key'), 'utf8').trim();
@@ -34,7 +50,7 @@ export async function torture(rounds: number, tell: (line: string) => void): Pro
     await prepareModel(suite.url, key);
     for (let round = 1; round <= rounds; round++) {
       const working = Promise.all(customers.map((customer) => customer.work(suite.url, key)));
-      await Promise.race([pause(randomInt(30, 700)), working]);
+      await Promise.race([pause(30 + chance.below(670)), working]);
       await suite.killHard();
       await working;
       suite = await SuiteProcess.start(variables);

@@ -15,7 +15,7 @@ export interface DnsServer {
   close(): Promise<void>;
 }
 
-export async function startDnsServer(): Promise<DnsServer> {
+export async function startDnsServer(port = 0): Promise<DnsServer> {
   const records = new Map<string, readonly (string | readonly string[])[]>();
   const silent = new Set<string>();
   const asked: string[] = [];
@@ -30,7 +30,7 @@ export async function startDnsServer(): Promise<DnsServer> {
     // 3 is NXDOMAIN.
     socket.send(encode({ type: 'response', id, flags: found === undefined ? 3 : 0, questions, answers }), peer.port, peer.address);
   });
-  socket.bind(0, '127.0.0.1');
+  socket.bind(port, '127.0.0.1');
   await once(socket, 'listening');
   return {
     address: `127.0.0.1:${socket.address().port}`,

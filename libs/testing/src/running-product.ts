@@ -11,8 +11,10 @@ import type { Log } from '#libs/platform/src/log';
 
 /** The product, running somewhere for a spec. */
 export interface RunningProduct {
-  /** Of its API. */
+  /** Of its API, through one of the gateways. */
   readonly url: string;
+  /** Through each of them. */
+  readonly urls: readonly string[];
   /** An API key of its first environment. */
   readonly key: string;
   readonly events: EventStore;
@@ -53,6 +55,10 @@ export class ProductInProcess implements RunningProduct {
 
   get url(): string {
     return this.suite.url;
+  }
+
+  get urls(): readonly string[] {
+    return [this.url];
   }
 
   get key(): string {

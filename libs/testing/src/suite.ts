@@ -15,13 +15,11 @@ import { ProductInProcess, type RunningProduct } from './running-product.ts';
 import { eventually } from './until.ts';
 
 export interface GivenSuiteOptions {
-  /** Settings beside those of development mode. */
+  /** Settings beside those of development mode; on a cluster, what has to be set there. */
   readonly variables?: Variables;
   readonly clock?: Clock;
   /** Where the log lines go; absent: nowhere. */
   readonly onLogLine?: (line: string) => void;
-  /** Nobody else uses its processes, because they are restarted. So it is also where there are settings. */
-  readonly isApart?: boolean;
 }
 
 interface Answer {
@@ -136,7 +134,7 @@ export class GivenSuite extends Caller {
     super(() => product.url, key);
   }
 
-  static async open({ variables = {}, clock, onLogLine, isApart = Object.keys(variables).length > 0 }: GivenSuiteOptions): Promise<GivenSuite> {
+  static async open({ variables = {}, clock, onLogLine }: GivenSuiteOptions): Promise<GivenSuite> {
     const log = new PinoLog({
       level: onLogLine ? 'debug' : 'silent',
       readable: false,
@@ -145,8 +143,7 @@ export class GivenSuite extends Caller {
     if (environmentVariables()['SUITE'] !== 'processes') return GivenSuite.alone(await ProductInProcess.open({ variables, log, clock }));
     // Loaded where it is wanted: the drivers of its engines take a second.
     const { ProductInProcesses } = await import('./product-in-processes.ts');
-    const product = await ProductInProcesses.open({ variables, log, isApart });
-    return isApart ? GivenSuite.alone(product) : GivenSuite.amongOthers(product);
+    return GivenSuite.amongOthers(await ProductInProcesses.open({ variables, log }));
   }
 
   private static alone(product: RunningProduct): GivenSuite {
@@ -162,6 +159,11 @@ export class GivenSuite extends Caller {
 
   get url(): string {
     return this.product.url;
+  }
+
+  /** All of its gateways. */
+  get urls(): readonly string[] {
+    return this.product.urls;
   }
 
   /** Stops and starts again on the same data; the port may change. */
@@ -190,16 +192,22 @@ export class GivenSuite extends Caller {
   /** What was recorded since it was opened, oldest first; only of these types when some are given. */
   async records(...types: readonly string[]): Promise<readonly RecordedEvent[]> {
     const { end, environments } = this.past;
+    const records = await this.recordsAfter(end);
+    return records.filter(({ type, meta }) => !environments.has(meta.environment) && (types.length === 0 || types.includes(type)));
+  }
+
+  /** Everything that was recorded after a position, oldest first. */
+  async recordsAfter(position: Position): Promise<readonly RecordedEvent[]> {
     const head = await this.head();
     const records: RecordedEvent[] = [];
     const reading = new AbortController();
-    if (head > end)
-      for await (const batch of this.follow(end, reading.signal)) {
+    if (head > position)
+      for await (const batch of this.follow(position, reading.signal)) {
         records.push(...batch);
         if (batch.at(-1)!.position >= head) break;
       }
     reading.abort();
-    return records.filter(({ type, meta }) => !environments.has(meta.environment) && (types.length === 0 || types.includes(type)));
+    return records;
   }
 
   /** An operation that no HTTP request reaches, as the command line asks it. */

@@ -8,7 +8,7 @@ const WRITE = 'documents:write';
 let suite: GivenSuite;
 let acme: GivenOrganization;
 beforeAll(async () => {
-  suite = await givenSuite({ isApart: true });
+  suite = await givenSuite();
   await GivenOrganization.createModel(suite);
   for (const slug of [READ, WRITE]) await suite.post('/authorization/permissions', { slug, name: slug }).expect(201);
   for (const role of ['viewer', 'editor', 'admin-of-workspace'])

@@ -1,3 +1,4 @@
+import { SMALL_LIMITS } from '#libs/testing/src/small-limits';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
 
@@ -10,7 +11,7 @@ describe('resources', () => {
   let acme: string;
 
   beforeAll(async () => {
-    suite = await givenSuite({ variables: { RESOURCES_PER_TYPE: '20' } });
+    suite = await givenSuite({ variables: SMALL_LIMITS });
     await addTypes(suite);
     acme = await organization();
   });

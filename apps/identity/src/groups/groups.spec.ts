@@ -1,3 +1,4 @@
+import { SMALL_LIMITS } from '#libs/testing/src/small-limits';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 
 const ID = /^group_[0-9A-HJKMNP-TV-Z]{26}$/;
@@ -8,7 +9,7 @@ const MEMBERSHIPS = '/user_management/organization_memberships';
 describe('groups', () => {
   let suite: GivenSuite;
   let users = 0;
-  beforeAll(async () => void (suite = await givenSuite({ variables: { MEMBERS_PER_GROUP: '3' } })));
+  beforeAll(async () => void (suite = await givenSuite({ variables: SMALL_LIMITS })));
 
   const organization = async (): Promise<string> => (await suite.post('/organizations', { name: 'Acme' }).expect(201)).id;
   const user = async (): Promise<string> => (await suite.post('/user_management/users', { email: `ada${users++}@acme.test` }).expect(201)).id;

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { WEBHOOK_EVENT_NAMES } from '#libs/contracts/src/events';
+import { SMALL_LIMITS } from '#libs/testing/src/small-limits';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import { until } from '#libs/testing/src/until';
 import { Receiver } from '../given-notifications.ts';
@@ -8,7 +9,7 @@ describe('webhook endpoints over HTTP', () => {
   let suite: GivenSuite;
   let other: Caller;
   beforeAll(async () => {
-    suite = await givenSuite({ variables: { WEBHOOK_ENDPOINTS_PER_ENVIRONMENT: '5' } });
+    suite = await givenSuite({ variables: SMALL_LIMITS });
     other = await suite.otherEnvironment();
   });
 

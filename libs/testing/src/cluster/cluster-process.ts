@@ -26,7 +26,11 @@ export class ClusterProcess extends WatchedProcess {
   /** Where health and metrics are asked. */
   readonly operationsUrl: string;
 
-  constructor(directory: WatchedDirectory, { app, name, port, operationsPort, settings }: PlannedProcess) {
+  constructor(
+    directory: WatchedDirectory,
+    readonly planned: PlannedProcess,
+  ) {
+    const { app, name, port, operationsPort, settings } = planned;
     const url = `http://127.0.0.1:${port}`;
     // In development mode a gateway answers for itself on the port of the API, as the suite does.
     const isApart = app !== 'gateway' || modeOf(settings) === 'production';
@@ -44,6 +48,13 @@ export class ClusterProcess extends WatchedProcess {
     this.app = app;
     this.url = url;
     this.operationsUrl = operationsUrl;
+  }
+
+  /** One that runs already: another file of specs started it from this process. */
+  static running(directory: WatchedDirectory, planned: PlannedProcess): ClusterProcess {
+    const process = new ClusterProcess(directory, planned);
+    process.find();
+    return process;
   }
 
   /** Resolves when it is ready; `say` hears that, and of an end that nobody asked for. @throws Error with the last lines of its output */

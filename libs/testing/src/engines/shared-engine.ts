@@ -39,7 +39,7 @@ async function locked(path: string): Promise<DirectoryLock> {
 
 async function joined(path: string, { answers }: EngineDefinition): Promise<string | null> {
   const file = join(path, 'address');
-  if (!WatchedDirectory.join(path) || !existsSync(file)) return null;
+  if (WatchedDirectory.join(path) === null || !existsSync(file)) return null;
   const address = readFileSync(file, 'utf8');
   return (await answers(address)) ? address : null;
 }

@@ -28,16 +28,16 @@ export class WatchedDirectory {
     return WatchedDirectory.watch(path, seconds);
   }
 
-  /** Uses one that another process may have created; false when there is none. */
-  static join(path: string): boolean {
+  /** Uses one that another process may have created; null when there is none. */
+  static join(path: string): WatchedDirectory | null {
     const directory = new WatchedDirectory(path);
     try {
       directory.use();
     } catch {
-      return false;
+      return null;
     }
     // It may have been renamed, to be removed, just before.
-    return existsSync(directory.user);
+    return existsSync(directory.user) ? directory : null;
   }
 
   private static watch(path: string, seconds: number): WatchedDirectory {

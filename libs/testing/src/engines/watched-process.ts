@@ -25,6 +25,8 @@ export interface WatchedCommand {
 /** A process with a folder of its own in a watched directory, where its output goes to `log`. */
 export class WatchedProcess {
   private child: ChildProcess | null = null;
+  /** The number of one that runs, where it was not started by these modules. */
+  private found: number | null = null;
   /** Whether its end was asked for. */
   private isEnding = false;
   private tell: (how: string) => void = () => {};
@@ -50,7 +52,8 @@ export class WatchedProcess {
   }
 
   get pid(): number | null {
-    return this.child === null || hasEnded(this.child) ? null : this.child.pid!;
+    if (this.child === null) return this.found;
+    return hasEnded(this.child) ? null : this.child.pid!;
   }
 
   /** Of everything it printed since its first start. */
@@ -64,11 +67,11 @@ export class WatchedProcess {
   }
 
   async pause(): Promise<void> {
-    this.child!.kill('SIGSTOP');
+    process.kill(this.pid!, 'SIGSTOP');
   }
 
   async resume(): Promise<void> {
-    this.child!.kill('SIGCONT');
+    process.kill(this.pid!, 'SIGCONT');
   }
 
   async stop(): Promise<void> {
@@ -84,9 +87,14 @@ export class WatchedProcess {
     await this.run();
   }
 
+  /** Takes it as it runs. */
+  protected find(): void {
+    this.found = Number(readFileSync(this.number, 'utf8'));
+  }
+
   protected async run(): Promise<void> {
     mkdirSync(this.folder, { recursive: true });
-    const number = join(this.folder, 'pid');
+    const { number } = this;
     rmSync(number, { force: true });
     this.isEnding = false;
     // The shell becomes the program, so that its number is written down before it does anything.
@@ -113,6 +121,7 @@ export class WatchedProcess {
   private async end(signal: NodeJS.Signals): Promise<void> {
     const { child } = this;
     this.isEnding = true;
+    if (child === null && this.found !== null) return this.endFound(signal);
     if (child === null || hasEnded(child)) return;
     child.ref();
     const ended = once(child, 'exit');
@@ -123,6 +132,18 @@ export class WatchedProcess {
     clearTimeout(late);
   }
 
+  /** Who started it hears of its end, so that its number is free then. */
+  private async endFound(signal: NodeJS.Signals): Promise<void> {
+    const pid = this.found!;
+    this.found = null;
+    for (const word of [signal, 'SIGCONT'] as const) send(pid, word);
+    for (const deadline = Date.now() + STOP_MS; send(pid, 0); await pause(50)) if (Date.now() > deadline) send(pid, 'SIGKILL');
+  }
+
+  private get number(): string {
+    return join(this.folder, 'pid');
+  }
+
   private lastLines(): string {
     return existsSync(this.log) ? readFileSync(this.log, 'utf8').split('\n').slice(-20).join('\n') : '';
   }
@@ -130,4 +151,13 @@ export class WatchedProcess {
 
 function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
+}
+
+/** Whether it was there. */
+function send(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
 }

@@ -1,0 +1,62 @@
+/**
+ * The parts of `npm run proofs`: what takes too long for every commit.
+ * introduced  counts as the day on which it last held, until it is run
+ * paths       what it says something of
+ * steps       one after the other, those of a list at once; each is a task of run.mjs. `counts`: how its numbers are read, as Jest's where nothing is said
+ */
+export const parts = {
+  faults: {
+    what: 'a cluster under load, whose processes and engines are killed and paused',
+    introduced: '2026-11-22',
+    paths: ['apps', 'libs', 'test/cluster.spec.ts', 'test/cluster', 'test/torture'],
+    steps: () => [{ task: ['faults'] }],
+  },
+  alerts: {
+    what: 'the alert rules over a cluster that is hurt',
+    introduced: '2026-11-22',
+    paths: ['apps', 'libs', 'k8s', 'test/cluster-alerts.spec.ts'],
+    steps: () => [{ task: ['alerts'] }],
+  },
+  histories: {
+    what: '500 random histories, every answer held to the log',
+    introduced: '2026-11-22',
+    paths: ['apps', 'libs', 'test/histories.spec.ts', 'test/histories', 'test/chance.ts'],
+    steps: () => [{ task: ['working', 'test/histories.spec.ts'], variables: { HISTORIES: '500' } }],
+  },
+  torture: {
+    what: '1,000 rounds of kill -9 under load',
+    introduced: '2026-11-22',
+    paths: ['apps', 'libs', 'test/torture.ts', 'test/torture', 'test/chance.ts'],
+    // Each kill waits for a start, so two of them keep two processors busy; and each looks through all that it has written.
+    steps: (numberOf) => [0, 1].map((half) => [0, 1].map((which) => rounds(250, numberOf(`torture ${half} ${which}`)))),
+  },
+  cluster: {
+    what: 'every spec over HTTP on a cluster',
+    introduced: '2026-11-22',
+    paths: ['apps', 'libs', 'test/operations.spec.ts', 'test/isolation.spec.ts', 'test/sdk.spec.ts', 'test/histories.spec.ts', 'test/histories'],
+    steps: () => ['shared', 'hurt'].map((suite) => ({ task: [suite], variables: { EVERYTHING: 'on' } })),
+  },
+  interleavings: {
+    what: 'every order of the steps of processes that meet',
+    introduced: '2026-11-22',
+    paths: ['apps/authorization', 'libs/event-sourcing', 'libs/platform', 'libs/read-models'],
+    steps: () => [{ task: ['test', '\\.?interleavings\\.spec\\.ts$'], variables: { EVERYTHING: 'on' } }],
+  },
+};
+
+function rounds(count, seed) {
+  return { task: ['torture', '--rounds', String(count), '--seed', String(seed)], counts: printed };
+}
+
+/** Of the last line, `name: 12, other: 3`. */
+function printed(output) {
+  return Object.fromEntries(
+    [
+      ...output
+        .trim()
+        .split('\n')
+        .at(-1)
+        .matchAll(/(\w+): (\d+)/g),
+    ].map(([, name, count]) => [name, Number(count)]),
+  );
+}

@@ -1,0 +1,64 @@
+import { availableParallelism } from 'node:os';
+import { numberOf } from './seed.mjs';
+
+/** A test waits, starts processes or computes: so many at a time for each processor keep it busy. */
+const WAITING = 3;
+const WORKING = 1.5;
+
+/** Specs over HTTP that hurt nobody: each has an environment of its own on the cluster that all of them share. */
+const shared = [
+  'apps/authorization/src/assignments/group-role-assignments.spec.ts',
+  'apps/authorization/src/assignments/role-assignments.spec.ts',
+  'apps/authorization/src/model/organization-roles.spec.ts',
+  'apps/authorization/src/model/permissions.spec.ts',
+  'apps/authorization/src/model/resource-types.spec.ts',
+  'apps/authorization/src/model/roles.spec.ts',
+  'apps/authorization/src/resources/resources.spec.ts',
+  'apps/identity/src/environments/environments.spec.ts',
+  'apps/identity/src/groups/groups.spec.ts',
+  'apps/identity/src/memberships/memberships.spec.ts',
+  'apps/identity/src/organizations/organizations.spec.ts',
+  'apps/identity/src/users/users.spec.ts',
+  'apps/notifications/src/webhook-endpoints/webhook-endpoints.spec.ts',
+  'test/isolation.spec.ts',
+  'test/sdk.spec.ts',
+];
+
+/** Specs over HTTP that restart its processes. */
+const hurting = ['apps/authorization/src/access/access-checks.spec.ts', 'apps/identity/src/organizations/organization-domains.spec.ts'];
+
+/** Run on every commit, and by nothing but a cluster. */
+const onCluster = ['test/operations.spec.ts'];
+const faults = ['test/cluster.spec.ts'];
+const alerts = ['test/cluster-alerts.spec.ts'];
+
+/** Which of the specs over HTTP a commit runs on the cluster; embedded it runs all of them. */
+const SHARE = 3;
+
+/**
+ * What runs together, by name (`SPECS`). Without a name: all that need no cluster.
+ * `workers`: how many files at a time; on a cluster one, since it takes the whole machine.
+ */
+const suites = {
+  waiting: { folders: ['libs'], workers: WAITING * availableParallelism() },
+  working: { folders: ['apps', 'test'], workers: WORKING * availableParallelism() },
+  shared: { paths: [...onCluster, ...shared], always: onCluster },
+  // Histories leave so much behind that nobody wants to be beside them.
+  hurt: { paths: [...hurting, 'test/histories.spec.ts'], always: ['test/histories.spec.ts'] },
+  faults: { paths: faults, always: faults },
+  alerts: { paths: alerts, always: alerts },
+};
+
+/** What Jest is to run; `isEverything`: also what the seed leaves out. */
+export function suiteOf(name, { seed, isEverything }) {
+  const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
+  if (paths === undefined)
+    return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onCluster, ...faults, ...alerts].map((path) => `!**/${path}`)] };
+  const chosen = isEverything ? paths : [...always, ...thirdOf([...shared, ...hurting], seed).filter((path) => paths.includes(path))];
+  return { folders, workers: 1, testMatch: chosen.map((path) => `<rootDir>/${path}`) };
+}
+
+/** Of both suites together, since they are unequal. */
+function thirdOf(paths, seed) {
+  return [...paths].sort((one, other) => numberOf(seed, one) - numberOf(seed, other)).slice(0, Math.ceil(paths.length / SHARE));
+}

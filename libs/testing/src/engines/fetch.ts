@@ -1,0 +1,9 @@
+import { endWith } from '#libs/platform/src/runtime/ending';
+import { JavaLibraries } from './java.ts';
+
+// Brings what engines on Java need, so that no test waits for it.
+try {
+  await JavaLibraries.get();
+} catch (error) {
+  endWith(error);
+}

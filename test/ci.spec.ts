@@ -1,0 +1,254 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- what runs without being built says nothing of its types */
+
+const root = process.cwd();
+const load = (name: string): Promise<any> => import(pathToFileURL(join(root, '.ci', name)).href);
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-ci-'));
+  cpSync(join(root, '.ci'), join(folder, '.ci'), { recursive: true });
+  rmSync(join(folder, '.ci/proofs'), { recursive: true, force: true });
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function write(files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+}
+
+function git(...words: readonly string[]): void {
+  execFileSync('git', ['-c', 'user.name=spec', '-c', 'user.email=spec@acme.test', '-c', 'commit.gpgsign=false', ...words], { cwd: folder, stdio: 'ignore' });
+}
+
+function commit(): void {
+  git('add', '--all');
+  git('commit', '--no-verify', '--message', 'More');
+}
+
+/** Runs a program of the copy, as a machine does that knows nothing of this run. */
+function run(program: string, ...words: readonly string[]): { readonly code: number | null; readonly said: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], { cwd: folder, encoding: 'utf8', env: { PATH: pathOfPrograms() } });
+  return { code: status, said: stdout + stderr };
+}
+
+function pathOfPrograms(): string {
+  // Of node and git.
+  return [dirname(process.execPath), '/usr/local/bin', '/usr/bin', '/bin'].join(':');
+}
+
+describe('the seed of a run', () => {
+  const seed = (): string => {
+    write({ 'say.mjs': `import { seedOfTree } from './.ci/seed.mjs'; console.log(seedOfTree());` });
+    return run('say.mjs').said.trim();
+  };
+
+  it('is the same for the same commit, and another one for the next', () => {
+    write({ 'say.mjs': '', 'apps/one.ts': '1' });
+    git('init', '--initial-branch=main');
+    commit();
+    const first = seed();
+    expect(first).toMatch(/^[0-9a-f]{12}$/);
+    write({ 'apps/one.ts': '2' });
+    expect(seed()).toBe(first);
+    commit();
+    const second = seed();
+    expect(second).not.toBe(first);
+    write({ 'apps/one.ts': '1', 'say.mjs': '' });
+    commit();
+    expect(seed()).toBe(first);
+  });
+
+  it('is that of the files where there is no commit, also inside of another checkout', () => {
+    write({ 'apps/one.ts': '1' });
+    const alone = seed();
+    expect(alone).toMatch(/^[0-9a-f]{12}$/);
+    write({ 'apps/one.ts': '2' });
+    expect(seed()).not.toBe(alone);
+    write({ 'apps/one.ts': '1' });
+    const inner = mkdtempSync(join(folder, 'archive-'));
+    cpSync(join(folder, '.ci'), join(inner, '.ci'), { recursive: true });
+    for (const path of ['apps', 'say.mjs']) cpSync(join(folder, path), join(inner, path), { recursive: true });
+    git('init', '--initial-branch=main');
+    commit();
+    expect(run(join(inner, 'say.mjs')).said.trim()).toBe(alone);
+  });
+});
+
+describe('what a commit runs on a cluster', () => {
+  const chosen = async (seed: string, isEverything = false): Promise<readonly string[]> => {
+    const { suiteOf } = await load('suites.mjs');
+    return ['shared', 'hurt'].flatMap((name) => suiteOf(name, { seed, isEverything }).testMatch);
+  };
+
+  it('is a third of the specs over HTTP, and always those of every operation and the histories', async () => {
+    const all = await chosen('', true);
+    const some = await chosen('a seed');
+    expect(await chosen('a seed')).toEqual(some);
+    expect(all).toEqual(expect.arrayContaining([...some]));
+    expect(some.length - 2).toBe(Math.ceil((all.length - 2) / 3));
+    for (const seed of ['a', 'b', 'c'])
+      expect(await chosen(seed)).toEqual(expect.arrayContaining(['<rootDir>/test/operations.spec.ts', '<rootDir>/test/histories.spec.ts']));
+  });
+
+  it('goes round', async () => {
+    const met = new Set<string>();
+    for (let seed = 0; seed < 40; seed++) for (const path of await chosen(`seed ${seed}`)) met.add(path);
+    expect([...met].sort()).toEqual([...(await chosen('', true))].sort());
+  });
+
+  it('is there', async () => {
+    for (const path of await chosen('', true)) expect([path, existsSync(path.replace('<rootDir>', root))]).toEqual([path, true]);
+  });
+});
+
+it('the longest specs begin first, and before them those that nobody has measured', async () => {
+  const { default: LongestFirst } = await load('longest-first.mjs');
+  const durations = JSON.parse(readFileSync(join(root, '.ci/durations.json'), 'utf8')) as Readonly<Record<string, number>>;
+  const known = Object.entries(durations).sort(([, one], [, other]) => other - one);
+  const context = { config: { rootDir: root } };
+  const paths = [known.at(-1)![0], 'test/new.spec.ts', known[0]![0], known[20]![0]];
+  const sorted = new LongestFirst().sort(paths.map((path) => ({ path: join(root, path), context })));
+  expect(sorted.map(({ path }: { readonly path: string }) => path.slice(root.length + 1))).toEqual([
+    'test/new.spec.ts',
+    known[0]![0],
+    known[20]![0],
+    known.at(-1)![0],
+  ]);
+});
+
+describe('npm run proofs', () => {
+  const day = (ago: number): string => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+  /** A step whose numbers are those that `run.mjs` prints or writes. */
+  const given = (introduced: number, program: string): void =>
+    write({
+      'apps/one.ts': '1',
+      '.ci/parts.mjs': `export const parts = { it: { what: 'that it holds', introduced: '${day(introduced)}', paths: ['apps'], steps: () => [{ task: ['it'] }] } };`,
+      'run.mjs': `import { writeFileSync } from 'node:fs';
+        const file = process.argv.find((word) => word.startsWith('--outputFile='))?.slice(13);
+        ${program}`,
+    });
+  const results = (numbers: object): string =>
+    `writeFileSync(file, JSON.stringify(${JSON.stringify({ numPassedTests: 3, numFailedTests: 0, numPendingTests: 0, numRuntimeErrorTestSuites: 0, ...numbers })}));`;
+  const check = () => run('.ci/proofs.mjs', '--check');
+  const record = (): any => JSON.parse(readFileSync(join(folder, '.ci/proofs/it.json'), 'utf8'));
+
+  it('notes what held, which is asked for again when it is old or changed', () => {
+    given(0, results({}));
+    expect(check()).toEqual({ code: 0, said: expect.stringMatching(/^WARNING: the proof it has NEVER been run/) });
+    expect(run('.ci/proofs.mjs', 'it')).toMatchObject({ code: 0 });
+    expect(record()).toEqual({
+      tree: expect.stringMatching(/^[0-9a-f]{12}$/),
+      date: day(0),
+      seed: expect.any(String),
+      seconds: expect.any(Number),
+      counts: { passed: 3, failed: 0 },
+    });
+    expect(check()).toEqual({ code: 0, said: '' });
+    write({ 'apps/one.ts': '2' });
+    expect(check()).toEqual({ code: 0, said: expect.stringMatching(/^WARNING: .* has changed since\.\n$/) });
+    write({ 'apps/one.ts': '1', '.ci/proofs/it.json': JSON.stringify({ ...record(), date: day(15) }) });
+    expect(check()).toEqual({ code: 0, said: expect.stringMatching(/^WARNING: .* 15 days ago/) });
+    write({ '.ci/proofs/it.json': JSON.stringify({ ...record(), date: day(46) }) });
+    expect(check()).toEqual({ code: 1, said: expect.stringMatching(/^FAILED: .* 46 days ago/) });
+    write({ '.ci/proofs/it.json': JSON.stringify({ ...record(), date: 'some day' }) });
+    expect(check()).toMatchObject({ code: 1 });
+  });
+
+  it('demands what was never run, 45 days after it was thought of', () => {
+    given(45, results({}));
+    expect(check()).toMatchObject({ code: 0 });
+    given(46, results({}));
+    expect(check()).toEqual({ code: 1, said: expect.stringMatching(/^FAILED: .* NEVER/) });
+  });
+
+  it.each([
+    ['failed', results({ numFailedTests: 1 })],
+    ['was skipped', results({ numPendingTests: 1 })],
+    ['could not be read', results({ numRuntimeErrorTestSuites: 1 })],
+    ['was not there', results({ numPassedTests: 0 })],
+    ['never got to its end', 'process.exitCode = 1;'],
+    ['changed what it is about', `${results({})} writeFileSync('apps/one.ts', '2');`],
+  ])('notes nothing where something %s', (_, program) => {
+    given(0, program);
+    expect(run('.ci/proofs.mjs')).toMatchObject({ code: 1 });
+    expect(existsSync(join(folder, '.ci/proofs/it.json'))).toBe(false);
+  });
+
+  it('keeps the seeds that failed, each once', () => {
+    write({ '.ci/failed-seeds.json': '{ "histories": [7], "torture": [] }' });
+    given(0, `console.error('History 7: was answered\\n  Error: History 8: was answered\\ntorture: Torture 9: lost'); process.exitCode = 1;`);
+    run('.ci/proofs.mjs', 'it');
+    expect(JSON.parse(readFileSync(join(folder, '.ci/failed-seeds.json'), 'utf8'))).toEqual({ histories: [7, 8], torture: [9] });
+  });
+
+  it('knows its parts', () => {
+    given(0, results({}));
+    expect(run('.ci/proofs.mjs', 'that')).toEqual({ code: 1, said: expect.stringContaining('There is no part that.') });
+  });
+});
+
+describe('npm run check:changed', () => {
+  beforeEach(() => {
+    write({
+      'libs/contracts/src/things/operations.ts': 'export class CreateThing {}',
+      'libs/contracts/src/things/operations.spec.ts': `import { CreateThing } from './operations.ts';`,
+      'libs/platform/src/clock.ts': 'export const clock = 1;',
+      'libs/platform/src/clock.spec.ts': `import { clock } from './clock.ts';`,
+      'libs/platform/src/words.ts': `import type { clock } from './clock.ts';`,
+      'libs/platform/src/words.spec.ts': `import './words.ts';`,
+      'apps/shop/src/things/things.ts': `import { CreateThing } from '#libs/contracts/src/things/operations';\nimport { clock } from '#libs/platform/src/clock';\n@Handles(CreateThing)`,
+      'apps/shop/src/things/things.replicas.spec.ts': `const { things } = await import('./things.ts');`,
+      'apps/shop/src/things/things.spec.ts': `import { givenSuite } from '#libs/testing/src/suite';`,
+      'apps/shop/src/app.module.ts': `export { things } from './things/things.ts';`,
+      'apps/suite/src/suite.ts': `import '#apps/shop/src/app.module';`,
+      'apps/shop/src/other/other.spec.ts': `import { givenSuite } from '#libs/testing/src/suite';`,
+      'libs/testing/src/suite.ts': `import { Suite } from '#apps/suite/src/suite';`,
+      'test/properties.spec.ts': `import { givenSuite } from '#libs/testing/src/suite';`,
+      'test/compose.spec.ts': `readFileSync('docker-compose.yml')`,
+      'docker-compose.yml': '',
+    });
+    git('init', '--initial-branch=main');
+    commit();
+    git('checkout', '-b', 'change');
+  });
+  const listed = (): readonly string[] => run('.ci/changed.mjs', '--list').said.trim().split('\n').slice(1).sort();
+
+  it('names the specs that import what changed, in whatever way, but not through the whole product', () => {
+    write({ 'libs/platform/src/clock.ts': 'export const clock = 2;' });
+    expect(listed()).toEqual(['apps/shop/src/things/things.replicas.spec.ts', 'libs/platform/src/clock.spec.ts']);
+  });
+
+  it('names those of the slice, and the generated ones of its operations, also when it is committed', () => {
+    write({ 'libs/contracts/src/things/operations.ts': 'export class CreateThing { name; }' });
+    commit();
+    expect(listed()).toEqual([
+      'apps/shop/src/things/things.replicas.spec.ts',
+      'apps/shop/src/things/things.spec.ts',
+      'libs/contracts/src/things/operations.spec.ts',
+      'test/properties.spec.ts (CreateThing)',
+    ]);
+  });
+
+  it('names those that read a file which is no source, and those that are new', () => {
+    write({ 'docker-compose.yml': 'services:', 'test/new.spec.ts': '' });
+    expect(listed()).toEqual(['test/compose.spec.ts', 'test/new.spec.ts']);
+  });
+
+  it('names those over HTTP where the whole product itself changed', () => {
+    write({ 'apps/suite/src/suite.ts': '' });
+    expect(listed()).toEqual(['apps/shop/src/other/other.spec.ts', 'apps/shop/src/things/things.spec.ts', 'test/properties.spec.ts']);
+  });
+
+  it('says so where there is nothing to compare with', () => {
+    rmSync(join(folder, '.git'), { recursive: true });
+    expect(run('.ci/changed.mjs')).toEqual({ code: 1, said: expect.stringContaining('no git checkout') });
+  });
+});

@@ -1,0 +1,211 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { openApiDocument } from '#libs/contracts/src/openapi';
+import { Group } from '#libs/contracts/src/groups/group';
+import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { Organization } from '#libs/contracts/src/organizations/organization';
+import { User } from '#libs/contracts/src/users/user';
+import type { Position } from '#libs/event-sourcing/src/event-store';
+import { exchange, holdToDocument, type Exchange } from '#libs/testing/src/exchange';
+import { validRequest, type GeneratedRequest } from '#libs/testing/src/requests';
+import { seedOf } from '#libs/testing/src/seed';
+import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
+import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import { inhabitants, toReceiver, type Inhabitants } from './inhabitants.ts';
+
+/** Of so many generated requests one is carried out: most name something that is there. */
+const TRIES = 100;
+const seed = seedOf('operations');
+/** What they tell of depends on a DNS server. */
+const TOLD_LATER = new Set(['CheckOrganizationDomain', 'VerifyOrganizationDomain']);
+
+const document = openApiDocument('0.1.0');
+const published = operations().filter((operation) => operation.route !== null);
+const reads = published.filter(({ route }) => route!.method === 'get');
+
+/** An environment in which something of every kind lies. */
+interface World extends Inhabitants {
+  readonly caller: Caller;
+}
+
+let suite: GivenSuite;
+let receiver: WebhookReceiver;
+let world: World | null = null;
+beforeAll(async () => {
+  suite = await givenSuite();
+  receiver = await WebhookReceiver.listen();
+});
+afterAll(() => receiver.close());
+
+async function newWorld(): Promise<World> {
+  const caller = await suite.otherEnvironment('operations');
+  return { caller, ...(await inhabitants(caller, receiver.url)) };
+}
+
+/** What of a request chance does not find: something new, something unused, an id of the customer's own. */
+const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?: string; readonly body?: object }>>> = {
+  GetOrganizationByExternalId: async ({ externalId }) => ({ path: `/organizations/external_id/${externalId}` }),
+  GetUserByExternalId: async ({ externalId }) => ({ path: `/user_management/users/external_id/${externalId}` }),
+  // With a password it would be another hash each time.
+  UpdateUser: async ({ ids }) => ({ path: `/user_management/users/${ids.get(User)}`, body: { first_name: named('Ada') } }),
+  CreateOrganizationMembership: async (at) => ({ body: { user_id: await newUser(at), organization_id: at.ids.get(Organization) } }),
+  AddGroupMember: async (at) => ({
+    path: `/organizations/${at.ids.get(Organization)}/groups/${at.ids.get(Group)}/organization-memberships`,
+    body: { organization_membership_id: await newMembership(at) },
+  }),
+  CreateResourceType: async () => ({ body: { slug: named('type'), name: 'Type', parent_type_slugs: ['organization'] } }),
+  DeleteResourceType: async ({ caller }) => ({
+    path: `/admin/resource_types/${await slugOf(caller, '/admin/resource_types', { parent_type_slugs: ['organization'] })}`,
+  }),
+  CreateGroupRoleAssignment: async ({ ids }) => ({
+    path: `/authorization/groups/${ids.get(Group)}/role_assignments`,
+    body: { role_slug: 'editor', resource_type_slug: 'project', resource_external_id: 'project-7' },
+  }),
+  AddRolePermission: async ({ caller }) => ({
+    path: '/authorization/roles/editor/permissions',
+    body: { slug: await slugOf(caller, '/authorization/permissions', { resource_type_slug: 'project' }) },
+  }),
+  SetRolePriority: async ({ caller }) => ({ body: { role_slugs: [await slugOf(caller, '/authorization/roles'), 'editor'] } }),
+  SetOrganizationRolePermissions: async (at) => ({
+    path: `/authorization/organizations/${at.ids.get(Organization)}/roles/org-auditor/permissions`,
+    body: { permissions: [await slugOf(at.caller, '/authorization/permissions')] },
+  }),
+  RemoveOrganizationRolePermission: async ({ caller, ids }) => {
+    const path = `/authorization/organizations/${ids.get(Organization)}/roles/org-auditor/permissions`;
+    const slug = await slugOf(caller, '/authorization/permissions');
+    await caller.put(path, { permissions: [slug] }).expect(200);
+    return { path: `${path}/${slug}` };
+  },
+};
+
+let names = 0;
+
+function named(kind: string): string {
+  return `${kind}-${++names}`;
+}
+
+async function slugOf(caller: Caller, path: string, fields: object = {}): Promise<string> {
+  return (await caller.post(path, { slug: named('slug'), name: 'New', ...fields }).expect(201)).slug as string;
+}
+
+async function newUser({ caller }: World): Promise<string> {
+  return (await caller.post('/user_management/users', { email: `${randomUUID()}@acme.test` }).expect(201)).id as string;
+}
+
+async function newMembership(at: World): Promise<string> {
+  const body = { user_id: await newUser(at), organization_id: at.ids.get(Organization) };
+  return (await at.caller.post('/user_management/organization_memberships', body).expect(201)).id as string;
+}
+
+async function requestsFor({ name, route, ...rest }: RegisteredOperation, at: World): Promise<readonly GeneratedRequest[]> {
+  if (name in prepared) return [{ method: route!.method, path: route!.path, body: undefined, ...(await prepared[name]!(at)) }];
+  const known = (type: Class): readonly string[] => [at.ids.get(type) ?? []].flat();
+  return fc.sample(validRequest({ name, route, ...rest }, known), { numRuns: TRIES, seed }).map((request) => toReceiver(request, receiver.url));
+}
+
+/** A request that was carried out. */
+interface Done {
+  readonly world: World;
+  readonly request: GeneratedRequest;
+  readonly key: string | null;
+  readonly answer: Exchange;
+  /** Of the log, before it. */
+  readonly before: Position;
+  /** Public events that were recorded with it, by id. */
+  readonly told: ReadonlyMap<string, string>;
+}
+
+/** The first gateway is asked, and then the other. */
+async function ask(at: World, place: 0 | -1, request: GeneratedRequest, headers: Readonly<Record<string, string>> = {}): Promise<Exchange> {
+  const answer = await exchange({ url: suite.urls.at(place)!, key: at.caller.key }, request, headers);
+  holdToDocument(document, request, answer);
+  return answer;
+}
+
+async function toldAfter(position: Position, requestId: string): Promise<ReadonlyMap<string, string>> {
+  const records = (await suite.recordsAfter(position)).filter(({ meta }) => meta.requestId === requestId);
+  return new Map(records.flatMap((record) => record.public.map(({ id, name }) => [id, name] as const)));
+}
+
+/** What was taken away by those before it is there again in a new environment. */
+async function carriedOut(operation: RegisteredOperation): Promise<Done> {
+  const statuses = new Map<string, number>();
+  for (const isNew of [world === null, true]) {
+    const at = (world = isNew ? await newWorld() : world!);
+    for (const request of await requestsFor(operation, at)) {
+      const [requestId, key] = [randomUUID(), isKeyed(operation) ? randomUUID() : null];
+      const before = await suite.head();
+      const answer = await ask(at, 0, request, { 'X-Request-ID': requestId, ...(key !== null && { 'Idempotency-Key': key }) });
+      const told = answer.status < 300 && operation.kind === 'command' ? await toldAfter(before, requestId) : new Map<string, string>();
+      if (answer.status < 300 && (told.size > 0 || !tells(operation))) return { world: at, request, key, answer, before, told };
+      const outcome = answer.status < 300 ? `${answer.status} without an event` : `${answer.status} ${answer.body.code}`;
+      statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
+    }
+  }
+  throw new Error(`No request was carried out: ${JSON.stringify([...statuses])}. Give its fields examples, let there be what it needs, or prepare it.`);
+}
+
+function isKeyed({ kind, route }: RegisteredOperation): boolean {
+  return kind === 'command' && route!.method === 'post';
+}
+
+function tells({ name, options: { emits = [] } }: RegisteredOperation): boolean {
+  return emits.length > 0 && !TOLD_LATER.has(name);
+}
+
+/** Where what a command answered, or changed, can be read. */
+function readingsOf({ route }: RegisteredOperation, { request, answer }: Done): readonly string[] {
+  const [path] = request.path.split('?') as [string];
+  // A list of everything may want a filter.
+  const isRead =
+    route!.parameters.length > 0 && reads.some((read) => read.route!.path.replaceAll(/\{\w+\}/g, '{}') === route!.path.replaceAll(/\{\w+\}/g, '{}'));
+  const last = reads.find((read) => read.route!.path.replace(/\/\{\w+\}$/, '/') === `${route!.path}/`)?.route!.parameters.at(-1);
+  const value: unknown = last === undefined ? undefined : (answer.body?.[last] ?? answer.body?.id);
+  return [...(isRead ? [path] : []), ...(typeof value === 'string' && route!.method === 'post' ? [`${path}/${encodeURIComponent(value)}`] : [])];
+}
+
+const byMethod = ['get', 'post', 'put', 'patch', 'delete'];
+/** What takes away comes last, and the whole after its parts. */
+const ordered = [...published].sort(
+  ({ route: one }, { route: other }) =>
+    byMethod.indexOf(one!.method) - byMethod.indexOf(other!.method) || (one!.method === 'delete' ? other!.path.length - one!.path.length : 0),
+);
+const cases = (kind: 'command' | 'query') => ordered.filter((operation) => operation.kind === kind).map((operation) => [operation.name, operation] as const);
+
+describe('what one gateway is asked', () => {
+  it.each(cases('query'))('the other answers as it does: %s', async (_, operation) => {
+    const { world, request, answer } = await carriedOut(operation);
+    const { status, body } = await ask(world, -1, request);
+    expect([status, body]).toEqual([answer.status, answer.body]);
+  });
+});
+
+describe('what one gateway is told', () => {
+  it.each(cases('command'))('the other knows, is told once, and shows in the feed: %s', async (_, operation) => {
+    const done = await carriedOut(operation);
+    const { world, request, key, answer, told } = done;
+    const { method } = operation.route!;
+
+    for (const path of readingsOf(operation, done)) {
+      const read = await ask(world, -1, { method: 'get', path, body: undefined });
+      if (method === 'delete' && read.body?.object !== 'list') expect(read.status).toBe(404);
+      else expect(read.status).toBe(200);
+      if (method !== 'delete' && read.body.object === answer.body?.object && read.body.id === answer.body?.id) expect(answer.body).toMatchObject(read.body);
+    }
+
+    const [again, requestId] = [await suite.head(), randomUUID()];
+    const repeated = await ask(world, -1, request, { 'X-Request-ID': requestId, ...(key !== null && { 'Idempotency-Key': key }) });
+    if (key !== null) expect([repeated.status, repeated.body, repeated.headers['idempotent-replayed']]).toEqual([answer.status, answer.body, 'true']);
+    else expect(repeated.status).toBe(method === 'delete' && repeated.status === 404 ? 404 : answer.status);
+    expect([...(await toldAfter(again, requestId))]).toEqual([]);
+
+    const names = new Set(told.values());
+    expect(operation.options.emits ?? []).toEqual(expect.arrayContaining([...names]));
+    if (told.size === 0) return;
+    await eventually(async () => {
+      const feed = await ask(world, -1, { method: 'get', path: `/events?limit=100&order=desc&events=${[...names].join()}`, body: undefined });
+      expect(feed.body.data.map(({ id }: { readonly id: string }) => id)).toEqual(expect.arrayContaining([...told.keys()]));
+    });
+  });
+});
