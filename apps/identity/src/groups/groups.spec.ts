@@ -62,6 +62,25 @@ describe('groups', () => {
     await suite.get(`${pathOf(acme)}?after=${NEVER}`).expect(422, { code: 'invalid_request_parameters', errors: [{ field: 'after', code: 'invalid_cursor' }] });
   });
 
+  it('are found by the beginnings of the words of their names, in one organization', async () => {
+    const [acme, other] = [await organization(), await organization()];
+    const named = new Map<string, string>();
+    for (const name of ['Platform Engineering', 'Engineering Managers', 'Straße']) named.set((await create(acme, { name })).id, name);
+    await create(other, { name: 'Engineering' });
+    const found = async (query: string) => idsOf(await suite.get(`${pathOf(acme)}?order=asc&search=${query}`).expect(200)).map((id) => named.get(id));
+    expect(await found('eng')).toEqual(['Platform Engineering', 'Engineering Managers']);
+    expect(await found('ENG%20pla')).toEqual(['Platform Engineering']);
+    expect(await found('man+e')).toEqual(['Engineering Managers']);
+    expect(await found('strass')).toEqual(['Straße']);
+    expect(await found('ineering')).toEqual([]);
+    expect(await found('%20')).toHaveLength(3);
+    const [first] = named.keys();
+    await suite.patch(pathOf(acme, first), { name: 'Product' }).expect(200);
+    expect(await found('platform')).toEqual([]);
+    expect(await found('product')).toEqual(['Platform Engineering']);
+    await suite.get(`${pathOf(acme)}?search=`).expect(422, { errors: [{ field: 'search', code: 'too_short' }] });
+  });
+
   it('are not listed where an organization is asked for by the external id `groups`', async () => {
     const { id } = await suite.post('/organizations', { name: 'Acme', external_id: 'groups' }).expect(201);
     await suite.get('/organizations/external_id/groups').expect(200, { object: 'organization', id });

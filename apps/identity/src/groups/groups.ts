@@ -28,6 +28,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { identityDeletionsView } from '../identity-deletions.view.ts';
+import { pageOfNamed, searchWords } from '../name-search.ts';
 import { ShownMemberships } from '../memberships/shown-memberships.ts';
 import {
   addMember,
@@ -43,7 +44,7 @@ import {
   type GroupState,
   type StoredGroup,
 } from './group.decider.ts';
-import { groupMembersView, groupsView, pairId, shownGroup } from './groups.view.ts';
+import { groupMembersView, groupSearchKey, groupsView, pairId, shownGroup } from './groups.view.ts';
 
 const serialiseMembership = serialiserOf(OrganizationMembershipWithUser);
 /** Memberships that one request may name. */
@@ -77,8 +78,10 @@ export class Groups {
   async list(query: ListGroups): Promise<Serialised<List<Group>>> {
     const { context, organization_id } = query;
     await this.memberships.requireOrganization(context, organization_id);
-    const where = { index: 'organization', values: [organization_id] };
-    return pageOf(this.rows, query, { idPrefix: 'group', where, textOf: shownGroup });
+    const words = searchWords(query.search ?? '');
+    if (words.length === 0)
+      return pageOf(this.rows, query, { idPrefix: 'group', where: { index: 'organization', values: [organization_id] }, textOf: shownGroup });
+    return pageOfNamed(this.rows, query, { idPrefix: 'group', words, keyOf: (word) => groupSearchKey(organization_id, word), textOf: shownGroup });
   }
 
   @Handles(GetGroup)

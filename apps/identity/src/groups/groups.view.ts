@@ -1,17 +1,26 @@
 import { Group, type GroupMember } from '#libs/contracts/src/groups/group';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { primaryView, type View } from '#libs/event-sourcing/src/view';
+import { searchKeys } from '../name-search.ts';
 import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from './group.decider.ts';
 
 /** Every living group. Rows hold the members, whom no answer shows: they are answered through `shownGroup`. */
 export const groupsView = primaryView<GroupState, GroupEvent, StoredGroup>({
   name: 'groups',
-  version: 1,
+  version: 2,
   decider: groupDecider,
-  indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
+  indexes: [
+    { name: 'organization', keys: ({ organization_id }) => [organization_id] },
+    { name: 'search', keys: ({ organization_id, name }) => searchKeys(name).map((key) => groupSearchKey(organization_id, key)) },
+  ],
   rowOf: (state) => (state?.object === 'group' ? state : null),
   handles: ['group.created', 'group.updated', 'group.deleted', 'group.member_added', 'group.member_removed'],
 });
+
+/** Groups are searched for in one organization. */
+export function groupSearchKey(organizationId: string, key: string): string {
+  return `${organizationId} ${key}`;
+}
 
 const serialise = serialiserOf(Group);
 

@@ -50,7 +50,8 @@ function evolve(state: OrganizationState, event: OrganizationEvent & { readonly 
   switch (event.type) {
     case 'organization.updated': {
       const { payment_customer_id = state.payment_customer_id, ...changes } = event.data;
-      return { ...state, ...changes, payment_customer_id: payment_customer_id ?? undefined, updated_at: event.at };
+      const customer = payment_customer_id ?? undefined;
+      return { ...state, ...changes, payment_customer_id: customer, stripe_customer_id: customer, updated_at: event.at };
     }
     case 'organization.deleted':
       return { object: 'deleted_organization', id: state.id, domains: state.domains };
@@ -140,7 +141,7 @@ function announce(event: OrganizationEvent, before: OrganizationState, after: Or
 
 export const organizationDecider: Decider<OrganizationState, OrganizationEvent> = {
   category: 'organization',
-  foldVersion: 1,
+  foldVersion: 2,
   initial: null,
   evolve,
   claims,

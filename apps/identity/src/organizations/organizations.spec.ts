@@ -154,6 +154,23 @@ describe('organizations', () => {
       await suite.put(`/organizations/${other.id}`, { payment_customer_id: 'cus_unique' }).expect(200);
     });
 
+    it('with a payment customer under the name that SDKs give it, and show it under both', async () => {
+      const { id } = await create();
+      const both = { payment_customer_id: 'cus_alias', stripe_customer_id: 'cus_alias' };
+      await suite.put(`/organizations/${id}`, { stripe_customer_id: 'cus_alias' }).expect(200, both);
+      await suite.put(`/organizations/${id}`, { ...both, name: 'Paid' }).expect(200, both);
+      await suite.put(`/organizations/${id}`, { payment_customer_id: 'cus_alias', stripe_customer_id: 'cus_other' }).expect(422, {
+        errors: [{ code: 'given_twice', field: 'stripe_customer_id' }],
+      });
+      await suite.put(`/organizations/${id}`, { payment_customer_id: null, stripe_customer_id: 'cus_alias' }).expect(422);
+      await suite.get(`/organizations/${id}`).expect(200, both);
+      await suite.put(`/organizations/${(await create()).id}`, { stripe_customer_id: 'cus_alias' }).expect(400, { code: 'payment_customer_id_already_used' });
+      await suite.eventually(`/events?events=organization.updated&organization_id=${id}`, { data: [{ data: both }, { data: { ...both, name: 'Paid' } }] });
+      const cleared = await suite.put(`/organizations/${id}`, { stripe_customer_id: null }).expect(200);
+      expect(cleared).not.toHaveProperty('payment_customer_id');
+      expect(cleared).not.toHaveProperty('stripe_customer_id');
+    });
+
     it('with another set of domains', async () => {
       const { id, domains } = await create({
         domain_data: [
@@ -308,7 +325,17 @@ describe('a search for organizations', () => {
     ['search=abc', ['ＡＢＣ Widgets']],
     ['search=eight', ['One Two Three Four Five Six Seven Eight Nine']],
     ['search=nine', []],
-    ['search=acme%20corp', []],
+    ['search=acme%20corp', ['Acme Corporation']],
+    ['search=CORP+acme', ['Acme Corporation']],
+    ['search=a%20a', ['Acme Corporation', 'ÉCOLE of Acting', 'ＡＢＣ Widgets']],
+    ['search=acme%20acting', []],
+    ['search=of%20act%20%C3%A9c', ['ÉCOLE of Acting']],
+    ['search=one%20nine', []],
+    ['search=widget%20abcd', []],
+    ['search=acme&domains=acme.test', ['Acme Corporation']],
+    ['search=co%20a&domains=acme.test,ecole.test', ['Acme Corporation']],
+    ['search=of&domains=acme.test', []],
+    ['domains%5B0%5D=ecole.test&domains%5B1%5D=unknown.test', ['ÉCOLE of Acting']],
     ['domains=acme.test', ['Acme Corporation', 'One Two Three Four Five Six Seven Eight Nine']],
     ['domains=ACME.test.', ['Acme Corporation', 'One Two Three Four Five Six Seven Eight Nine']],
     ['domains=acme.test,acme.example,ecole.test', ['Acme Corporation', 'One Two Three Four Five Six Seven Eight Nine', 'ÉCOLE of Acting']],
@@ -318,7 +345,23 @@ describe('a search for organizations', () => {
     ['domains=no%20domain', []],
   ])('finds for %s', async (query, names) => expect(await found(query)).toEqual(names));
 
-  it('is not asked together with domains', () => suite.get('/organizations?search=acme&domains=acme.test').expect(422, { errors: [{ field: 'search' }] }));
+  it('for nothing but white space finds all', async () => expect(await found('search=%20')).toHaveLength(named.size));
+
+  it('goes by pages, also where others have one of its words', async () => {
+    const ids: string[] = [];
+    for (let index = 0; index < 9; index++) {
+      ids.unshift((await suite.post('/organizations', { name: `Common Rare ${index}` }).expect(201)).id);
+      await suite.post('/organizations', { name: `Common ${index}` }).expect(201);
+    }
+    const walked: string[] = [];
+    for (let after = ''; ;) {
+      const { data, list_metadata } = await suite.get(`/organizations?search=ra%20common&limit=2${after}`).expect(200);
+      walked.push(...data.map(({ id }: { id: string }) => id));
+      if (list_metadata.after === null) break;
+      after = `&after=${list_metadata.after}`;
+    }
+    expect(walked).toEqual(ids);
+  });
 
   it('goes by pages', async () => {
     const first = await suite.get('/organizations?domains=acme.test,acme.example&limit=1').expect(200);

@@ -16,12 +16,11 @@ import { tableOf } from '#libs/event-sourcing/src/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
-import { pageOf } from '#libs/read-models/src/pages';
-import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { identityDeletionsView } from '../identity-deletions.view.ts';
+import { pageOfNamed, searchWords } from '../name-search.ts';
 import { requestedDomains } from './requested-domains.ts';
 import { domainName } from './domain-name.ts';
-import { searchKey } from './name-search.ts';
 import { createOrganization, deleteOrganization, living, organizationDecider, updateOrganization } from './organization.decider.ts';
 import { organizationsView } from './organizations.view.ts';
 
@@ -64,14 +63,18 @@ export class Organizations {
 
   @Handles(ListOrganizations)
   async list(query: ListOrganizations): Promise<Serialised<List<Organization>>> {
-    return pageOf(this.rows, query, { idPrefix: 'org', where: filterOf(query) });
+    const { domains, search = '' } = query;
+    // What is no domain name is no organization's domain.
+    const names = domains && [...new Set(domains.map(domainName))].filter((name) => name !== null);
+    return pageOfNamed(this.rows, query, { idPrefix: 'org', words: searchWords(search), where: names && { index: 'domain', values: names } });
   }
 
   @Handles(UpdateOrganization)
   async update(operation: UpdateOrganization): Promise<Organization> {
     const { context, id } = operation;
     const domains = requestedDomains(operation);
-    const decision = updateOrganization(id, { ...operation, domains }, this.settings.DOMAINS_PER_ORGANIZATION);
+    const payment_customer_id = paymentCustomerId(operation);
+    const decision = updateOrganization(id, { ...operation, domains, payment_customer_id }, this.settings.DOMAINS_PER_ORGANIZATION);
     const { state } = await this.repository.transact(organizationDecider, context, id, decision);
     return living(state, id);
   }
@@ -85,15 +88,11 @@ export class Organizations {
   }
 }
 
-function filterOf({ domains, search }: ListOrganizations): PageRequest['where'] {
-  if (domains !== undefined && search !== undefined) throw notTogether();
-  // What is no domain name is no organization's domain.
-  if (domains !== undefined) return { index: 'domain', values: [...new Set(domains.map(domainName))].filter((name) => name !== null) };
-  if (search !== undefined) return { index: 'search', values: [searchKey(search)] };
-  return undefined;
-}
-
-function notTogether(): DomainError {
-  const message = 'Give `domains` or `search`, not both.';
-  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code: 'not_together', field: 'search', message }] });
+/** One identifier under two names. @throws DomainError where they are given with two values */
+function paymentCustomerId({ payment_customer_id, stripe_customer_id }: UpdateOrganization): string | null | undefined {
+  if (payment_customer_id === undefined || stripe_customer_id === undefined)
+    return payment_customer_id === undefined ? stripe_customer_id : payment_customer_id;
+  if (payment_customer_id === stripe_customer_id) return payment_customer_id;
+  const message = '`payment_customer_id` and `stripe_customer_id` are the same: give one of them, or one value.';
+  throw new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code: 'given_twice', field: 'stripe_customer_id', message }] });
 }

@@ -2,8 +2,8 @@ import { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { primaryView } from '#libs/event-sourcing/src/view';
 import type { Index } from '#libs/read-models/src/read-models';
+import { searchKeys } from '../name-search.ts';
 import { organizationDecider, type OrganizationEvent, type OrganizationState } from './organization.decider.ts';
-import { searchKeys } from './name-search.ts';
 
 const indexes: readonly Index<Organization>[] = [
   { name: 'external_id', keys: ({ external_id }) => (external_id === null ? [] : [external_id]) },
@@ -24,7 +24,7 @@ export function lookUpMinute(start: string): string {
 /** Every living organization, as the API shows it. */
 export const organizationsView = primaryView<OrganizationState, OrganizationEvent, Organization>({
   name: 'organizations',
-  version: 1,
+  version: 2,
   decider: organizationDecider,
   indexes,
   rowOf: (state) => (state?.object === 'organization' ? state : null),

@@ -1,4 +1,4 @@
-import { ListOf, Optional, Picked, Ref } from '../fields.ts';
+import { ListOf, Optional, Picked, Ref, Text } from '../fields.ts';
 import { arrayOf, Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
 import { OrganizationMembership, OrganizationMembershipWithUser } from '../organization-memberships/organization-membership.ts';
 import { Organization } from '../organizations/organization.ts';
@@ -23,6 +23,9 @@ export class CreateGroup extends Command<Group> {
 @Operation({ get: '/organizations/{organization_id}/groups', owner: 'identity', summary: 'List the groups of an organization', answers: listOf(Group) })
 export class ListGroups extends PageQuery<Group> {
   @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @Optional()
+  @Text({ doc: 'Beginnings of words, in upper or lower case and in any order: each begins one of the first 8 words of the name.', min: 1, max: 256 })
+  search?: string;
 }
 
 @Operation({ get: '/organizations/{organization_id}/groups/{group_id}', owner: 'identity', summary: 'Get a group', answers: ok(Group) })

@@ -3,6 +3,8 @@ import { Command, created, empty, listOf, ok, Operation, Query } from '../operat
 import { PageQuery } from '../pages.ts';
 import { Organization, OrganizationDomain } from './organization.ts';
 
+const SEARCH = 'Beginnings of words, in upper or lower case and in any order: each begins one of the first 8 words of the name.';
+
 type GivenMetadata = Readonly<Record<string, string | null>>;
 
 /** A domain to add with an organization. */
@@ -49,14 +51,14 @@ export class GetOrganizationByExternalId extends Query<Organization> {
   get: '/organizations',
   owner: 'identity',
   summary: 'List organizations',
-  description: 'Give `domains` or `search`, not both: no index answers the two together.',
+  description: 'With `domains` and `search`, those of which both hold.',
   answers: listOf(Organization),
 })
 export class ListOrganizations extends PageQuery<Organization> {
   @Optional()
   @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Organizations that have any of these domains, in whatever state.', maxItems: 100 })
   domains?: readonly string[];
-  @Optional() @Text({ doc: 'The beginning of any of the first 8 words of the name, in upper or lower case.', min: 1, max: 255 }) search?: string;
+  @Optional() @Text({ doc: SEARCH, min: 1, max: 255 }) search?: string;
 }
 
 @Operation({
@@ -86,6 +88,8 @@ export class UpdateOrganization extends Command<Organization> {
   @Optional() @Picked(Organization) external_id?: string | null;
   @Optional() @MapOfText({ doc: 'Your own data, merged into what is there.', nullable: true, example: { tier: null } }) metadata?: GivenMetadata | null;
   @Optional() @Text({ doc: 'Customer identifier at a payment processor; null clears it.', min: 1, max: 255, nullable: true }) payment_customer_id?:
+    string | null;
+  @Optional() @Text({ doc: 'The same as `payment_customer_id`; both only with one value.', min: 1, max: 255, nullable: true }) stripe_customer_id?:
     string | null;
   @Optional() @Flag({ doc: 'Deprecated: has no effect; kept as it was given.' }) allow_profiles_outside_organization?: boolean;
 }

@@ -13,6 +13,9 @@ export class Organization {
   @Optional()
   @Text({ doc: 'Customer identifier at a payment processor, unique in the environment; absent when unset.', min: 1, max: 255, example: 'cus_R9qWAGMQ6nGE7V' })
   payment_customer_id?: string;
+  @Optional()
+  @Text({ doc: 'The same as `payment_customer_id`, as SDKs read it.', min: 1, max: 255, example: 'cus_R9qWAGMQ6nGE7V' })
+  stripe_customer_id?: string;
   @Optional() @Flag({ doc: 'Deprecated: has no effect; kept as it was given.' }) allow_profiles_outside_organization?: boolean;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When it changed last; its domains have times of their own.' }) updated_at!: string;
