@@ -21,7 +21,13 @@ export class KeptLines extends Log {
 export const OWNER: Owner = 'audit-logs';
 const clock = new SystemClock();
 
-export const unproven: ServiceSecurity = await serviceSecurity({ SERVICE_KEY: null, SERVICE_TLS_CERT: null, SERVICE_TLS_KEY: null, SERVICE_TLS_CA: null });
+export const unproven: ServiceSecurity = await serviceSecurity({
+  SERVICE_KEY: null,
+  SERVICE_TLS_CERT: null,
+  SERVICE_TLS_KEY: null,
+  SERVICE_TLS_CA: null,
+  SERVICE_TLS_NAMES: [],
+});
 
 export interface GivenReplica {
   readonly lamps: Lamps;

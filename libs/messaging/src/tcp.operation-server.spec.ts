@@ -14,7 +14,7 @@ import { asked, Lamps, ListLamps, LookAtLamp, operationTransportContract, starte
 import { TcpOperationServer } from './tcp.operation-server.ts';
 import { serviceSecurity, type ServiceSecurity } from './tcp/service-security.ts';
 
-const NONE = { SERVICE_KEY: null, SERVICE_TLS_CERT: null, SERVICE_TLS_KEY: null, SERVICE_TLS_CA: null };
+const NONE = { SERVICE_KEY: null, SERVICE_TLS_CERT: null, SERVICE_TLS_KEY: null, SERVICE_TLS_CA: null, SERVICE_TLS_NAMES: ['gatehouse'] };
 const KEY = 'a key of at least thirty-two characters';
 const GREETING = 'gatehouse operations 1';
 const look = ({ transport }: GivenTransport): Promise<unknown> => transport.call(asked(LookAtLamp, { id: 'lamp_1' }));
@@ -38,8 +38,17 @@ describe('who may ask', () => {
   afterAll(() => rm(directory, { recursive: true }));
 
   const byKey = (key: string): Promise<ServiceSecurity> => serviceSecurity({ ...NONE, SERVICE_KEY: key });
-  const byCertificate = async (authority: ReturnType<typeof givenAuthority>, name: string): Promise<ServiceSecurity> => {
-    const { cert, key } = authority.certify(name);
+  let certificates = 0;
+  const byCertificate = async (
+    authority: ReturnType<typeof givenAuthority>,
+    {
+      commonName = 'a process',
+      dnsNames = ['gatehouse'],
+      names = ['gatehouse'],
+    }: { commonName?: string; dnsNames?: readonly string[]; names?: readonly string[] } = {},
+  ): Promise<ServiceSecurity> => {
+    const { cert, key } = authority.certify(commonName, dnsNames);
+    const name = `certificate-${++certificates}`;
     const file = async (kind: string, text: string): Promise<string> => {
       const path = join(directory, `${name}.${kind}`);
       await writeFile(path, text);
@@ -50,6 +59,7 @@ describe('who may ask', () => {
       SERVICE_TLS_CERT: await file('cert', cert),
       SERVICE_TLS_KEY: await file('key', key),
       SERVICE_TLS_CA: await file('ca', authority.ca),
+      SERVICE_TLS_NAMES: names,
     });
   };
   const isLetIn = async (server: ServiceSecurity, client: ServiceSecurity): Promise<boolean> => {
@@ -81,12 +91,56 @@ describe('who may ask', () => {
 
   it('is whoever has a certificate of the same authority', async () => {
     const [ours, theirs] = [givenAuthority('ours'), givenAuthority('theirs')];
-    const server = await byCertificate(ours, 'identity');
-    expect(await isLetIn(server, await byCertificate(ours, 'gateway'))).toBe(true);
-    expect(await isLetIn(server, await byCertificate(theirs, 'stranger'))).toBe(false);
-    expect(await isLetIn(await byCertificate(theirs, 'impostor'), await byCertificate(ours, 'gateway'))).toBe(false);
+    const server = await byCertificate(ours);
+    expect(await isLetIn(server, await byCertificate(ours))).toBe(true);
+    expect(await isLetIn(server, await byCertificate(theirs))).toBe(false);
+    expect(await isLetIn(await byCertificate(theirs), await byCertificate(ours))).toBe(false);
     expect(await isLetIn(server, await byKey(KEY))).toBe(false);
-    expect(await isLetIn(server, { server: null, client: { ca: ours.ca, checkServerIdentity: () => undefined } })).toBe(false);
+    expect(await isLetIn(server, { server: null, client: { ca: ours.ca, checkServerIdentity: () => undefined }, refusalOf: () => null })).toBe(false);
+  });
+
+  it('has a certificate with a name of this cluster: the authority may sign for others too', async () => {
+    const ours = givenAuthority('ours');
+    const server = await byCertificate(ours);
+    // What it would take of others does not matter here: it is refused for its own.
+    const named = (commonName: string, dnsNames: readonly string[]): Promise<ServiceSecurity> =>
+      byCertificate(ours, { commonName, dnsNames, names: ['gatehouse', commonName, ...dnsNames.filter((name) => !name.includes('*'))] });
+    expect(await isLetIn(server, await named('gatehouse', []))).toBe(true);
+    expect(await isLetIn(server, await named('a process', ['other.internal', 'Gatehouse']))).toBe(true);
+    for (const [commonName, dnsNames] of [
+      ['payroll', []],
+      // A common name counts for nothing beside DNS names.
+      ['gatehouse', ['payroll.internal']],
+      ['a process', ['gatehouse.payroll.internal']],
+    ] as const) {
+      const stranger = await named(commonName, dnsNames);
+      expect(await isLetIn(server, stranger)).toBe(false);
+      expect(await isLetIn(stranger, server)).toBe(false);
+    }
+    const several = { dnsNames: ['gateway.internal'], names: ['identity.internal', 'gateway.internal'] };
+    expect(await isLetIn(await byCertificate(ours, several), await byCertificate(ours, { ...several, dnsNames: ['identity.internal'] }))).toBe(true);
+  });
+
+  it('starts with no certificate that others would refuse', async () => {
+    const ours = givenAuthority('ours');
+    for (const dnsNames of [['payroll.internal'], ['*.internal'], ['gatehouse.internal']])
+      await expect(byCertificate(ours, { dnsNames, names: ['gatehouse', 'identity.internal'] })).rejects.toThrow(
+        /^The certificate in SERVICE_TLS_CERT is not for gatehouse or identity\.internal: .* SERVICE_TLS_NAMES\.$/,
+      );
+    await expect(byCertificate({ ...ours, certify: () => ({ cert: 'nonsense', key: 'nonsense' }) })).rejects.toThrow(StartRefused);
+  });
+
+  it('is told in the log by what was wrong with its certificate', async () => {
+    const ours = givenAuthority('ours');
+    const replica = await givenReplica({ security: await byCertificate(ours) });
+    const from = await givenTransport([replica.address], { security: await byCertificate(ours, { dnsNames: ['payroll'], names: ['payroll', 'gatehouse'] }) });
+    await until(() => replica.log.lines.length > 0);
+    expect(replica.log.lines[0]).toMatchObject({
+      sentence: 'A peer could not prove that it is a service of this cluster.',
+      fields: { code: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+    });
+    await from.transport.close();
+    await replica.stop();
   });
 
   it('is told in the log once, without what was shown', async () => {
@@ -139,7 +193,9 @@ describe('who may ask', () => {
 
   it('needs settings that go together', async () => {
     await expect(serviceSecurity({ ...NONE, SERVICE_TLS_CERT: 'a', SERVICE_TLS_CA: 'b' })).rejects.toThrow('without SERVICE_TLS_KEY');
-    await expect(serviceSecurity({ SERVICE_KEY: KEY, SERVICE_TLS_CERT: 'a', SERVICE_TLS_KEY: 'b', SERVICE_TLS_CA: 'c' })).rejects.toThrow('both set');
+    await expect(
+      serviceSecurity({ SERVICE_KEY: KEY, SERVICE_TLS_CERT: 'a', SERVICE_TLS_KEY: 'b', SERVICE_TLS_CA: 'c', SERVICE_TLS_NAMES: [] }),
+    ).rejects.toThrow('both set');
     await expect(serviceSecurity({ ...NONE, SERVICE_TLS_CERT: '/no/a', SERVICE_TLS_KEY: '/no/b', SERVICE_TLS_CA: '/no/c' })).rejects.toThrow(
       'SERVICE_TLS_CERT: /no/a cannot be read (ENOENT).',
     );

@@ -344,10 +344,12 @@ interface Arrivals {
 /** Nest's server, which holds the listening socket and the open connections. What arrives on them is ours, since operations are no patterns and have no observables. */
 class Listener extends ServerTCP {
   private readonly arrivals: Arrivals;
+  private readonly refusalOf: ServiceSecurity['refusalOf'];
 
-  constructor({ server }: ServiceSecurity, arrivals: Arrivals) {
+  constructor({ server, refusalOf }: ServiceSecurity, arrivals: Arrivals) {
     super(server === null ? {} : { tlsOptions: server });
     this.arrivals = arrivals;
+    this.refusalOf = refusalOf;
     this.server.maxConnections = MAX_PEERS + 2 * MAX_STRANGERS;
     this.server.on('connection', (socket: Socket) => arrivals.arrived(socket));
     this.server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => arrivals.failed(error, socket));
@@ -371,6 +373,12 @@ class Listener extends ServerTCP {
   }
 
   override bindHandler(socket: Socket): void {
+    const refusal = this.refusalOf(socket);
+    if (refusal !== null) {
+      this.arrivals.failed(refusal, socket);
+      socket.destroy();
+      return;
+    }
     this.trackOpenSocket(socket);
     this.arrivals.connected(socket);
   }

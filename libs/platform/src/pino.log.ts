@@ -1,5 +1,6 @@
-import { pino, stdSerializers, type DestinationStream, type Logger } from 'pino';
+import { pino, type DestinationStream, type Logger } from 'pino';
 import { Log, type LogFields } from './log.ts';
+import { loggedError } from './logged-error.ts';
 
 /** Names under which a secret or a personal value could slip into the fields of a line. */
 const REDACTED = ['authorization', 'Authorization', 'cookie', 'key', 'apiKey', 'secret', 'token', 'password', 'value', 'email', 'signature'];
@@ -28,7 +29,7 @@ export class PinoLog extends Log {
         formatters: { level: (label) => ({ level: label }) },
         timestamp: () => `,"at":"${new Date().toISOString()}"`,
         redact: { paths: REDACTED.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
-        serializers: { error: stdSerializers.err },
+        serializers: { error: loggedError },
       },
       readable ? { write: (line) => destination.write(readableLine(line)) } : destination,
     );

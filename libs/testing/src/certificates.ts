@@ -9,21 +9,22 @@ export interface Certified {
 /** An authority of a test: signs certificates that are good for a day. */
 export interface Authority {
   readonly ca: string;
-  certify(name: string): Certified;
+  /** `name` is its common name. */
+  certify(name: string, dnsNames?: readonly string[]): Certified;
 }
 
 const DAY = 86_400_000;
 /** Object identifiers as they are encoded. */
-const OID = { commonName: '550403', basicConstraints: '551d13', ecdsaWithSha256: '2a8648ce3d040302' } as const;
+const OID = { commonName: '550403', basicConstraints: '551d13', subjectAltName: '551d11', ecdsaWithSha256: '2a8648ce3d040302' } as const;
 
 export function givenAuthority(name: string): Authority {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {
-    ca: certificate({ subject: name, issuer: name, publicKey: keys.publicKey, signer: keys.privateKey, isAuthority: true }),
-    certify: (subject) => {
+    ca: certificate({ subject: name, issuer: name, publicKey: keys.publicKey, signer: keys.privateKey, isAuthority: true, dnsNames: [] }),
+    certify: (subject, dnsNames = []) => {
       const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
       return {
-        cert: certificate({ subject, issuer: name, publicKey: own.publicKey, signer: keys.privateKey, isAuthority: false }),
+        cert: certificate({ subject, issuer: name, publicKey: own.publicKey, signer: keys.privateKey, isAuthority: false, dnsNames }),
         key: own.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       };
     },
@@ -36,10 +37,11 @@ interface Contents {
   readonly publicKey: KeyObject;
   readonly signer: KeyObject;
   readonly isAuthority: boolean;
+  readonly dnsNames: readonly string[];
 }
 
 /** X.509 version 3 in DER, by hand: Node reads certificates and makes none. */
-function certificate({ subject, issuer, publicKey, signer, isAuthority }: Contents): string {
+function certificate({ subject, issuer, publicKey, signer, isAuthority, dnsNames }: Contents): string {
   const algorithm = sequence(identifier(OID.ecdsaWithSha256));
   const signed = sequence(
     der(0xa0, integer(Buffer.of(2))),
@@ -53,6 +55,9 @@ function certificate({ subject, issuer, publicKey, signer, isAuthority }: Conten
       0xa3,
       sequence(
         sequence(identifier(OID.basicConstraints), der(0x01, Buffer.of(0xff)), der(0x04, isAuthority ? sequence(der(0x01, Buffer.of(0xff))) : sequence())),
+        ...(dnsNames.length === 0
+          ? []
+          : [sequence(identifier(OID.subjectAltName), der(0x04, sequence(...dnsNames.map((name) => der(0x82, Buffer.from(name))))))]),
       ),
     ),
   );

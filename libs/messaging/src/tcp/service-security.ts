@@ -1,13 +1,15 @@
-import { hkdfSync } from 'node:crypto';
+import { hkdfSync, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { BlockList, isIP } from 'node:net';
-import type { ConnectionOptions, TlsOptions } from 'node:tls';
+import { BlockList, isIP, type Socket } from 'node:net';
+import type { ConnectionOptions, TlsOptions, TLSSocket } from 'node:tls';
 import { StartRefused } from '#libs/platform/src/start-refused';
 
 /** How services know each other. Null on both sides: they do not, so nobody but this machine may be able to reach them. */
 export interface ServiceSecurity {
   readonly server: TlsOptions | null;
   readonly client: ConnectionOptions | null;
+  /** Why whoever connected is not to be let in although its handshake was good; null where it may. */
+  readonly refusalOf: (socket: Socket) => Error | null;
 }
 
 interface SecuritySettings {
@@ -17,7 +19,11 @@ interface SecuritySettings {
   readonly SERVICE_TLS_CERT: string | null;
   readonly SERVICE_TLS_KEY: string | null;
   readonly SERVICE_TLS_CA: string | null;
+  /** One of them stands in the certificate of every service. */
+  readonly SERVICE_TLS_NAMES: readonly string[];
 }
+
+const noRefusal = (): null => null;
 
 /** The ephemeral exchange keeps what was recorded unreadable after the key has leaked. TLS 1.3 as Node has it takes no key that both sides hold already. */
 const PRE_SHARED = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const;
@@ -26,7 +32,7 @@ const HANDSHAKE = 5_000;
 
 /** @throws StartRefused when the settings do not go together, or a file cannot be read */
 export async function serviceSecurity(settings: SecuritySettings): Promise<ServiceSecurity> {
-  const { SERVICE_KEY, SERVICE_TLS_CERT, SERVICE_TLS_KEY, SERVICE_TLS_CA } = settings;
+  const { SERVICE_KEY, SERVICE_TLS_CERT, SERVICE_TLS_KEY, SERVICE_TLS_CA, SERVICE_TLS_NAMES: names } = settings;
   const files = { SERVICE_TLS_CERT, SERVICE_TLS_KEY, SERVICE_TLS_CA };
   const missing = Object.entries(files).flatMap(([name, path]) => (path === null ? [name] : []));
   if (missing.length < 3) {
@@ -36,18 +42,46 @@ export async function serviceSecurity(settings: SecuritySettings): Promise<Servi
     const cert = await pem('SERVICE_TLS_CERT', SERVICE_TLS_CERT!);
     const key = await pem('SERVICE_TLS_KEY', SERVICE_TLS_KEY!);
     const ca = await pem('SERVICE_TLS_CA', SERVICE_TLS_CA!);
-    return byCertificates({ cert, key, ca });
+    requireName(cert, names);
+    return byCertificates({ cert, key, ca }, names);
   }
-  return SERVICE_KEY === null ? { server: null, client: null } : byKey(SERVICE_KEY);
+  return SERVICE_KEY === null ? { server: null, client: null, refusalOf: noRefusal } : byKey(SERVICE_KEY);
 }
 
-/** The authority signs for this cluster alone, so its signature is all that is asked for: replicas are found by address and come and go. */
-function byCertificates(files: Pick<TlsOptions, 'cert' | 'key' | 'ca'>): ServiceSecurity {
+/**
+ * An authority of a company signs for more than this cluster, so a certificate also has to carry a name that says what it is for. Which replica it belongs to is not
+ * asked: they are found by address, and come and go.
+ */
+function byCertificates(files: Pick<TlsOptions, 'cert' | 'key' | 'ca'>, names: readonly string[]): ServiceSecurity {
   const both = { ...files, minVersion: 'TLSv1.3', rejectUnauthorized: true } as const;
+  const refusalOf = (certificate: X509Certificate | undefined): Error | null =>
+    certificate !== undefined && carriesOneOf(certificate, names)
+      ? null
+      : Object.assign(new Error(`Its certificate is not for ${names.join(' or ')}.`), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   return {
     server: { ...both, requestCert: true, handshakeTimeout: HANDSHAKE },
-    client: { ...both, checkServerIdentity: () => undefined },
+    client: { ...both, checkServerIdentity: (_host, { raw }) => refusalOf(new X509Certificate(raw)) ?? undefined },
+    refusalOf: (socket) => refusalOf((socket as TLSSocket).getPeerX509Certificate()),
   };
+}
+
+/** Others would refuse it. @throws StartRefused */
+function requireName(pem: Buffer, names: readonly string[]): void {
+  let own: X509Certificate;
+  try {
+    own = new X509Certificate(pem);
+  } catch {
+    throw new StartRefused('SERVICE_TLS_CERT holds no certificate in PEM.');
+  }
+  if (!carriesOneOf(own, names))
+    throw new StartRefused(
+      `The certificate in SERVICE_TLS_CERT is not for ${names.join(' or ')}: have one signed with that DNS name, or set SERVICE_TLS_NAMES.`,
+    );
+}
+
+/** The common name counts where there is no DNS name. Wildcards do not: they stand for whole domains. */
+function carriesOneOf(certificate: X509Certificate, names: readonly string[]): boolean {
+  return names.some((name) => certificate.checkHost(name, { subject: 'default', wildcards: false }) !== undefined);
 }
 
 function byKey(text: string): ServiceSecurity {
@@ -55,6 +89,7 @@ function byKey(text: string): ServiceSecurity {
   return {
     server: { ...PRE_SHARED, handshakeTimeout: HANDSHAKE, pskCallback: (_socket, identity) => (identity === IDENTITY ? key : null) },
     client: { ...PRE_SHARED, pskCallback: () => ({ psk: key, identity: IDENTITY }), checkServerIdentity: () => undefined },
+    refusalOf: noRefusal,
   };
 }
 

@@ -119,6 +119,12 @@ export class TransportSettings {
   @Setting(file, { doc: 'Certificates that others must be signed by.' })
   readonly SERVICE_TLS_CA!: string | null;
 
+  @Setting(listOf(text('a host name', /^[A-Za-z0-9._-]{1,253}$/)), {
+    doc: 'DNS names, one of which the certificate of every process carries, exactly (its common name where it has no DNS name); others that the same authority signed for are refused.',
+    default: 'gatehouse',
+  })
+  readonly SERVICE_TLS_NAMES!: readonly string[];
+
   @Setting(addresses, { doc: 'Where identity listens; a name stands for all of its addresses, and is looked up again every 2 s.', default: '127.0.0.1:7401' })
   readonly IDENTITY_ADDRESS!: readonly string[];
 

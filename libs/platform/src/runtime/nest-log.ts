@@ -1,5 +1,6 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Log } from '../log.ts';
+import { sentenceOfError } from '../logged-error.ts';
 
 /** What Nest has to say goes where our lines go; that it mapped a route is not worth one. */
 export class NestLog implements LoggerService {
@@ -12,7 +13,11 @@ export class NestLog implements LoggerService {
   }
 
   error(message: unknown, ...details: readonly unknown[]): void {
-    this.lines.error(String(message), { details });
+    const error = [message, ...details].find((value) => value instanceof Error);
+    this.lines.error(message instanceof Error ? sentenceOfError(message) : String(message), {
+      details: details.filter((detail) => typeof detail === 'string'),
+      ...(error !== undefined && { error }),
+    });
   }
 
   fatal(message: unknown, ...details: readonly unknown[]): void {
