@@ -63,7 +63,10 @@ function certificate({ subject, issuer, publicKey, signer, isAuthority, dnsNames
   );
   const signature = sign('sha256', signed, signer);
   const all = sequence(signed, algorithm, der(0x03, Buffer.concat([Buffer.of(0), signature])));
-  return `-----BEGIN CERTIFICATE-----\n${all.toString('base64').match(/.{1,64}/g)!.join('\n')}\n-----END CERTIFICATE-----\n`;
+  return `-----BEGIN CERTIFICATE-----\n${all
+    .toString('base64')
+    .match(/.{1,64}/g)!
+    .join('\n')}\n-----END CERTIFICATE-----\n`;
 }
 
 function named(name: string): Buffer {
