@@ -74,13 +74,17 @@ export class Lamps {
   /** Command ids and modes in the order in which they began. */
   readonly begun: string[] = [];
   readonly contexts: RequestContext[] = [];
-  /** Awaited by whoever looks with the mode `wait`. */
+  /** How old each lamp's command was when it began, by how often it had been asked for. */
+  readonly ages: { readonly attempt: number | undefined; readonly age: number }[] = [];
+  /** Awaited by whoever looks with the mode `wait`, and by lamps of the colour `wait`. */
   gate: Promise<unknown> = Promise.resolve();
 
   @Handles(LightLamp)
   async light({ context, id, colour, ...seen }: LightLamp): Promise<Lamp> {
     this.begun.push(context.commandId);
     this.contexts.push(context);
+    this.ages.push({ attempt: context.attempt, age: performance.now() - context.sentAt! });
+    if (colour === 'wait') await this.gate;
     context.receipt.position = '0000000000000007';
     context.receipt.transacts = (context.receipt.transacts ?? 0) + 1;
     context.receipt.warning = 'bright; look away';

@@ -274,6 +274,8 @@ export class TcpOperationServer {
     const context: RunningContext = {
       ...head.context,
       deadline: this.needs.clock.now() + Math.min(head.left, LONGEST) - age,
+      attempt: head.attempt,
+      sentAt: head.sent - head.age,
       receipt: head.transacts === undefined ? {} : { transacts: head.transacts },
     };
     request.context = context;

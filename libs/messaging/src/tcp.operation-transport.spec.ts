@@ -77,6 +77,65 @@ describe('the transport over TCP', () => {
     );
   });
 
+  describe('with a command that may have begun', () => {
+    const light = ({ transport }: GivenTransport, context: Parameters<typeof asked>[2] = {}): Promise<Lamp> =>
+      transport.call(asked(LightLamp, { id: LAMP, colour: 'wait' }, context));
+
+    it('asks another replica no sooner than a second after it was sent, and says that it is not the first', async () => {
+      const replicas = [await replica(), await replica()] as const;
+      const from = await opened(replicas.map(({ address }) => address));
+      await allAreThere(from, 2);
+      let open = (): void => {};
+      for (const { lamps } of replicas) lamps.gate = new Promise<void>((resolve) => (open = resolve));
+      const lit = light(from);
+      await until(() => begun(...replicas) === 1);
+      const [holder, other] = begun(replicas[0]) === 1 ? replicas : ([replicas[1], replicas[0]] as const);
+      other.lamps.gate = Promise.resolve();
+      await holder.stop();
+      await lit;
+      open();
+      expect(holder.lamps.ages).toMatchObject([{ attempt: 1 }]);
+      expect(other.lamps.ages).toMatchObject([{ attempt: 2 }]);
+      expect(other.lamps.ages[0]!.age).toBeGreaterThanOrEqual(1_000);
+    });
+
+    it('waits that long for a replica, too, that is found silent a moment after it was sent', async () => {
+      const [one, two] = [await replica(), await replica()];
+      const { way: toOne, address } = await way(one);
+      const from = await opened([address, two.address]);
+      await allAreThere(from, 2);
+      toOne.block();
+      await pause(1_200);
+      await Promise.all(Array.from({ length: 20 }, () => light(from)));
+      const moved = two.lamps.ages.filter(({ attempt }) => attempt === 2);
+      expect(moved.length).toBeGreaterThan(0);
+      for (const { age } of moved) expect(age).toBeGreaterThanOrEqual(1_000);
+    });
+
+    it('says nothing of it either before it is a second old, where there is no other', async () => {
+      const one = await replica();
+      const from = await opened([one.address]);
+      await allAreThere(from, 1);
+      one.lamps.gate = new Promise(() => {});
+      const sent = performance.now();
+      const lit = light(from);
+      await until(() => begun(one) === 1);
+      await one.stop();
+      await expect(lit).rejects.toMatchObject(UNAVAILABLE);
+      expect(performance.now() - sent).toBeGreaterThanOrEqual(1_000);
+    });
+
+    it('tells how often it was asked for and how old it is, whoever sent it first', async () => {
+      const one = await replica();
+      const from = await opened([one.address]);
+      await light(from);
+      await light(from, { attempt: 3, sentAt: performance.now() - 5_000 });
+      expect(one.lamps.ages.map(({ attempt }) => attempt)).toEqual([1, 3]);
+      expect(one.lamps.ages[1]!.age).toBeGreaterThanOrEqual(5_000);
+      expect(one.lamps.ages[0]!.age).toBeLessThan(one.lamps.ages[1]!.age - 4_000);
+    });
+  });
+
   it('refuses at once when no replica can be reached, and goes on when one is back', async () => {
     const one = await replica();
     const from = await opened([one.address]);

@@ -7,7 +7,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
-import type { RequestContext } from '#libs/platform/src/request-context';
+import { HANDED_ON_AFTER, type RequestContext } from '#libs/platform/src/request-context';
 import { RemoteOperations } from './routed.operation-transport.ts';
 import { Complaints } from './tcp/complaints.ts';
 import { MESSAGE, type Message } from './tcp/frame-socket.ts';
@@ -51,11 +51,14 @@ interface Call extends Attempt {
   readonly reject: (error: unknown) => void;
   readonly tried: Replica<Call>[];
   attempts: number;
-  /** Null while it waits for a connection. */
+  number: number;
+  /** Null while it waits for a connection, or for its time to be handed on. */
   replica: Replica<Call> | null;
   id: number;
   /** When another replica is asked. */
   patientUntil: number;
+  /** When it is handed on, its replica being gone or silent. */
+  handedOnAt: number;
 }
 
 interface Target {
@@ -69,7 +72,8 @@ type Reason = 'broken' | 'silent' | 'slow' | 'declined';
 
 /**
  * Asks the replicas of other services. A connection that breaks, a replica that falls silent, is busy or takes too long: another one is asked, with the same command id,
- * so that whatever was done already is found done.
+ * so that whatever was done already is found done. Of a command that may have begun no other is asked, and nothing said, before it is a second old: until then
+ * whoever carries it out needs not look whether another has (`mayHaveRun`).
  */
 export class TcpOperationTransport extends RemoteOperations {
   private readonly targets = new Map<Owner, Target>();
@@ -144,6 +148,7 @@ export class TcpOperationTransport extends RemoteOperations {
     if (left <= 0) return Promise.reject(late());
     if (this.isClosed) return Promise.reject(unavailable('This process is about to stop.'));
     const now = performance.now();
+    const { attempt = 1, sentAt = now } = context;
     this.secondAttempts = Math.min(this.secondAttempts + SECOND_ATTEMPTS.perCall, SECOND_ATTEMPTS.saved);
     return new Promise((resolve, reject) => {
       const call: Call = {
@@ -157,9 +162,12 @@ export class TcpOperationTransport extends RemoteOperations {
         reject,
         tried: [],
         attempts: 0,
+        number: attempt,
+        sentAt,
         replica: null,
         id: 0,
         patientUntil: Infinity,
+        handedOnAt: Infinity,
       };
       this.calls.add(call);
       this.watch();
@@ -187,7 +195,7 @@ export class TcpOperationTransport extends RemoteOperations {
   private send({ replicas }: Target, call: Call, replica: Replica<Call>, now: number): void {
     const left = call.deadline - now;
     const hasOther = call.attempts + 1 < MAX_ATTEMPTS && replicas.choose(null, [...call.tried, replica]) !== null;
-    call.patientUntil = hasOther ? now + left / 2 : Infinity;
+    call.patientUntil = hasOther ? Math.max(now + left / 2, handedOnFrom(call)) : Infinity;
     call.attempts++;
     call.replica = replica;
     call.id = replica.send(call, now, hasOther ? Math.min(left / 2, STALE) : left);
@@ -241,7 +249,10 @@ export class TcpOperationTransport extends RemoteOperations {
     for (const call of calls) {
       if (!this.calls.has(call)) continue;
       this.moved.inc({ owner: call.registered.options.owner, reason: 'broken' });
-      this.dispatch(this.targetOf(call), call, now);
+      call.number++;
+      call.replica = null;
+      if (now < handedOnFrom(call)) call.handedOnAt = handedOnFrom(call);
+      else this.dispatch(this.targetOf(call), call, now);
     }
   }
 
@@ -252,6 +263,7 @@ export class TcpOperationTransport extends RemoteOperations {
       replica.cancel(call.id);
       call.tried.push(replica);
     }
+    if (reason !== 'declined') call.number++;
     this.moved.inc({ owner: call.registered.options.owner, reason });
     this.dispatch(this.targetOf(call), call, performance.now());
   }
@@ -259,7 +271,7 @@ export class TcpOperationTransport extends RemoteOperations {
   /** What follows from a change of a replica: others take over from it, or it takes what waits. */
   private follow(target: Target, replica: Replica<Call>): void {
     const { replicas } = target;
-    if (replica.state === 'silent') for (const call of this.calls) if (call.replica === replica && this.canMove(target, call)) this.moveOn(call, 'silent');
+    if (replica.state === 'silent') for (const call of this.calls) if (call.replica === replica) this.leaveSilent(target, call);
     if (replica.state === 'leaving') {
       if (replica.load === 0 && replicas.choose(null, [replica]) !== null) replica.release();
       for (const other of replicas) other.hurry();
@@ -293,8 +305,22 @@ export class TcpOperationTransport extends RemoteOperations {
       if (now >= call.deadline) {
         call.replica?.cancel(call.id);
         this.fail(call, late());
-      } else if (now >= call.patientUntil && !stoodStill) this.losePatience(call);
+      } else if (now >= call.handedOnAt) this.handOn(call, now);
+      else if (now >= call.patientUntil && !stoodStill) this.losePatience(call);
     }
+  }
+
+  private leaveSilent(target: Target, call: Call): void {
+    if (performance.now() < handedOnFrom(call)) call.handedOnAt = handedOnFrom(call);
+    else if (this.canMove(target, call)) this.moveOn(call, 'silent');
+  }
+
+  /** It is old enough. A replica that was silent may speak again: then its answer is waited for. */
+  private handOn(call: Call, now: number): void {
+    call.handedOnAt = Infinity;
+    const target = this.targetOf(call);
+    if (call.replica === null) this.dispatch(target, call, now);
+    else if (call.replica.state === 'silent') this.leaveSilent(target, call);
   }
 
   private losePatience(call: Call): void {
@@ -341,6 +367,11 @@ export class TcpOperationTransport extends RemoteOperations {
     const id = field === null ? undefined : (fields as Readonly<Record<string, unknown>>)[field.name];
     return typeof id === 'string' ? keyOf(id) : null;
   }
+}
+
+/** When it may be handed on that a replica may have begun it: questions may be asked twice at any time. */
+function handedOnFrom({ registered, sentAt }: Call): number {
+  return registered.kind === 'command' ? sentAt + HANDED_ON_AFTER : -Infinity;
 }
 
 /** The field whose value keeps caches warm: the organization's id, else the first id in the path. */

@@ -12,6 +12,10 @@ export interface Attempt {
   readonly fields: string;
   /** Of `performance.now()`. */
   readonly deadline: number;
+  /** How often it was asked for, unless the earlier replicas certainly did not begin. */
+  readonly number: number;
+  /** When it was sent for the first time, by whoever sent it first; of `performance.now()`. */
+  readonly sentAt: number;
 }
 
 interface Listeners<A extends Attempt> {
@@ -105,7 +109,13 @@ export class Replica<A extends Attempt = Attempt> {
   send(attempt: A, now: number, patience: number): number {
     const id = (this.nextId = (this.nextId + 1) >>> 0);
     this.pending.set(id, attempt);
-    const head = timed(attempt.about, { sent: round(now + this.offset), left: round(attempt.deadline - now), patience: round(patience) });
+    const head = timed(attempt.about, {
+      sent: round(now + this.offset),
+      left: round(attempt.deadline - now),
+      patience: round(patience),
+      attempt: attempt.number,
+      age: round(now - attempt.sentAt),
+    });
     this.say(MESSAGE.request, id, head, attempt.fields);
     return id;
   }

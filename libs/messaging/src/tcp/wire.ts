@@ -14,7 +14,11 @@ export interface RequestHead {
   readonly left: number;
   /** How soon it has to begin: after that the client may have asked another replica. */
   readonly patience: number;
-  readonly context: Omit<RequestContext, 'deadline' | 'receipt'>;
+  /** How often it was asked for, unless the earlier replicas certainly did not begin. */
+  readonly attempt: number;
+  /** How old it was when it was sent: since then others may have been asked for it. */
+  readonly age: number;
+  readonly context: Omit<RequestContext, 'deadline' | 'receipt' | 'attempt' | 'sentAt'>;
   readonly transacts: number | undefined;
 }
 
@@ -31,16 +35,17 @@ export function contextText(
   });
 }
 
-export function timed(text: string, { sent, left, patience }: Pick<RequestHead, 'sent' | 'left' | 'patience'>): string {
-  return `{"sent":${sent},"left":${left},"patience":${patience},${text.slice(1)}`;
+export function timed(text: string, { sent, left, patience, attempt, age }: Pick<RequestHead, 'sent' | 'left' | 'patience' | 'attempt' | 'age'>): string {
+  return `{"sent":${sent},"left":${left},"patience":${patience},"attempt":${attempt},"age":${age},${text.slice(1)}`;
 }
 
-/** @throws Error when it is no head of a request */
+/** A release that handed nothing on with its age told neither attempt nor age. @throws Error when it is no head of a request */
 export function readRequest(text: string): RequestHead {
-  const { operation, sent, left, patience, context, transacts } = JSON.parse(text) as Partial<Record<keyof RequestHead, unknown>>;
-  if (typeof operation !== 'string' || !isNumber(sent) || !isNumber(left) || !isNumber(patience)) throw malformed();
+  const { operation, sent, left, patience, attempt = 1, age = 0, context, transacts } = JSON.parse(text) as Partial<Record<keyof RequestHead, unknown>>;
+  if (typeof operation !== 'string' || ![sent, left, patience, attempt, age].every(isNumber)) throw malformed();
   if (transacts !== undefined && !isNumber(transacts)) throw malformed();
-  return { operation, sent, left, patience, context: readContext(context), transacts: numberOf(transacts) };
+  const times = { sent, left, patience, attempt, age } as Pick<RequestHead, 'sent' | 'left' | 'patience' | 'attempt' | 'age'>;
+  return { operation, ...times, context: readContext(context), transacts: numberOf(transacts) };
 }
 
 /** Picks what a context has; whatever else came is gone. */
