@@ -1,6 +1,8 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { ROLE_DIRECTORY } from '#libs/contracts/src/roles/role-directory';
+import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
+import { reopenWhatWasLeftClosed, undoWhatMayNotHang } from '#libs/event-sourcing/src/guards/hanging';
 import { Positions } from '#libs/event-sourcing/src/positions';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
@@ -11,6 +13,7 @@ import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessChecks } from './access/access-checks.ts';
 import { AccessIndex } from './access/access-index.ts';
 import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access/access.views.ts';
+import { AssignmentGuard } from './assignments/assignment-guard.ts';
 import { AssignmentLists } from './assignments/assignment-lists.ts';
 import { deleteAssignmentsOfWhatIsGone } from './assignments/delete-assignments.reaction.ts';
 import { groupRoleAssignmentsView } from './assignments/group-role-assignments.view.ts';
@@ -18,6 +21,7 @@ import { GroupRoleAssignments } from './assignments/group-role-assignments.ts';
 import { roleAssignmentsView } from './assignments/role-assignments.view.ts';
 import { RoleAssignments } from './assignments/role-assignments.ts';
 import { authorizationDeletionsView } from './authorization-deletions.view.ts';
+import { CLOSED, hangings } from './hangings.ts';
 import { AuthorizationModels } from './model/authorization-models.ts';
 import { authorizationModelsView } from './model/authorization-models.view.ts';
 import { OrganizationRoles } from './model/organization-roles.ts';
@@ -28,6 +32,8 @@ import { deleteRolesWhenOrganizationDeleted, dropPermissionWhenDeleted } from '.
 import { Roles } from './model/roles.ts';
 import { seedModelWhenEnvironmentCreated } from './model/seeds.reaction.ts';
 import { TypeUses } from './model/type-uses.ts';
+import { ParentRows } from './parent-rows.ts';
+import { Reopening } from './reopening.ts';
 import { deleteResourcesUnderDeleted, deleteResourcesWhenOrganizationDeleted } from './resources/delete-resources.reaction.ts';
 import { ResourceRows } from './resources/resource-rows.ts';
 import { ResourceTrees } from './resources/resource-trees.ts';
@@ -64,8 +70,11 @@ export const authorization: Service = {
     AccessChecks,
     ResourceRows,
     ResourceTrees,
+    Reopening,
     Resources,
+    ParentRows,
     AssignmentLists,
+    AssignmentGuard,
     RoleAssignments,
     GroupRoleAssignments,
   ],
@@ -83,6 +92,9 @@ export class AuthorizationModule implements OnModuleInit {
     private readonly positions: Positions,
     private readonly trees: ResourceTrees,
     private readonly resources: ResourceRows,
+    private readonly events: EventStore,
+    private readonly parents: ParentRows,
+    private readonly reopening: Reopening,
   ) {}
 
   onModuleInit(): void {
@@ -99,5 +111,9 @@ export class AuthorizationModule implements OnModuleInit {
     this.reactions.add(deleteResourcesUnderDeleted({ trees, rows, positions, clock }));
     this.reactions.add(deleteResourcesWhenOrganizationDeleted({ trees, rows, positions, clock }));
     this.reactions.add(deleteAssignmentsOfWhatIsGone({ repository, readModels, positions, clock }));
+    const { events, parents, reopening } = this;
+    const declared = hangings({ parents, repository, trees, clock });
+    this.reactions.add(undoWhatMayNotHang('undo-what-may-not-hang', CLOSED, declared, { events, readModels, positions, clock }));
+    this.reactions.add(reopenWhatWasLeftClosed('reopen-what-was-left-closed', reopening.byThing(), { events, clock }));
   }
 }

@@ -27,6 +27,8 @@ export interface LeasedFollowing {
   readonly name: string;
   /** Keeps its checkpoint: under a new table, it begins at the start of the log. */
   readonly table: Table<never>;
+  /** Under a new table, it begins at the end of the log instead. */
+  readonly from?: 'head' | undefined;
   /** Answers whether the end of the batch is worth remembering at once. What is cut short by the signal comes again. */
   readonly handle: (batch: readonly RecordedEvent[], signal: AbortSignal) => Promise<boolean>;
 }
@@ -205,7 +207,7 @@ class Follower {
   /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be mended first. */
   private async begin(token: number): Promise<Position | null> {
     const { events, states, log } = this.needs;
-    const { table, name } = this.following;
+    const { table, name, from: start } = this.following;
     const { standing, mended, requested } = await this.shared();
     const checkpoint = await table.checkpoint();
     const head = (this.head = await events.head());
@@ -221,7 +223,7 @@ class Follower {
       });
       return null;
     }
-    const from = isAhead ? head : checkpoint;
+    const from = isAhead || (checkpoint === START && start === 'head') ? head : checkpoint;
     await table.write([], from, token);
     if (isAsked) await states.tell(name, { standing: null, mended: requested }, token);
     if (isAhead) log.warn('What stood beyond the end of the log goes on from there.', { work: name, position: from });

@@ -14,6 +14,8 @@ export interface Reaction {
   /** Names the stored checkpoint: under a new name, a reaction begins at the start of the log. */
   readonly name: string;
   readonly handles: readonly string[];
+  /** Begins where the log ends when it is started for the first time: what lies before was recorded under other rules. */
+  readonly from?: 'head';
   react(event: RecordedEvent): Promise<void>;
 }
 
@@ -55,6 +57,7 @@ export class Reactions {
     this.followers.add({
       name: `reaction.${reaction.name}`,
       table,
+      from: reaction.from,
       handle: async (batch, signal) => {
         const handled = batch.filter(({ type }) => reaction.handles.includes(type));
         for (const event of handled) await this.handle(reaction, event, table, signal);

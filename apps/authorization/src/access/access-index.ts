@@ -285,7 +285,7 @@ export class AccessIndex implements Part {
       // Rows may be ahead of what this process knows: until it knows as much, none of it is whole.
       await this.horizon.current(Infinity);
       await this.catchUp(entry, before);
-      index.loaded();
+      index.loaded(this.horizon.position ?? from);
       const slices = new Slices();
       for (const number of index.memberNumbers()) {
         this.routes.add(index.hashOfMembership(number), index);

@@ -1,5 +1,6 @@
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { KnownClosings } from '#libs/event-sourcing/src/guards/closings';
 
 /** A set of permissions by their numbers: one bit each. */
 class PermissionSet {
@@ -76,6 +77,8 @@ const ORGANIZATION: ResourceType = { id: null, slug: 'organization', parents: []
 export class EnvironmentModel {
   /** Of the stream that it is folded from. */
   version = 0;
+  /** Which of its resource types somebody is about to narrow. */
+  readonly closings = new KnownClosings(START);
   private readonly roles = new RoleTable();
   private readonly permissionsById = new Map<string, Permission>();
   private readonly permissionsBySlug = new Map<string, Permission>();
@@ -129,7 +132,8 @@ export class EnvironmentModel {
   }
 
   /** Folds the next event of its stream; one that it knows already changes nothing. */
-  apply({ type, data, version }: Pick<RecordedEvent, 'type' | 'data' | 'version'>): void {
+  apply(event: Pick<RecordedEvent, 'type' | 'data' | 'version' | 'position' | 'meta'>): void {
+    const { type, data, version } = event;
     if (version <= this.version) return;
     this.version = version;
     const fact = data as ModelFact;
@@ -142,7 +146,11 @@ export class EnvironmentModel {
       case 'resource_type.updated':
         return this.setType({ ...(this.typesById.get(fact.id) ?? { id: fact.id, slug: '', parents: [] }), ...picked(fact) });
       case 'resource_type.deleted':
+        this.closings.apply(event);
         return this.forgetType(fact.id);
+      case 'resource_type.closing':
+      case 'resource_type.reopened':
+        return this.closings.apply(event);
       case 'permission.created':
         return this.setPermission(fact as Named);
       case 'permission.deleted':

@@ -1,3 +1,4 @@
+import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { accessibleChildren, holders } from './discovery.ts';
 import { lived } from './given-history.ts';
 
@@ -44,7 +45,11 @@ describe('an index of an organization', () => {
     for (const { index, history } of lived(4, 1_600)) {
       const { model, tree } = index;
       for (let number = 0; number < 100; number++)
-        model.apply({ type: 'permission.created', data: { id: `perm_${number}`, slug: `more-${number}` }, version: model.version + 1 });
+        model.apply({
+          type: 'permission.created',
+          data: { id: `perm_${number}`, slug: `more-${number}` },
+          version: model.version + 1,
+        } as RecordedEvent);
       const weight = weightOf(index, [model]);
       for (const resource of history.resources.slice(0, 10)) {
         const node = tree.nodeById(resource);

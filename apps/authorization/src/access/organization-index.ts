@@ -1,4 +1,5 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { changesClosings, KnownClosings } from '#libs/event-sourcing/src/guards/closings';
 import { ResourceTree, type Node } from '../resources/resource-tree.ts';
 import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';
@@ -63,6 +64,8 @@ export class OrganizationIndex {
   readonly tree: ResourceTree;
   /** Whether there is such an organization, and it was not deleted. */
   isAlive = false;
+  /** Which of its resources and of its own roles somebody is about to delete unless they are used. */
+  readonly closings = new KnownClosings(START);
   private readonly customRoles = new RoleTable();
   private customRolesVersion = 0;
   /** Roles that somebody has, by the number that stands for each. */
@@ -344,25 +347,34 @@ export class OrganizationIndex {
       case 'organization_role.created':
       case 'organization_role.updated':
       case 'organization_role.deleted':
+      case 'organization_role.closing':
+      case 'organization_role.reopened':
         return this.applyRole(event);
       case 'resource.created':
       case 'resource.updated':
       case 'resource.moved':
       case 'resource.deleted':
+      case 'resource.closing':
+      case 'resource.reopened':
+        if (changesClosings(type)) this.closings.apply(event);
         this.tree.apply({ type, data } as Parameters<ResourceTree['apply']>[0], version);
     }
   }
 
-  /** Rows were read, and what was recorded since is applied. */
-  loaded(): this {
+  /** Rows were read, and what was recorded since is applied, up to a position. */
+  loaded(position: Position = START): this {
     this.tree.loaded();
+    this.closings.knownFrom(position);
     return this;
   }
 
   /** An event of this organization's roles, which are folded from their stream before everything else is read. */
-  applyRole({ type, data, version }: Pick<RecordedEvent, 'type' | 'data' | 'version'>): void {
+  applyRole(event: Pick<RecordedEvent, 'type' | 'data' | 'version' | 'position' | 'meta'>): void {
+    const { type, data, version } = event;
     if (version <= this.customRolesVersion) return;
     this.customRolesVersion = version;
+    if (changesClosings(type)) this.closings.apply(event);
+    if (type === 'organization_role.closing' || type === 'organization_role.reopened') return;
     this.customRoles.apply(type, data as { readonly id: string }, (permission) => this.model.numberOf(permission));
   }
 

@@ -92,7 +92,11 @@ export class IndexRows {
     for (const event of await this.events.read(streamName('organization_roles', environment, index.id))) index.applyRole(event);
     // First what others refer to: what they refer to and is not there has ended, or is told by an event.
     await pages(this.resources, (rows) => {
-      for (const { text, revision } of rows) index.tree.load(JSON.parse(text) as ResourceRow, revision);
+      for (const { text, revision } of rows) {
+        const row = JSON.parse(text) as ResourceRow;
+        index.tree.load(row, revision);
+        if (row.closing !== undefined) index.closings.learn(row.id, row.closing);
+      }
     });
     index.isAlive = (await this.resources.get(environment, organizationResourceId(index.id))) !== null;
     await pages(this.memberships, async (rows) => {

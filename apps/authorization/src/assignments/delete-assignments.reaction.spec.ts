@@ -122,22 +122,4 @@ describe('assignments of what is gone', () => {
     await hear(stream);
     expect(await events.read(stream)).toHaveLength(2);
   });
-
-  it('are deleted also where they are recorded behind it', async () => {
-    const membership = id('om');
-    await gone('organization_membership.deleted', membership);
-    await gone('group.deleted', GROUP);
-    const [late, ofGroup, other] = [await give(membership), await giveGroup(), await give(id('om'))];
-    for (const stream of [late, ofGroup, other]) await hear(stream);
-    expect([await isDeleted(late), await isDeleted(ofGroup), await isDeleted(other)]).toEqual([true, true, false]);
-  });
-
-  it('are looked for no longer than any command takes', async () => {
-    const membership = id('om');
-    await gone('organization_membership.deleted', membership, clock.now() - 121_000);
-    await gone('organization_membership.deleted', id('om'));
-    const stream = await give(membership);
-    await hear(stream);
-    expect(await isDeleted(stream)).toBe(false);
-  });
 });

@@ -29,19 +29,14 @@ const INDEXES = {
 
 /** How many are deleted at once. */
 const SLICE = 100;
-/** Longer than any command takes from what it looks at to what it records. */
-const MEANWHILE = 120_000;
 
 /**
- * Assignments are dead with their membership or group, role and resource; this tells so of each. Asked again, it finds none left to tell of.
- *
- * Whoever gives a role while something of it is deleted may be recorded behind that: what is gone is remembered for a while, and such an assignment deleted when
- * it comes.
+ * Assignments are dead with their membership or group, role and resource; this tells so of each. Asked again, it finds none left to tell of. What is recorded
+ * behind the deletion is taken back where it comes (`hangings.ts`).
  */
 export function deleteAssignmentsOfWhatIsGone({ repository, readModels, positions, clock }: Needs): Reaction {
   const direct = readModels.table(tableOf(roleAssignmentsView));
   const ofGroups = readModels.table(tableOf(groupRoleAssignmentsView));
-  const gone = new GoneLately();
   const context = (environment: string) => systemContext(environment, clock.now());
   const removeDirect = (environment: string, { id, organization_membership_id, role, resource }: NewRoleAssignment) =>
     repository.transact(
@@ -60,20 +55,9 @@ export function deleteAssignmentsOfWhatIsGone({ repository, readModels, position
 
   return {
     name: 'delete-assignments-of-what-is-gone',
-    handles: [...Object.keys(INDEXES), 'role_assignment.created', 'group_role_assignment.created'],
-    react: async ({ type, data, position, meta: { environment, at } }) => {
-      if (type === 'role_assignment.created') {
-        const given = data as NewRoleAssignment;
-        if (gone.hasAny([given.organization_membership_id, given.role.id, given.resource.id, given.organization_id])) await removeDirect(environment, given);
-        return;
-      }
-      if (type === 'group_role_assignment.created') {
-        const given = data as NewGroupRoleAssignment;
-        if (gone.hasAny([given.group_id, given.role.id, given.resource.id, given.organization_id])) await removeOfGroup(environment, given);
-        return;
-      }
+    handles: Object.keys(INDEXES),
+    react: async ({ type, data, position, meta: { environment } }) => {
       const { id } = data as { readonly id: string };
-      gone.add(id, at);
       const index = INDEXES[type as keyof typeof INDEXES];
       // What was given before is to be among the rows.
       await positions.reached(position, context(environment).deadline);
@@ -81,23 +65,6 @@ export function deleteAssignmentsOfWhatIsGone({ repository, readModels, position
       await forEach(ofGroups, environment, index, id, (row) => removeOfGroup(environment, row));
     },
   };
-}
-
-/** Ids of what was deleted in the last minutes, as the log tells the time. Ids are unique, whatever they are of. */
-class GoneLately {
-  private readonly times = new Map<string, number>();
-
-  add(id: string, at: number): void {
-    this.times.set(id, at);
-    for (const [other, time] of this.times) {
-      if (time > at - MEANWHILE) break;
-      this.times.delete(other);
-    }
-  }
-
-  hasAny(ids: readonly string[]): boolean {
-    return ids.some((id) => this.times.has(id));
-  }
 }
 
 async function forEach<Row>(table: Table<Row>, environment: string, index: string, value: string, work: (row: Row) => Promise<unknown>): Promise<void> {

@@ -13,6 +13,7 @@ import {
 import { GroupRoleAssignment, type RequestedGroupRole } from '#libs/contracts/src/role-assignments/role-assignment';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
+import type { Position } from '#libs/event-sourcing/src/event-store';
 import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
@@ -24,6 +25,7 @@ import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
+import { AssignmentGuard } from './assignment-guard.ts';
 import { isLiving } from './assignment-lists.ts';
 import {
   assignGroupRole,
@@ -62,6 +64,7 @@ export class GroupRoleAssignments {
   constructor(
     private readonly repository: Repository,
     private readonly access: AccessIndex,
+    private readonly guard: AssignmentGuard,
     private readonly clock: Clock,
     readModels: ReadModels,
   ) {
@@ -86,9 +89,16 @@ export class GroupRoleAssignments {
   @Handles(CreateGroupRoleAssignment)
   async create(operation: CreateGroupRoleAssignment): Promise<GroupRoleAssignment> {
     const { context, group_id } = operation;
-    const given = givenBy(await this.access.ofGroup(context, group_id), group_id, operation);
-    const { state } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(given), assignGroupRole(given));
-    return shown(livingGroupRoleAssignment(state, keyOf(given)));
+    const { id: organizationId } = await this.access.ofGroup(context, group_id);
+    const { given, transacted } = await this.guard.past(context, organizationId, async () => {
+      const index = await this.access.ofGroup(context, group_id);
+      const given = givenBy(index, group_id, operation);
+      this.guard.refuseClosed(index, given);
+      return { given, transacted: await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(given), assignGroupRole(given)) };
+    });
+    const assignment = livingGroupRoleAssignment(transacted.state, keyOf(given));
+    await this.settle(context, given, assignment.id, transacted.position);
+    return shown(assignment);
   }
 
   /** In this process one after another, so that two sets that are asked for at once do not end as a mixture of both. */
@@ -152,7 +162,7 @@ export class GroupRoleAssignments {
   private async replaceNow({ context, group_id, role_assignments }: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
     const index = await this.access.ofGroup(context, group_id);
     const wanted = givenByKey(index, group_id, role_assignments, 'role_assignments');
-    const kept = await this.keepAll(context, wanted);
+    const kept = await this.keepAll(context, index.id, wanted);
     const positions = kept.map(({ position }) => position);
     for await (const assignments of this.assignmentsOf(context, group_id)) {
       const rest = assignments.filter((assignment) => !wanted.has(keyOf(assignment)));
@@ -171,7 +181,7 @@ export class GroupRoleAssignments {
     const unwanted = givenByKey(index, group_id, remove, 'remove');
     const isTwice = [...unwanted.keys()].some((key) => wanted.has(key));
     if (isTwice) throw invalid('not_together', 'remove', 'A role cannot be given and taken away on one resource at once.');
-    const kept = await this.keepAll(context, wanted);
+    const kept = await this.keepAll(context, index.id, wanted);
     const removed = await Promise.all([...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole())));
     tellLast(
       context,
@@ -180,10 +190,18 @@ export class GroupRoleAssignments {
   }
 
   /** All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated. */
-  private keepAll(context: RequestContext, wanted: ReadonlyMap<string, Given>): Promise<readonly Kept[]> {
-    return Promise.all(
-      [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
+  private async keepAll(context: RequestContext, organizationId: string, wanted: ReadonlyMap<string, Given>): Promise<readonly Kept[]> {
+    const kept = await this.guard.past(context, organizationId, async () => {
+      const index = await this.access.ofOrganization(context, organizationId);
+      for (const given of wanted.values()) this.guard.refuseClosed(index, given);
+      return Promise.all(
+        [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
+      );
+    });
+    await Promise.all(
+      kept.map(({ state, position }) => (state?.object === 'group_role_assignment' ? this.settle(context, state, state.id, position) : undefined)),
     );
+    return kept;
   }
 
   private async found(context: RequestContext, groupId: string, id: string): Promise<LivingGroupRoleAssignment> {
@@ -202,6 +220,12 @@ export class GroupRoleAssignments {
       if (!hasAfter) return;
       after = rows.at(-1)!.id;
     }
+  }
+
+  /** Also one that is there already: whoever gave it may not have looked yet. */
+  private settle(context: RequestContext, given: Given, id: string, position: Position): Promise<void> {
+    const decision = removeGroupRoleAssignment(id);
+    return this.guard.settle(context, given, position, (own) => this.repository.transact(groupRoleAssignmentDecider, own, keyOf(given), decision));
   }
 
   /** As a command of its own, since what there is to be removed differs when the command is repeated, and ids count. */

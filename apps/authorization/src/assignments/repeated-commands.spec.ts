@@ -20,6 +20,8 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import type { AccessIndex } from '../access/access-index.ts';
 import { EnvironmentModel } from '../access/environment-model.ts';
 import { OrganizationIndex } from '../access/organization-index.ts';
+import type { Reopening } from '../reopening.ts';
+import { AssignmentGuard } from './assignment-guard.ts';
 import { GroupRoleAssignments } from './group-role-assignments.ts';
 import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
 
@@ -69,7 +71,15 @@ describe('a command about the roles of a group', () => {
     inner.keep(groupRoleAssignmentsView);
     repository = new Interrupted(inner);
     const index = organization();
-    assignments = new GroupRoleAssignments(repository, { ofGroup: async () => index } as unknown as AccessIndex, clock, readModels);
+    const access = { ofGroup: async () => index, ofOrganization: async () => index } as unknown as AccessIndex;
+    // Nothing is closed here.
+    const guard = new AssignmentGuard(
+      events,
+      access,
+      { past: (_context: unknown, _id: unknown, work: () => unknown) => work() } as unknown as Reopening,
+      clock,
+    );
+    assignments = new GroupRoleAssignments(repository, access, guard, clock, readModels);
   });
   afterEach(async () => {
     await storage.close();
@@ -80,7 +90,7 @@ describe('a command about the roles of a group', () => {
     const model = new EnvironmentModel(ENVIRONMENT);
     for (const [place, slug] of ROLES.entries()) {
       const data = { id: `role_${newUlid(clock.now())}`, slug, resource_type_id: null, resource_type_slug: 'organization', permissions: [] };
-      model.apply({ type: 'role.created', data, version: place + 1 });
+      model.apply({ type: 'role.created', data, version: place + 1 } as RecordedEvent);
     }
     const index = new OrganizationIndex(ORGANIZATION, ENVIRONMENT, model);
     index.apply({ type: 'group.created', data: { id: GROUP }, version: 1 } as RecordedEvent);

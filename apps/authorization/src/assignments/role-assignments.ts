@@ -20,6 +20,7 @@ import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import type { Node } from '../resources/resource-tree.ts';
+import { AssignmentGuard } from './assignment-guard.ts';
 import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
 import { namedResource, namedRole, roleFor } from './named-resource.ts';
 import {
@@ -45,6 +46,7 @@ export class RoleAssignments {
     private readonly repository: Repository,
     private readonly access: AccessIndex,
     private readonly lists: AssignmentLists,
+    private readonly guard: AssignmentGuard,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(roleAssignmentsView));
@@ -54,14 +56,22 @@ export class RoleAssignments {
   @Handles(CreateRoleAssignment)
   async create(operation: CreateRoleAssignment): Promise<RoleAssignment> {
     const { context, organization_membership_id, role_slug } = operation;
-    const index = await this.access.ofMembership(context, organization_membership_id);
-    const node = namedResource(index, operation);
-    const { id, slug } = roleFor(index, role_slug, node);
-    const resource = assignedResource(index, node);
-    const key = roleAssignmentKey(organization_membership_id, id, resource.id);
-    const decision = assignRole({ organization_id: index.id, organization_membership_id, role: { id, slug }, resource });
-    const { state } = await this.repository.transact(roleAssignmentDecider, context, key, decision);
-    return directAssignment(livingRoleAssignment(state, key));
+    const { id: organization_id } = await this.access.ofMembership(context, organization_membership_id);
+    const { given, key, transacted } = await this.guard.past(context, organization_id, async () => {
+      const index = await this.access.ofMembership(context, organization_membership_id);
+      const node = namedResource(index, operation);
+      const { id, slug } = roleFor(index, role_slug, node);
+      const given = { organization_id, organization_membership_id, role: { id, slug }, resource: assignedResource(index, node) };
+      this.guard.refuseClosed(index, given);
+      const key = roleAssignmentKey(organization_membership_id, id, given.resource.id);
+      return { given, key, transacted: await this.repository.transact(roleAssignmentDecider, context, key, assignRole(given)) };
+    });
+    // Also one that is there already: whoever gave it may not have looked yet.
+    const assignment = livingRoleAssignment(transacted.state, key);
+    await this.guard.settle(context, given, transacted.position, (own) =>
+      this.repository.transact(roleAssignmentDecider, own, key, removeRoleAssignment(assignment.id)),
+    );
+    return directAssignment(assignment);
   }
 
   @Handles(DeleteRoleAssignment)

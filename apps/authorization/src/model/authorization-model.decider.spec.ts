@@ -1,8 +1,9 @@
+import { StillClosing } from '#libs/event-sourcing/src/guards/closings';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { specOf } from '#libs/testing/src/decider-spec';
 import { authorizationModelDecider, onModel, type AuthorizationModelEvent, type ModelDecision } from './authorization-model.decider.ts';
 import { createPermission, deletePermission, updatePermission } from './permissions.decider.ts';
-import { createResourceType, deleteResourceType, updateResourceType } from './resource-types.decider.ts';
+import { closeForDeletion, closeForUpdate, createResourceType, deleteResourceType, reopenResourceType, updateResourceType } from './resource-types.decider.ts';
 import { addRolePermission, createRole, deleteRole, setRolePermissions, setRolePriority, updateRole } from './roles.decider.ts';
 
 const spec = specOf(authorizationModelDecider);
@@ -124,22 +125,22 @@ describe('a resource type', () => {
 
   it('does not push those below it deeper than that', () => {
     given(...five, typed('x'))
-      .when(updateResourceType('a', { parent_type_slugs: ['x'] }, false))
+      .when(updateResourceType('a', { parent_type_slugs: ['x'] }, null))
       .thenRefused('bad_request');
     given(...five, typed('x'))
-      .when(updateResourceType('e', { parent_type_slugs: ['d', 'x'] }, false))
+      .when(updateResourceType('e', { parent_type_slugs: ['d', 'x'] }, null))
       .thenMatching({ type: 'resource_type.updated' });
   });
 
   it('never lies under itself', () => {
     given(typed('a'))
-      .when(updateResourceType('a', { parent_type_slugs: ['a'] }, false))
+      .when(updateResourceType('a', { parent_type_slugs: ['a'] }, null))
       .thenRefused('bad_request');
     given(typed('a'), typed('b', 'a'))
-      .when(updateResourceType('a', { parent_type_slugs: ['b'] }, false))
+      .when(updateResourceType('a', { parent_type_slugs: ['b'] }, null))
       .thenRefused('bad_request');
     given(typed('a'), typed('b', 'a'))
-      .when(updateResourceType('a', { parent_type_slugs: ['organization', 'b'] }, false))
+      .when(updateResourceType('a', { parent_type_slugs: ['organization', 'b'] }, null))
       .thenRefused('bad_request');
   });
 
@@ -158,43 +159,103 @@ describe('a resource type', () => {
 
   it('changes what is given and different', () => {
     given(typed('a'))
-      .when(updateResourceType('a', { name: 'Other', description: 'd' }, true))
+      .when(updateResourceType('a', { name: 'Other', description: 'd' }, null))
       .then({ type: 'resource_type.updated', data: { id: typeId('a'), name: 'Other', description: 'd' } });
     given(typed('a'))
-      .when(updateResourceType('a', { name: 'a', description: null, parent_type_slugs: ['organization'] }, true))
+      .when(updateResourceType('a', { name: 'a', description: null, parent_type_slugs: ['organization'] }, null))
       .thenNothing();
     given()
-      .when(updateResourceType('a', {}, false))
+      .when(updateResourceType('a', {}, null))
       .thenRefused('entity_not_found');
   });
 
-  it('loses no parent type while there are resources of it, and gets others', () => {
+  const NOW = Date.parse('2026-01-15T12:00:00.000Z');
+  const [closing, reopened] = (['resource_type.closing', 'resource_type.reopened'] as const).map(
+    (type) =>
+      (slug: string, intent = 'mine') =>
+        ({ type, data: { id: typeId(slug), intent } }) as const,
+  ) as [(slug: string, intent?: string) => AuthorizationModelEvent, (slug: string, intent?: string) => AuthorizationModelEvent];
+
+  it('loses a parent type only while the intent to take it is open, and gets others', () => {
     const two = [typed('a'), typed('b'), typed('c', 'a')];
+    const swap = (intent: string | null) => updateResourceType('c', { parent_type_slugs: ['b'] }, intent);
     given(...two)
-      .when(updateResourceType('c', { parent_type_slugs: ['b'] }, true))
+      .when(swap(null))
       .thenRefused('resource_type_in_use');
     given(...two)
-      .when(updateResourceType('c', { parent_type_slugs: ['b'] }, false))
-      .thenMatching({ data: { parents: [{ slug: 'b' }] } });
+      .when(swap('mine'))
+      .thenRefused('resource_type_in_use');
+    given(...two, closing('c', 'of another'))
+      .when(swap('mine'))
+      .thenRefused('resource_type_in_use');
+    given(...two, closing('c'), reopened('c'))
+      .when(swap('mine'))
+      .thenRefused('resource_type_in_use');
+    given(...two, closing('c'))
+      .when(swap('mine'))
+      .thenMatching({ type: 'resource_type.updated', data: { parents: [{ slug: 'b' }] } }, reopened('c'));
     given(...two)
-      .when(updateResourceType('c', { parent_type_slugs: ['a', 'b'] }, true))
+      .when(updateResourceType('c', { parent_type_slugs: ['a', 'b'] }, null))
       .thenMatching({ data: { parents: [{ slug: 'a' }, { slug: 'b' }] } });
   });
 
-  it('is deleted when nothing uses it', () => {
-    const remove = (isUsedElsewhere = false) => deleteResourceType(typeId('a'), isUsedElsewhere);
-    const scoped = { resource_type_id: typeId('a'), resource_type_slug: 'a' };
+  const close = (slug: string, intent = 'mine', now = NOW) => closeForDeletion({ id: typeId(slug), intent, now });
+
+  it('is closed by one intent at a time', () => {
+    given(typed('a')).when(close('a')).then(closing('a'));
+    given(typed('a'), closing('a')).when(close('a')).thenNothing();
+    given(typed('a'), closing('a', 'of another'), reopened('a', 'of another')).when(close('a')).then(closing('a'));
+    const model = [typed('a'), closing('a', 'of another')];
+    expect(() =>
+      given(...model)
+        .when(close('a', 'mine', Date.parse('2026-01-15T11:59:10.000Z')))
+        .thenNothing(),
+    ).toThrow(StillClosing);
+    given(typed('b')).when(close('a')).thenRefused('entity_not_found');
+    given(typed('a'), typed('b'))
+      .when(closeForUpdate({ parent_type_slugs: ['b'] }, { id: typeId('a'), intent: 'mine', now: NOW }))
+      .then(closing('a'));
     given(typed('a'))
+      .when(closeForUpdate({ parent_type_slugs: ['unknown'] }, { id: typeId('a'), intent: 'mine', now: NOW }))
+      .thenRefused('entity_not_found');
+  });
+
+  it('is reopened by whoever meets an intent of more than ten seconds', () =>
+    given(typed('a'), closing('a', 'abandoned'))
+      .when(close('a', 'mine', Date.parse('2026-01-15T11:59:10.001Z')))
+      .then(reopened('a', 'abandoned'), closing('a')));
+
+  it('is reopened by its own intent, and by no other', () => {
+    given(typed('a'), closing('a'))
+      .when(reopenResourceType(typeId('a'), 'mine'))
+      .then(reopened('a'));
+    given(typed('a'), closing('a'))
+      .when(reopenResourceType(typeId('a'), 'of another'))
+      .thenNothing();
+    given(typed('a'), closing('a'), reopened('a', 'of another'))
+      .when(deleteResourceType(typeId('a'), 'mine'))
+      .thenMatching({ type: 'resource_type.deleted' });
+  });
+
+  it('is deleted while the intent is open, when nothing uses it', () => {
+    const remove = () => deleteResourceType(typeId('a'), 'mine');
+    const scoped = { resource_type_id: typeId('a'), resource_type_slug: 'a' };
+    given(typed('a'), closing('a'))
       .when(remove())
       .then({ type: 'resource_type.deleted', data: { id: typeId('a') } });
-    given(typed('a')).when(remove(true)).thenRefused('resource_type_in_use');
-    given(typed('a'), typed('b', 'organization', 'a'))
-      .when(remove())
-      .thenRefused('resource_type_in_use');
-    given(typed('a'), permitted('p', scoped)).when(remove()).thenRefused('resource_type_in_use');
-    given(typed('a'), { type: 'role.created', data: { id: roleId('r'), ...named('r'), description: null, ...scoped, permissions: [] } })
-      .when(remove())
-      .thenRefused('resource_type_in_use');
+    given(typed('a')).when(remove()).thenRefused('resource_type_in_use');
+    given(typed('a'), closing('a', 'of another')).when(remove()).thenRefused('resource_type_in_use');
+    for (const decision of [remove(), close('a')]) {
+      const used: readonly (readonly AuthorizationModelEvent[])[] = [
+        [typed('b', 'organization', 'a')],
+        [permitted('p', scoped)],
+        [{ type: 'role.created', data: { id: roleId('r'), ...named('r'), description: null, ...scoped, permissions: [] } }],
+      ];
+      for (const uses of used)
+        given(typed('a'), ...uses)
+          .when(decision)
+          .thenRefused('resource_type_in_use');
+    }
   });
 
   it('that is made again under its slug is another', () => {

@@ -3,6 +3,7 @@ import type { ResourceType } from '#libs/contracts/src/resource-types/resource-t
 import type { Role } from '#libs/contracts/src/roles/role';
 import type { Seeds } from '#libs/contracts/src/roles/seeds';
 import type { Announcement, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/decider';
+import { afterClosing, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/guards/closings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.
@@ -13,6 +14,8 @@ export type AuthorizationModelEvent =
   | Fact<'resource_type.created', NewResourceType>
   | Fact<'resource_type.updated', { readonly id: string } & Partial<Pick<NewResourceType, 'name' | 'description' | 'parents'>>>
   | Fact<'resource_type.deleted', { readonly id: string }>
+  /** Somebody is about to delete the type, or to take parent types from it, unless it is used. */
+  | ClosingEvent<'resource_type'>
   | Fact<'permission.created', NewPermission>
   | Fact<'permission.updated', { readonly id: string } & Partial<Pick<NewPermission, 'name' | 'description'>>>
   /** Every role loses it with this. */
@@ -58,8 +61,8 @@ export type StoredPermission = NewPermission & Times;
 /** Holds the ids of its permissions, each of which is living: their slugs are those of the model's permissions. */
 export type StoredRole = Omit<NewRole, 'permissions'> & Times & { readonly permission_ids: readonly string[] };
 
-/** All that an environment's roles are made of. */
-export interface AuthorizationModel {
+/** All that an environment's roles are made of. Its resource types may be about to be closed. */
+export interface AuthorizationModel extends WithClosings {
   /** In the order of their creation, as are the permissions. */
   readonly resource_types: readonly StoredResourceType[];
   readonly permissions: readonly StoredPermission[];
@@ -89,7 +92,10 @@ function evolve(state: AuthorizationModelState, event: AuthorizationModelEvent &
     case 'resource_type.updated':
       return { ...model, resource_types: changed(model.resource_types, event.data, at) };
     case 'resource_type.deleted':
-      return ended({ ...model, resource_types: without(model.resource_types, event.data.id) }, event.data.id);
+      return ended(withoutClosing({ ...model, resource_types: without(model.resource_types, event.data.id) }, event.data.id), event.data.id);
+    case 'resource_type.closing':
+    case 'resource_type.reopened':
+      return afterClosing(model, event);
     case 'permission.created':
       return { ...model, permissions: [...model.permissions, born(event.data, at)] };
     case 'permission.updated':
@@ -161,6 +167,8 @@ function announce(event: AuthorizationModelEvent, before: AuthorizationModelStat
     case 'resource_type.created':
     case 'resource_type.updated':
     case 'resource_type.deleted':
+    case 'resource_type.closing':
+    case 'resource_type.reopened':
     case 'roles.reordered':
       return null;
   }
@@ -169,7 +177,7 @@ function announce(event: AuthorizationModelEvent, before: AuthorizationModelStat
 /** One aggregate per environment: what its rules compare is small, seldom written, and all here. */
 export const authorizationModelDecider: Decider<AuthorizationModelState, AuthorizationModelEvent> = {
   category: 'authorization_model',
-  foldVersion: 1,
+  foldVersion: 2,
   initial: null,
   evolve,
   announce,

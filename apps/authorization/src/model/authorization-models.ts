@@ -1,13 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
-import { Repository } from '#libs/event-sourcing/src/repository';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { authorizationModelDecider, onModel, type AuthorizationModel, type ModelDecision } from './authorization-model.decider.ts';
+import {
+  authorizationModelDecider,
+  onModel,
+  type AuthorizationModel,
+  type AuthorizationModelEvent,
+  type AuthorizationModelState,
+  type ModelDecision,
+} from './authorization-model.decider.ts';
 import { authorizationModelsView } from './authorization-models.view.ts';
 
 /** The models of all environments. Nobody ever sees one without its seeds. */
@@ -49,8 +56,12 @@ export class AuthorizationModels {
   }
 
   async transact(context: RequestContext, decide: ModelDecision): Promise<AuthorizationModel> {
+    return (await this.decide(context, decide)).state!;
+  }
+
+  /** As `transact`, with what was recorded and where. */
+  decide(context: RequestContext, decide: ModelDecision): Promise<Transacted<AuthorizationModelState, AuthorizationModelEvent>> {
     const { environment } = context;
-    const { state } = await this.repository.transact(authorizationModelDecider, context, environment, onModel(seedsOf(environment), decide));
-    return state!;
+    return this.repository.transact(authorizationModelDecider, context, environment, onModel(seedsOf(environment), decide));
   }
 }

@@ -18,6 +18,8 @@ export const authorizationModelsView = primaryView<AuthorizationModelState, Auth
     'resource_type.created',
     'resource_type.updated',
     'resource_type.deleted',
+    'resource_type.closing',
+    'resource_type.reopened',
     'permission.created',
     'permission.updated',
     'permission.deleted',

@@ -2,12 +2,15 @@ import { specOf } from '#libs/testing/src/decider-spec';
 import {
   addOrganizationRolePermission,
   createOrganizationRole,
+  closeOrganizationRole,
   deleteOrganizationRole,
   dropPermission,
   organizationRolesDecider,
   recordRoleDeletions,
+  reopenOrganizationRole,
   removeOrganizationRolePermission,
   setOrganizationRolePermissions,
+  undoOrganizationRole,
   updateOrganizationRole,
   type OrganizationRolesEvent,
 } from './organization-roles.decider.ts';
@@ -100,9 +103,32 @@ describe('the roles of an organization', () => {
         { type: 'organization_role.updated', data: { id: 'role_org-b', permissions: [write] } },
       ));
 
-  it('are deleted', () => {
-    given(created('org-a')).when(deleteOrganizationRole('role_org-a')).then(deleted('org-a'));
-    given().when(deleteOrganizationRole('role_org-a')).thenNothing();
+  const intents = (type: 'closing' | 'reopened', intent: string): OrganizationRolesEvent => ({
+    type: `organization_role.${type}`,
+    data: { id: 'role_org-a', intent },
+  });
+
+  it('are deleted while the intent to do so is open', () => {
+    const remove = deleteOrganizationRole('role_org-a', 'mine');
+    given(created('org-a'), intents('closing', 'mine')).when(remove).then(deleted('org-a'));
+    given(created('org-a')).when(remove).thenRefused('role_has_assignments');
+    given(created('org-a'), intents('closing', 'of another')).when(remove).thenRefused('role_has_assignments');
+    given(created('org-a'), intents('closing', 'mine'), intents('reopened', 'mine')).when(remove).thenRefused('role_has_assignments');
+    given().when(remove).thenNothing();
+  });
+
+  it('are closed by one intent at a time, and reopened', () => {
+    const close = closeOrganizationRole({ id: 'role_org-a', intent: 'mine', now: Date.parse('2026-01-15T11:59:10.001Z') });
+    given(created('org-a')).when(close).then(intents('closing', 'mine'));
+    given(created('org-a'), intents('closing', 'abandoned')).when(close).then(intents('reopened', 'abandoned'), intents('closing', 'mine'));
+    given().when(close).thenRefused('entity_not_found');
+    given(created('org-a'), intents('closing', 'mine')).when(reopenOrganizationRole('role_org-a', 'mine')).then(intents('reopened', 'mine'));
+    given(created('org-a'), intents('closing', 'mine')).when(reopenOrganizationRole('role_org-a', 'of another')).thenNothing();
+  });
+
+  it('are taken back where their type was', () => {
+    given(created('org-a')).when(undoOrganizationRole('role_org-a')).then(deleted('org-a'));
+    given(created('org-a'), deleted('org-a')).when(undoOrganizationRole('role_org-a')).thenNothing();
   });
 
   it('are all deleted with their organization', () => {

@@ -1,6 +1,7 @@
 import type { OrganizationRole, Role } from '#libs/contracts/src/roles/role';
 import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
-import { notFound } from '#libs/platform/src/domain-error';
+import { afterClosing, closingOf, reopeningOf, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/guards/closings';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import {
   byId,
   bySlug,
@@ -19,7 +20,9 @@ import { refuseTooManyPermissions } from './roles.decider.ts';
 export type OrganizationRolesEvent =
   | Fact<'organization_role.created', NewOrganizationRole>
   | Fact<'organization_role.updated', { readonly id: string } & Partial<Pick<NewOrganizationRole, 'name' | 'description' | 'permissions'>>>
-  | Fact<'organization_role.deleted', { readonly id: string }>;
+  | Fact<'organization_role.deleted', { readonly id: string }>
+  /** Somebody is about to delete the role unless it is assigned. */
+  | ClosingEvent<'organization_role'>;
 
 interface NewOrganizationRole extends Pick<OrganizationRole, 'id' | 'organization_id' | 'slug' | 'name' | 'description' | 'resource_type_slug'> {
   readonly resource_type_id: string | null;
@@ -29,8 +32,8 @@ interface NewOrganizationRole extends Pick<OrganizationRole, 'id' | 'organizatio
 
 export type StoredOrganizationRole = NewOrganizationRole & { readonly created_at: string; readonly updated_at: string };
 
-/** The roles of one organization, the oldest first. */
-export interface OrganizationRolesState {
+/** The roles of one organization, the oldest first. Some may be about to be deleted. */
+export interface OrganizationRolesState extends WithClosings {
   readonly organization_id: string;
   readonly roles: readonly StoredOrganizationRole[];
   readonly ended_ids: readonly string[];
@@ -40,8 +43,8 @@ type State = OrganizationRolesState | null;
 
 function evolve(state: State, event: OrganizationRolesEvent & { readonly at: string }): State {
   if (event.type === 'organization_role.created') {
-    const { organization_id, roles, ended_ids } = state ?? { organization_id: event.data.organization_id, roles: [], ended_ids: [] };
-    return { organization_id, roles: [...roles, { ...event.data, created_at: event.at, updated_at: event.at }], ended_ids };
+    const before = state ?? { organization_id: event.data.organization_id, roles: [], ended_ids: [] };
+    return { ...before, roles: [...before.roles, { ...event.data, created_at: event.at, updated_at: event.at }] };
   }
   if (state === null) return null;
   const { id } = event.data;
@@ -49,11 +52,15 @@ function evolve(state: State, event: OrganizationRolesEvent & { readonly at: str
     case 'organization_role.updated':
       return { ...state, roles: state.roles.map((role) => (role.id === id ? { ...role, ...event.data, updated_at: event.at } : role)) };
     case 'organization_role.deleted':
-      return { ...state, roles: state.roles.filter((role) => role.id !== id), ended_ids: [...state.ended_ids, id] };
+      return withoutClosing({ ...state, roles: state.roles.filter((role) => role.id !== id), ended_ids: [...state.ended_ids, id] }, id);
+    case 'organization_role.closing':
+    case 'organization_role.reopened':
+      return afterClosing(state, event);
   }
 }
 
-function announce(event: OrganizationRolesEvent, before: State, after: State): Announcement {
+function announce(event: OrganizationRolesEvent, before: State, after: State): Announcement | null {
+  if (event.type === 'organization_role.closing' || event.type === 'organization_role.reopened') return null;
   const { roles } = (event.type === 'organization_role.deleted' ? before : after)!;
   return { subject: asAnnounced(byId(roles, event.data.id)!), names: [event.type] };
 }
@@ -65,7 +72,7 @@ function asAnnounced({ permissions, resource_type_id: _, ...role }: StoredOrgani
 /** One aggregate per organization, so that a slug is unique in it. */
 export const organizationRolesDecider: Decider<State, OrganizationRolesEvent> = {
   category: 'organization_roles',
-  foldVersion: 1,
+  foldVersion: 2,
   initial: null,
   evolve,
   organization: (state) => state?.organization_id,
@@ -128,8 +135,39 @@ export function removeOrganizationRolePermission(slug: string, permissionId: str
   };
 }
 
-export function deleteOrganizationRole(id: string): Decide {
+/**
+ * The intent to delete a role unless it is assigned.
+ * @throws StillClosing
+ */
+export function closeOrganizationRole(intent: Parameters<typeof closingOf>[2]): Decide {
+  return (state) => {
+    const { id } = intent;
+    if (byId(state?.roles ?? [], id) === undefined) throw notFound('Role', id);
+    return closingOf('organization_role', state?.closings?.[id], intent);
+  };
+}
+
+export function reopenOrganizationRole(id: string, intent: string): Decide {
+  return (state) => reopeningOf('organization_role', state?.closings?.[id], id, intent);
+}
+
+/** Only while the intent is open: nobody has the role then, and nobody gets it. One that is gone stays so. */
+export function deleteOrganizationRole(id: string, intent: string): Decide {
+  return (state) => {
+    const role = byId(state?.roles ?? [], id);
+    if (role === undefined) return [];
+    if (state?.closings?.[id]?.intent !== intent) throw roleHasAssignments(role.slug);
+    return [{ type: 'organization_role.deleted', data: { id } }];
+  };
+}
+
+/** What is recorded of a role that was made although its type was being taken away. */
+export function undoOrganizationRole(id: string): Decide {
   return (state) => (byId(state?.roles ?? [], id) === undefined ? [] : [{ type: 'organization_role.deleted', data: { id } }]);
+}
+
+export function roleHasAssignments(slug: string): DomainError {
+  return new DomainError('conflict', 'role_has_assignments', `The role '${slug}' is assigned: take it away first.`);
 }
 
 /** What follows from the deletion of a permission: each role that still holds it is told of. */

@@ -14,14 +14,22 @@ import {
 import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
 import type { Decision } from '#libs/event-sourcing/src/decider';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
+import { EventStore, type Position } from '#libs/event-sourcing/src/event-store';
+import { narrow } from '#libs/event-sourcing/src/guards/narrowing';
+import { mayHang, refuseClosed } from '#libs/event-sourcing/src/guards/standings';
+import { streamName } from '#libs/event-sourcing/src/naming';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
+import { Clock } from '#libs/platform/src/clock';
 import { DomainError, isNotFound, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
+import { typeStanding } from '../access/standings.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
+import { Reopening } from '../reopening.ts';
 import { AuthorizationModels } from './authorization-models.ts';
 import {
   badRequest,
@@ -35,18 +43,23 @@ import {
   shownRoles,
   typeNamed,
   type AuthorizationModel,
+  type PermissionReference,
+  type TypeReference,
 } from './authorization-model.decider.ts';
 import { customRoleSlug } from './custom-role-slug.ts';
 import { present, whole } from './listed.ts';
 import {
   addOrganizationRolePermission,
+  closeOrganizationRole,
   createOrganizationRole,
   deleteOrganizationRole,
   organizationRoleBySlug,
   organizationRolesDecider,
   removeOrganizationRolePermission,
+  roleHasAssignments,
   setOrganizationRolePermissions,
   shownOrganizationRole,
+  undoOrganizationRole,
   updateOrganizationRole,
   type OrganizationRolesEvent,
   type OrganizationRolesState,
@@ -71,6 +84,9 @@ export class OrganizationRoles {
     private readonly repository: Repository,
     private readonly models: AuthorizationModels,
     private readonly access: AccessIndex,
+    private readonly reopening: Reopening,
+    private readonly events: EventStore,
+    private readonly clock: Clock,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationRolesView));
@@ -87,12 +103,23 @@ export class OrganizationRoles {
   @Handles(CreateOrganizationRole)
   async create(operation: CreateOrganizationRole): Promise<Role> {
     const { context, organization_id, name, slug = customRoleSlug(name, context.commandId), description } = operation;
-    const { model, type } = await this.found(context, organization_id, ({ model }) => ({
+    const id = `role_${derivedId(context.commandId, 0)}`;
+    const { model, type, own } = await this.found(context, organization_id, ({ model, own }) => ({
       model,
       type: typeNamed(model, operation.resource_type_slug ?? BUILT_IN_TYPE.slug),
+      own,
     }));
-    const state = await this.transact(context, organization_id, createOrganizationRole(organization_id, { slug, name, description, type }));
-    const id = `role_${derivedId(context.commandId, 0)}`;
+    const created = await this.reopening.past(context, organization_id, async () => {
+      if (type.id !== null && byId(own?.roles ?? [], id) === undefined) await this.refuseClosed(context, organization_id, type);
+      return this.repository.transact(
+        organizationRolesDecider,
+        context,
+        organization_id,
+        createOrganizationRole(organization_id, { slug, name, description, type }),
+      );
+    });
+    if (type.id !== null) await this.settle(context, organization_id, { id, type }, created);
+    const { state } = created;
     return shownOrganizationRole(present(byId(state?.roles ?? [], id), 'Role', id), permissionSlugs(model));
   }
 
@@ -139,9 +166,62 @@ export class OrganizationRoles {
         refuseShared(model, slug);
         return organizationRoleBySlug(own, slug);
       });
-      if ((await this.access.ofOrganization(context, organization_id)).isAssigned(id)) throw roleHasAssignments(slug);
-      await this.transact(context, organization_id, deleteOrganizationRole(id));
+      await this.remove(context, organization_id, { id, slug });
     });
+  }
+
+  /** What has the role lies in other streams, of another service too: whoever deletes it says so first, looks, and only then does it. */
+  private async remove(context: RequestContext, organizationId: string, { id, slug }: PermissionReference): Promise<void> {
+    const isUsed = async (): Promise<boolean> => (await this.access.ofOrganization(context, organizationId)).isAssigned(id);
+    const refusal = (): DomainError => roleHasAssignments(slug);
+    // Nobody is kept waiting for what can be told at once.
+    if (await isUsed()) throw refusal();
+    const decide = (decision: Decide) => this.repository.transact(organizationRolesDecider, context, organizationId, decision);
+    await narrow(context, this.clock, {
+      isUsed,
+      refusal,
+      close: async (intent) => {
+        const { state, position } = await decide(closeOrganizationRole({ id, intent, now: this.clock.now() }));
+        return state?.closings?.[id]?.intent === intent ? position : null;
+      },
+      reached: (position) => this.access.reached(position, context.deadline),
+      change: async (intent) => {
+        const { state, facts } = await decide(deleteOrganizationRole(id, intent));
+        return facts.length > 0 || byId(state?.roles ?? [], id) === undefined ? true : null;
+      },
+      reopen: (intent) => this.reopening.ofRole(context.environment, organizationId, id, intent),
+    });
+  }
+
+  /** A type that somebody is about to narrow takes in nothing. @throws DomainError `resource_type_update_in_progress` */
+  private async refuseClosed(context: RequestContext, organizationId: string, type: TypeReference): Promise<void> {
+    const index = await this.access.ofOrganization(context, organizationId);
+    refuseClosed([typeStanding(index, type.id!, true)], this.clock.now(), () => typeChanged(type));
+  }
+
+  /**
+   * What was recorded although its type was being taken away is taken back.
+   * @throws DomainError `resource_type_update_in_progress`; `service_unavailable` where it cannot be looked at in time
+   */
+  private async settle(
+    context: RequestContext,
+    organizationId: string,
+    { id, type }: { readonly id: string; readonly type: TypeReference },
+    { facts, position }: Transacted<OrganizationRolesState | null, OrganizationRolesEvent>,
+  ): Promise<void> {
+    const { environment } = context;
+    const added = facts.length > 0 ? position : await this.positionOf(environment, organizationId, id);
+    if (added === null) return;
+    const index = await this.access.ofOrganization(context, organizationId);
+    if (await mayHang(this.events, [typeStanding(index, type.id!, index.model.resourceTypeById(type.id) !== null)], added)) return;
+    await this.repository.transact(organizationRolesDecider, systemContext(environment, this.clock.now()), organizationId, undoOrganizationRole(id));
+    throw typeChanged(type);
+  }
+
+  /** Where a role was recorded that was made before: for commands that come again. */
+  private async positionOf(environment: string, organizationId: string, roleId: string): Promise<Position | null> {
+    const records = await this.events.read(streamName(organizationRolesDecider.category, environment, organizationId));
+    return records.find(({ type, data }) => type === 'organization_role.created' && (data as { readonly id: string }).id === roleId)?.position ?? null;
   }
 
   private async changed(
@@ -204,6 +284,6 @@ function refuseShared({ roles }: AuthorizationModel, slug: string): void {
     throw badRequest(`'${slug}' is a role of the environment: only roles that begin with '${CUSTOM_ROLE}' can be changed here.`);
 }
 
-function roleHasAssignments(slug: string): DomainError {
-  return new DomainError('conflict', 'role_has_assignments', `The role '${slug}' is assigned: take it away first.`);
+function typeChanged({ slug }: TypeReference): DomainError {
+  return new DomainError('conflict', 'resource_type_update_in_progress', `The type '${slug}' is being taken away; nothing happened, try again.`);
 }

@@ -4,14 +4,39 @@ import type { List, Serialised } from '#libs/contracts/src/operation';
 import { CreateResourceType, DeleteResourceType, GetResourceType, ListResourceTypes, UpdateResourceType } from '#libs/contracts/src/resource-types/operations';
 import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
+import { narrow } from '#libs/event-sourcing/src/guards/narrowing';
+import { Positions } from '#libs/event-sourcing/src/positions';
+import { Clock } from '#libs/platform/src/clock';
+import type { DomainError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels } from '#libs/read-models/src/read-models';
+import { AccessIndex } from '../access/access-index.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
+import { Reopening } from '../reopening.ts';
 import { AuthorizationModels } from './authorization-models.ts';
-import { byId, resourceTypeBySlug, shownResourceType } from './authorization-model.decider.ts';
+import { byId, resourceTypeBySlug, shownResourceType, type AuthorizationModel, type ModelDecision } from './authorization-model.decider.ts';
 import { listedBy, present } from './listed.ts';
-import { createResourceType, deleteResourceType, updateResourceType } from './resource-types.decider.ts';
+import {
+  closeForDeletion,
+  closeForUpdate,
+  createResourceType,
+  deleteResourceType,
+  takesParentsAway,
+  typeInUse,
+  updateResourceType,
+} from './resource-types.decider.ts';
 import { TypeUses } from './type-uses.ts';
+
+/** What is taken from a type, or the type itself, unless it is used. */
+interface NarrowedType {
+  readonly close: (intent: Parameters<typeof closeForDeletion>[0]) => ModelDecision;
+  readonly isUsed: () => Promise<boolean>;
+  readonly refusal: () => DomainError;
+  readonly change: (intent: string) => ModelDecision;
+  /** Whether the change was recorded before. */
+  readonly isDone: (model: AuthorizationModel) => boolean;
+}
 
 @Injectable()
 export class ResourceTypes {
@@ -20,6 +45,10 @@ export class ResourceTypes {
   constructor(
     private readonly models: AuthorizationModels,
     private readonly uses: TypeUses,
+    private readonly access: AccessIndex,
+    private readonly positions: Positions,
+    private readonly reopening: Reopening,
+    private readonly clock: Clock,
     readModels: ReadModels,
   ) {
     this.deletions = new Deletions(readModels, authorizationDeletionsView);
@@ -46,9 +75,19 @@ export class ResourceTypes {
 
   @Handles(UpdateResourceType)
   async update({ context, slug, name, description, parent_type_slugs }: UpdateResourceType): Promise<ResourceType> {
-    const { id } = await this.models.found(context, (model) => resourceTypeBySlug(model, slug));
-    const hasResources = parent_type_slugs !== undefined && (await this.uses.byResources(context, id));
-    const model = await this.models.transact(context, updateResourceType(slug, { name, description, parent_type_slugs }, hasResources));
+    const given = { name, description, parent_type_slugs };
+    const { id, isNarrower } = await this.models.found(context, (model) => ({
+      id: resourceTypeBySlug(model, slug).id,
+      isNarrower: takesParentsAway(model, slug, given),
+    }));
+    if (!isNarrower) return shownResourceType(resourceTypeBySlug(await this.models.transact(context, updateResourceType(slug, given, null)), slug));
+    const model = await this.narrowed(context, id, {
+      close: (intent) => closeForUpdate(given, intent),
+      isUsed: () => this.uses.byResources(context, id),
+      refusal: () => typeInUse(`There are resources of the type '${slug}', so no parent type can be taken from it.`),
+      change: (intent) => updateResourceType(slug, given, intent),
+      isDone: (after) => !takesParentsAway(after, slug, given),
+    });
     return shownResourceType(resourceTypeBySlug(model, slug));
   }
 
@@ -56,8 +95,35 @@ export class ResourceTypes {
   async delete({ context, slug }: DeleteResourceType): Promise<void> {
     await this.deletions.once(context, async () => {
       const { id } = await this.models.found(context, (model) => resourceTypeBySlug(model, slug));
-      const isUsed = (await this.uses.byOrganizationRoles(context, id)) || (await this.uses.byResources(context, id));
-      await this.models.transact(context, deleteResourceType(id, isUsed));
+      await this.narrowed(context, id, {
+        close: closeForDeletion,
+        isUsed: async () => (await this.uses.byOrganizationRoles(context, id)) || (await this.uses.byResources(context, id)),
+        refusal: () => typeInUse(`There are roles or resources of the type '${slug}'.`),
+        change: (intent) => deleteResourceType(id, intent),
+        isDone: ({ resource_types }) => byId(resource_types, id) === undefined,
+      });
+    });
+  }
+
+  /** What may use a type, or hang it under another, lies in other streams: whoever takes something away says so first, looks, and only then does it. */
+  private async narrowed(context: RequestContext, id: string, { close, isUsed, refusal, change, isDone }: NarrowedType): Promise<AuthorizationModel> {
+    // Nobody is kept waiting for what can be told at once.
+    if (await isUsed()) throw refusal();
+    return narrow(context, this.clock, {
+      isUsed,
+      refusal,
+      close: async (intent) => {
+        const { state, position } = await this.models.decide(context, close({ id, intent, now: this.clock.now() }));
+        return state?.closings?.[id]?.intent === intent ? position : null;
+      },
+      reached: async (position) => {
+        await Promise.all([this.positions.reached(position, context.deadline), this.access.reached(position, context.deadline)]);
+      },
+      change: async (intent) => {
+        const { state, facts } = await this.models.decide(context, change(intent));
+        return facts.length > 0 || isDone(state!) ? state! : null;
+      },
+      reopen: (intent) => this.reopening.ofType(context.environment, id, intent),
     });
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import type { Decision } from '#libs/event-sourcing/src/decider';
-import { EventStore, WrongVersion, type NewEvent, type Position } from '#libs/event-sourcing/src/event-store';
+import { EventStore, START, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { streamName } from '#libs/event-sourcing/src/naming';
 import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/records';
 import { Clock } from '#libs/platform/src/clock';
@@ -26,7 +26,7 @@ const MAX_TRIES = 10;
 /** How many commands that only add are decided together: an append stays far below what any engine takes at once. */
 const MAX_TOGETHER = 100;
 
-interface TreeCommand {
+export interface TreeCommand {
   readonly organizationId: string;
   /** It adds a resource and changes nothing that is there, so others may be decided on the same tree. */
   readonly adds?: true;
@@ -38,6 +38,8 @@ interface TreeCommand {
 
 interface Carried {
   readonly facts: readonly ResourceEvent[];
+  /** Where they were recorded; of a command that was satisfied already, where the log ended at that time. */
+  readonly position: Position;
   /** The rows that it changed, by id; null for what is gone. */
   readonly rows: ReadonlyMap<string, ResourceRow | null>;
 }
@@ -52,12 +54,13 @@ interface Waiting extends TreeCommand {
   readonly reject: (error: unknown) => void;
 }
 
+/** What follows from the records of one resource, the first being its creation. */
+export type Amendment = (organization: OrganizationIndex, told: readonly RecordedEvent[]) => readonly ResourceEvent[];
+
 interface Decided extends Pick<Waiting, 'context' | 'firstId'> {
   readonly facts: readonly ResourceEvent[];
   readonly at: number;
 }
-
-const NOTHING: Carried = { facts: [], rows: new Map() };
 
 /**
  * The repository of trees: one stream and one decider for each organization. The state is the tree of the access index, which follows the log and nothing else;
@@ -112,6 +115,37 @@ export class ResourceTrees {
     }
   }
 
+  /**
+   * Records what is decided on a tree and on all that its stream tells of one resource, which has to be the latest. Nothing where nothing is decided.
+   * @throws DomainError `entity_not_found` where the organization is gone; `service_unavailable` past the context's deadline
+   */
+  async amend(context: RequestContext, organizationId: string, id: string, decide: Amendment): Promise<void> {
+    const stream = streamName(CATEGORY, context.environment, organizationId);
+    for (;;) {
+      const now = this.clock.now();
+      if (now > context.deadline) throw unavailable('Too many writes to the same tree at once.');
+      const records = await this.events.read(stream);
+      const { version, position } = records.at(-1) ?? { version: 0, position: START };
+      await this.access.reached(position, context.deadline);
+      const organization = await this.access.ofOrganization(context, organizationId);
+      const told = records.filter(({ data }) => (data as ResourceEvent['data']).id === id);
+      const facts = decide(organization, told);
+      if (facts.length === 0) return;
+      try {
+        await this.append([{ context, firstId: 0, facts, at: momentOf(context.commandId, now) }], { organizationId, version, row: rowAfter(told) });
+        return;
+      } catch (error) {
+        if (!(error instanceof WrongVersion)) throw error;
+      }
+    }
+  }
+
+  /** The record that a resource began with, or null. Read from the whole stream: for commands that come again. */
+  async creationOf({ environment }: RequestContext, organizationId: string, id: string): Promise<RecordedEvent | null> {
+    const records = await this.events.read(streamName(CATEGORY, environment, organizationId));
+    return records.find(({ type, data }) => type === 'resource.created' && (data as ResourceEvent['data']).id === id) ?? null;
+  }
+
   /** Until nobody waits any more. */
   private async serve(key: string, queue: Waiting[]): Promise<void> {
     this.queues.set(key, queue);
@@ -147,12 +181,10 @@ export class ResourceTrees {
     if (decided.size === 0) return postponed;
     try {
       const { position, rows } = await this.append([...decided.values()], { organizationId, version, row });
-      // Whatever becomes of this: it is recorded, and every check asks the log for its end first.
-      await this.access.reached(position, context.deadline).catch(() => {});
-      for (const [waiting, { facts }] of decided) {
-        waiting.context.receipt.position = position;
-        waiting.resolve({ facts, rows });
-      }
+      for (const { context: each } of decided.values()) each.receipt.position = position;
+      // Who cannot look in time whether it may stay is told that nobody knows: the reaction looks again.
+      await this.access.reached(position, context.deadline);
+      for (const [waiting, { facts }] of decided) waiting.resolve({ facts, position, rows });
       return postponed;
     } catch (error) {
       if (!(error instanceof WrongVersion)) throw error;
@@ -186,7 +218,7 @@ export class ResourceTrees {
     const position = await this.events.head();
     for (const { context, resolve } of satisfied) {
       context.receipt.position = position;
-      resolve(NOTHING);
+      resolve({ facts: [], position, rows: new Map() });
     }
   }
 
@@ -252,6 +284,14 @@ export class ResourceTrees {
 function nextTurn(queue: Waiting[]): readonly Waiting[] {
   const end = queue.findIndex(({ adds }, index) => index > 0 && (adds !== true || index === MAX_TOGETHER));
   return queue.splice(0, queue[0]!.adds === true ? (end === -1 ? queue.length : end) : 1);
+}
+
+/** The row of a resource as records tell it. */
+export function rowAfter(told: readonly RecordedEvent[]): ResourceRow | null {
+  return told.reduce<ResourceRow | null>(
+    (row, { type, data, meta }) => resourceAfter(row, { type, data } as ResourceEvent, new Date(meta.at).toISOString()),
+    null,
+  );
 }
 
 /** Those that may try again. */

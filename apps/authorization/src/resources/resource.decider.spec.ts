@@ -1,6 +1,16 @@
 import type { Decider, Decision } from '#libs/event-sourcing/src/decider';
 import { specOf } from '#libs/testing/src/decider-spec';
-import { createResource, deleteResource, updateResource, type ResourceReference, type TypeOfResource } from './resource.decider.ts';
+import { StillClosing } from '#libs/event-sourcing/src/guards/closings';
+import {
+  closeResource,
+  createResource,
+  deleteResource,
+  deleteUnusedResource,
+  reopenResource,
+  updateResource,
+  type ResourceReference,
+  type TypeOfResource,
+} from './resource.decider.ts';
 import type { ResourceEvent } from './resource.events.ts';
 import { organizationResourceId, ResourceTree } from './resource-tree.ts';
 
@@ -254,26 +264,52 @@ describe('a resource', () => {
     };
     const tree = [created('w', WORKSPACE), created('p', PROJECT, idOf('w'))];
 
-    it('where nothing depends on it', () => thenGone([created('w', WORKSPACE)], deleteResource(called('w'), false, false)));
-
-    it('not while anything hangs under it or roles are assigned on it', () => {
-      given(...tree)
-        .when(deleteResource(called('w'), false, false))
-        .thenRefused('resource_has_dependents');
-      given(created('w', WORKSPACE))
-        .when(deleteResource(called('w'), false, true))
-        .thenRefused('resource_has_dependents');
-    });
-
-    it('with all of that, as one event', () => thenGone(tree, deleteResource(called('w'), true, true)));
+    it('with all that hangs under it, as one event', () => thenGone(tree, deleteResource(called('w'))));
 
     it('once what hung under it was moved away', () => {
-      thenGone([...tree, moved('p', ROOT)], deleteResource({ type: WORKSPACE, externalId: 'w' }, false, false));
+      thenGone([...tree, moved('p', ROOT)], deleteResource({ type: WORKSPACE, externalId: 'w' }));
+    });
+
+    const NOW = Date.parse('2026-01-15T12:00:00.000Z');
+    const closing: ResourceEvent = { type: 'resource.closing', data: { id: idOf('w'), intent: 'mine' } };
+    const reopened: ResourceEvent = { type: 'resource.reopened', data: { id: idOf('w'), intent: 'mine' } };
+    const isOpen = { intent: 'mine', open: { intent: 'mine', at: '2026-01-15T12:00:00.000Z' } };
+    const ofAnother = { intent: 'mine', open: { intent: 'of another', at: '2026-01-15T11:59:50.000Z' } };
+
+    it('unless something hangs under it, only while the intent to do so is open', () => {
+      const decided = (events: readonly ResourceEvent[], decide: Decide) => decide(treeOf(events), contextOf());
+      expect(decided([created('w', WORKSPACE)], deleteUnusedResource(idOf('w'), isOpen))).toEqual([deleted('w')]);
+      given(created('w', WORKSPACE))
+        .when(deleteUnusedResource(idOf('w'), ofAnother))
+        .thenRefused('resource_has_dependents');
+      given(created('w', WORKSPACE))
+        .when(deleteUnusedResource(idOf('w'), { intent: 'mine', open: null }))
+        .thenRefused('resource_has_dependents');
+      given(...tree)
+        .when(deleteUnusedResource(idOf('w'), isOpen))
+        .thenRefused('resource_has_dependents');
+      given(created('w', WORKSPACE), deleted('w'))
+        .when(deleteUnusedResource(idOf('w'), isOpen))
+        .thenNothing();
+    });
+
+    it('once one intent has closed it, which may be reopened', () => {
+      const decided = (open: typeof isOpen.open | null, now = NOW) =>
+        closeResource(called('w'), { intent: 'mine', open }, now)(treeOf([created('w', WORKSPACE)]), contextOf());
+      expect(decided(null)).toEqual([closing]);
+      expect(decided(isOpen.open)).toEqual([]);
+      expect(() => decided(ofAnother.open)).toThrow(StillClosing);
+      expect(decided(ofAnother.open, NOW + 1)).toEqual([{ type: 'resource.reopened', data: { id: idOf('w'), intent: 'of another' } }, closing]);
+      given(...tree)
+        .when(closeResource(called('w'), { intent: 'mine', open: null }, NOW))
+        .thenRefused('resource_has_dependents');
+      expect(reopenResource(idOf('w'), isOpen)(treeOf([]), contextOf())).toEqual([reopened]);
+      expect(reopenResource(idOf('w'), ofAnother)(treeOf([]), contextOf())).toEqual([]);
     });
 
     it('never where it stands for its organization', () =>
       given()
-        .when(deleteResource({ id: ROOT }, true, false))
+        .when(deleteResource({ id: ROOT }))
         .thenRefused('bad_request'));
   });
 });

@@ -1,4 +1,5 @@
 import type { Decision } from '#libs/event-sourcing/src/decider';
+import { closingOf, reopeningOf, type Closing } from '#libs/event-sourcing/src/guards/closings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { ResourceEvent } from './resource.events.ts';
 import type { Node, ResourceTree } from './resource-tree.ts';
@@ -93,17 +94,48 @@ export function updateResource(reference: ResourceReference, change: ResourceCha
 }
 
 /** Everything that hangs under it goes with it: dead at the position of this one event. */
-export function deleteResource(reference: ResourceReference, isCascade: boolean, isAssigned: boolean): Decide {
+export function deleteResource(reference: ResourceReference): Decide {
+  return (tree) => [{ type: 'resource.deleted', data: { id: tree.idOf(editable(tree, reference)) } }];
+}
+
+/** Whoever is about to delete a resource unless something hangs on it, and the intent that is open. */
+interface ClosingResource {
+  readonly intent: string;
+  readonly open: Closing | null;
+}
+
+/**
+ * The intent to delete a resource unless something hangs on it.
+ * @throws StillClosing
+ */
+export function closeResource(reference: ResourceReference, { intent, open }: ClosingResource, now: number): Decide {
   return (tree) => {
     const node = editable(tree, reference);
-    if (!isCascade && (tree.hasChildren(node) || isAssigned))
-      throw new DomainError(
-        'conflict',
-        'resource_has_dependents',
-        'Resources hang under this one, or roles are assigned on it: `cascade_delete` takes them along.',
-      );
-    return [{ type: 'resource.deleted', data: { id: tree.idOf(node) } }];
+    if (tree.hasChildren(node)) throw hasDependents();
+    return closingOf('resource', open ?? undefined, { id: tree.idOf(node), intent, now });
   };
+}
+
+export function reopenResource(id: string, { intent, open }: ClosingResource): Decide {
+  return () => reopeningOf('resource', open ?? undefined, id, intent);
+}
+
+/** Only while the intent is open: nothing is assigned on it then, and nobody begins to. One that is gone stays so. */
+export function deleteUnusedResource(id: string, { intent, open }: ClosingResource): Decide {
+  return (tree) => {
+    const node = tree.nodeById(id);
+    if (node === undefined) return [];
+    if (tree.hasChildren(node) || open?.intent !== intent) throw hasDependents();
+    return [{ type: 'resource.deleted', data: { id } }];
+  };
+}
+
+export function hasDependents(): DomainError {
+  return new DomainError(
+    'conflict',
+    'resource_has_dependents',
+    'Resources hang under this one, or roles are assigned on it: `cascade_delete` takes them along.',
+  );
 }
 
 /** @throws DomainError `entity_not_found` */
@@ -117,6 +149,13 @@ function editable(tree: ResourceTree, reference: ResourceReference): Node {
   const node = nodeOf(tree, reference);
   if (node === tree.root) throw badRequest('An organization resource is neither edited nor deleted.');
   return node;
+}
+
+/** Whether a resource that is there may be put under another. */
+export function mayMoveUnder(tree: ResourceTree, node: Node, type: TypeOfResource, above: Node): boolean {
+  const { parents } = type;
+  const typeId = tree.typeIdOf(above);
+  return !tree.isWithin(above, node) && parents.some(({ id }) => id === typeId) && tree.depthOf(above) + 1 + tree.heightOf(node) <= MAX_DEPTH;
 }
 
 function refuseParent(tree: ResourceTree, { slug, parents }: TypeOfResource, above: Node, height: number): void {

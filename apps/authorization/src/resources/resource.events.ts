@@ -1,5 +1,6 @@
 import type { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import type { Fact } from '#libs/event-sourcing/src/decider';
+import type { ClosingEvent } from '#libs/event-sourcing/src/guards/closings';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -7,7 +8,9 @@ export type ResourceEvent =
   | Fact<'resource.created', NewResource>
   | Fact<'resource.updated', ResourceChanges>
   | Fact<'resource.moved', { readonly id: string; readonly parent_resource_id: string }>
-  | Fact<'resource.deleted', { readonly id: string }>;
+  | Fact<'resource.deleted', { readonly id: string }>
+  /** Somebody is about to delete the resource unless something hangs on it. */
+  | ClosingEvent<'resource'>;
 
 /** `parent_resource_id` is never null: roots hang under the organization resource, which no event creates. */
 interface NewResource extends Pick<AuthorizationResource, 'id' | 'organization_id' | 'external_id' | 'resource_type_slug' | 'name' | 'description'> {

@@ -27,6 +27,7 @@ import { FaultyRows } from '#libs/testing/src/faulty-rows';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorization } from '../authorization.module.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
+import { Reopening } from '../reopening.ts';
 import { ResourceRows } from './resource-rows.ts';
 import { ResourceTrees } from './resource-trees.ts';
 import { organizationResourceId } from './resource-tree.ts';
@@ -85,7 +86,11 @@ describe('resources in several processes', () => {
     const access = new AccessIndex(log, views, settings, clock, lines, rows, metrics);
     indexes.push(access);
     const resources = new ResourceRows(access, views, rows);
-    return new Resources(access, new ResourceTrees(access, log, clock, lines, views, resources), resources, settings, clock, rows, metrics);
+    const trees = new ResourceTrees(access, log, clock, lines, views, resources);
+    // What intents close are the resources of these trees alone.
+    const none = null as never;
+    const reopening = new Reopening(none, none, trees, clock);
+    return new Resources(access, trees, resources, reopening, log, settings, clock, rows, metrics);
   }
 
   function slowed(): EventStore {
@@ -182,7 +187,7 @@ describe('resources in several processes', () => {
     await replicas[1]!.delete(operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false }));
     await new Promise((resolve) => setTimeout(resolve, 250));
     expect(await outcomes([replicas[1]!.create({ ...command, context: { ...command.context, receipt: {} } })])).toEqual(['entity_not_found']);
-    expect(await recorded()).toEqual(['resource.created', 'resource.deleted']);
+    expect(await recorded()).toEqual(['resource.created', 'resource.closing', 'resource.deleted']);
   });
 
   it('are deleted once by a command that both are asked for', async () => {
@@ -191,9 +196,10 @@ describe('resources in several processes', () => {
     beforeAppend = async () => {
       beforeAppend = async () => {};
       await replicas[1]!.delete({ ...command, context: { ...command.context, receipt: {} } });
+      await bringAlong();
     };
     await replicas[0]!.delete(command);
-    expect(await recorded()).toEqual(['resource.created', 'resource.deleted']);
+    expect(await recorded()).toEqual(['resource.created', 'resource.closing', 'resource.deleted']);
   });
 
   it('stay deleted, and the command is done, where it is repeated', async () => {
@@ -205,7 +211,7 @@ describe('resources in several processes', () => {
     expect(await outcomes(repeats)).toEqual(['done', 'done']);
     const other = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false });
     expect(await outcomes([replicas[1]!.delete(other)])).toEqual(['entity_not_found']);
-    expect(await recorded()).toEqual(['resource.created', 'resource.deleted']);
+    expect(await recorded()).toEqual(['resource.created', 'resource.closing', 'resource.deleted']);
   });
 
   it('never come to hang under each other', async () => {
@@ -258,7 +264,7 @@ describe('resources in several processes', () => {
     const third = replica(events);
     await indexes.at(-1)!.start();
     await third.create(creation('next'));
-    expect(await recorded()).toEqual(['resource.created', 'resource.deleted', 'resource.created']);
+    expect(await recorded()).toEqual(['resource.created', 'resource.closing', 'resource.deleted', 'resource.created']);
   });
 
   it('are refused in the end where others are always faster', async () => {

@@ -13,9 +13,12 @@ import {
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
+import { EventStore, type Position } from '#libs/event-sourcing/src/event-store';
+import { narrow } from '#libs/event-sourcing/src/guards/narrowing';
+import { mayHang, refuseClosed } from '#libs/event-sourcing/src/guards/standings';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, isNotFound, notFound } from '#libs/platform/src/domain-error';
 import { derivedId, timeOfId } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -24,18 +27,40 @@ import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
+import { typeStanding } from '../access/standings.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { createResource, deleteResource, nodeOf, updateResource, type ResourceReference, type TypeOfResource } from './resource.decider.ts';
+import { Reopening } from '../reopening.ts';
+import { placeStandings, type Placed } from './place-standings.ts';
+import {
+  closeResource,
+  createResource,
+  deleteResource,
+  deleteUnusedResource,
+  hasDependents,
+  nodeOf,
+  updateResource,
+  type ResourceReference,
+  type TypeOfResource,
+} from './resource.decider.ts';
+import type { ResourceEvent } from './resource.events.ts';
 import { filterOf } from './resource-filter.ts';
 import { parentNamed, typeNamed, type GivenParent, type NamedParent } from './parent-reference.ts';
 import { ResourceRows, shown } from './resource-rows.ts';
-import { ResourceTrees } from './resource-trees.ts';
+import { ResourceTrees, type TreeCommand } from './resource-trees.ts';
+import { undo } from './undo-resource.ts';
 import type { ResourceRow } from './resources.view.ts';
 
 interface GivenChange extends GivenParent {
   readonly context: RequestContext;
   readonly name?: string;
   readonly description?: string | null;
+}
+
+/** What was put somewhere, by which command and where that was recorded. */
+interface Recorded {
+  readonly resource_type_slug: string;
+  readonly commandId: string;
+  readonly position: Position;
 }
 
 /** A command that was given this short a time ago has not been carried out and what it made deleted. */
@@ -53,6 +78,8 @@ export class Resources {
     private readonly access: AccessIndex,
     private readonly trees: ResourceTrees,
     private readonly rows: ResourceRows,
+    private readonly reopening: Reopening,
+    private readonly events: EventStore,
     private readonly settings: AuthorizationSettings,
     private readonly clock: Clock,
     readModels: ReadModels,
@@ -69,18 +96,30 @@ export class Resources {
   async create(operation: CreateAuthorizationResource): Promise<AuthorizationResource> {
     const { context, organization_id, resource_type_slug } = operation;
     const parent = parentNamed(operation);
+    const id = createdBy(context);
     await this.refuseRevival(context);
     const known = new TypeWatch();
-    const { facts, rows } = await this.trees.transact(context, {
-      organizationId: organization_id,
-      adds: true,
-      decide: (organization) => {
-        const type = known.asBefore(typeNamed(organization.model, resource_type_slug));
-        return createResource({ ...operation, type, parent: this.referenceOf(organization, parent) });
-      },
-    });
-    const id = createdBy(context);
-    if (facts.length > 0) await this.settle(operation, id);
+    const { facts, position, rows } = await this.reopening.past(context, organization_id, () =>
+      this.trees.transact(context, {
+        organizationId: organization_id,
+        adds: true,
+        decide: (organization) => {
+          const type = known.asBefore(typeNamed(organization.model, resource_type_slug));
+          if (organization.tree.nodeById(id) === undefined) this.refuseClosed(organization, type);
+          return createResource({ ...operation, type, parent: this.referenceOf(organization, parent) });
+        },
+      }),
+    );
+    const added = facts.length > 0 ? { data: facts[0]!.data, position } : await this.trees.creationOf(context, organization_id, id);
+    if (added !== null) {
+      const count = await this.settle(context, organization_id, {
+        ...(added.data as Placed),
+        resource_type_slug,
+        commandId: context.commandId,
+        position: added.position,
+      });
+      if (facts.length > 0) this.warn(context, resource_type_slug, count);
+    }
     return this.present(context, rows.get(id), id);
   }
 
@@ -145,34 +184,87 @@ export class Resources {
     const parent = parentNamed(given);
     const known = new TypeWatch();
     let id = '';
-    const { rows } = await this.trees
-      .transact(context, {
-        organizationId,
-        changes: (organization) => {
-          const node = nodeOf(organization.tree, find(organization));
-          id = organization.tree.idOf(node);
-          return node;
-        },
-        decide: (organization, row) => {
-          const { tree, model } = organization;
-          const node = tree.nodeById(id);
-          const type = node === undefined ? null : model.resourceTypeById(tree.typeIdOf(node));
-          const reference = { id };
-          return updateResource(reference, { ...given, parent: this.referenceOf(organization, parent) }, type && known.asBefore(type), row!);
-        },
-      })
+    const { facts, position, rows } = await this.reopening
+      .past(context, organizationId, () =>
+        this.trees.transact(context, {
+          organizationId,
+          changes: (organization) => {
+            const node = nodeOf(organization.tree, find(organization));
+            id = organization.tree.idOf(node);
+            return node;
+          },
+          decide: (organization, row) => (tree, decision) => {
+            const node = tree.nodeById(id);
+            const type = node === undefined ? null : organization.model.resourceTypeById(tree.typeIdOf(node));
+            const reference = { id };
+            const change = { ...given, parent: this.referenceOf(organization, parent) };
+            const changed = updateResource(reference, change, type && known.asBefore(type), row!)(tree, decision);
+            if (type !== null && changed.some(isMove)) this.refuseClosed(organization, type);
+            return changed;
+          },
+        }),
+      )
       .catch((error: unknown) => this.explained(error, context, organizationId, parent));
+    const moved = facts.find(isMove);
+    if (moved !== undefined) {
+      const { resource_type_id, resource_type_slug } = rows.get(id)!;
+      await this.settle(context, organizationId, {
+        ...moved.data,
+        resource_type_id: resource_type_id!,
+        resource_type_slug,
+        commandId: context.commandId,
+        position,
+      });
+    }
     return this.present(context, rows.get(id), id);
   }
 
   private async remove(context: RequestContext, organizationId: string, find: Find, isCascade: boolean): Promise<void> {
-    await this.trees.transact(context, {
-      organizationId,
-      decide: (organization) => {
-        const reference = find(organization);
-        return deleteResource(reference, isCascade, organization.hasAssignmentsOn(nodeOf(organization.tree, reference)));
+    if (isCascade) {
+      await this.trees.transact(context, { organizationId, decide: (organization) => deleteResource(find(organization)) });
+      return;
+    }
+    // What is assigned on it lies in other streams: whoever deletes it says so first, looks, and only then does it.
+    let id = '';
+    const isUsed = async (): Promise<boolean> => {
+      const organization = await this.access.ofOrganization(context, organizationId);
+      const node = id === '' ? nodeOf(organization.tree, find(organization)) : organization.tree.nodeById(id);
+      // What becomes of the organization resource is decided below.
+      return node !== undefined && node !== organization.tree.root && organization.hasAssignmentsOn(node);
+    };
+    if (await isUsed()) throw hasDependents();
+    const closingIn = ({ closings }: OrganizationIndex, intent: string) => ({ intent, open: closings.of(id).closing });
+    await narrow(context, this.clock, {
+      isUsed,
+      refusal: hasDependents,
+      close: async (intent) => {
+        const { position } = await this.trees.transact(context, {
+          organizationId,
+          changes: (organization) => {
+            const node = nodeOf(organization.tree, find(organization));
+            id = organization.tree.idOf(node);
+            return node;
+          },
+          decide: (organization) => closeResource({ id }, closingIn(organization, intent), this.clock.now()),
+        });
+        const { closings } = await this.access.ofOrganization(context, organizationId);
+        return closings.of(id).closing?.intent === intent ? position : null;
       },
+      reached: (position) => this.access.reached(position, context.deadline),
+      change: async (intent) => {
+        const decide: TreeCommand['decide'] = (organization) => deleteUnusedResource(id, closingIn(organization, intent));
+        const { facts } = await this.trees.transact(context, { organizationId, decide });
+        if (facts.length > 0) return true;
+        const { tree } = await this.access.ofOrganization(context, organizationId);
+        return tree.nodeById(id) === undefined ? true : null;
+      },
+      reopen: (intent) => this.reopening.ofResource(context.environment, organizationId, id, intent),
     });
+  }
+
+  /** A type that somebody is about to narrow takes in nothing. @throws DomainError `resource_type_update_in_progress` */
+  private refuseClosed(organization: OrganizationIndex, { id, slug }: TypeOfResource): void {
+    if (id !== null) refuseClosed([typeStanding(organization, id, true)], this.clock.now(), () => typeChanged(slug));
   }
 
   /** @throws DomainError `entity_not_found` for a type that does not exist */
@@ -202,23 +294,28 @@ export class Resources {
   }
 
   /**
-   * What was recorded although its organization or its type had just been deleted is ended at once: nobody else would come across it.
-   * @throws DomainError `entity_not_found`
+   * How many there are of a type now. What was recorded although its organization was gone, or its type, or what that may hang under, was being taken away is taken back.
+   * @throws DomainError `entity_not_found`, `resource_type_update_in_progress`; `service_unavailable` where it cannot be looked at in time
    */
-  private async settle({ context, organization_id, resource_type_slug }: CreateAuthorizationResource, id: string): Promise<void> {
-    try {
-      const { tree, model } = await this.access.ofOrganization(context, organization_id);
-      const type = typeNamed(model, resource_type_slug);
-      const [count, limit] = [tree.countOf(type.id), this.settings.RESOURCES_PER_TYPE];
-      if (count <= limit) return;
-      this.crowded.inc();
-      context.receipt.warning = `authorization_resource_limit_exceeded; ${count} resources of the type ${type.slug}, which should be at most ${limit}`;
-    } catch (error) {
-      // It is recorded, whatever else cannot be asked for in time.
-      if (!(error instanceof DomainError) || error.kind === 'unavailable') return;
-      await this.trees.record(systemContext(context.environment, this.clock.now()), organization_id, [{ type: 'resource.deleted', data: { id } }]);
+  private async settle(context: RequestContext, organizationId: string, placed: Placed & Recorded): Promise<number> {
+    const { id, position, commandId } = placed;
+    const own = systemContext(context.environment, this.clock.now());
+    const index = await this.access.ofOrganization(context, organizationId).catch(async (error: unknown) => {
+      // Nothing else would come across what was made in it.
+      if (isNotFound(error)) await this.trees.record(own, organizationId, [{ type: 'resource.deleted', data: { id } }]);
       throw error;
-    }
+    });
+    const [count, standings] = [index.tree.countOf(placed.resource_type_id), placeStandings(index, placed)];
+    if (await mayHang(this.events, standings, position)) return count;
+    await this.trees.amend(own, organizationId, id, undo(commandId));
+    throw typeChanged(placed.resource_type_slug);
+  }
+
+  private warn({ receipt }: RequestContext, typeSlug: string, count: number): void {
+    const limit = this.settings.RESOURCES_PER_TYPE;
+    if (count <= limit) return;
+    this.crowded.inc();
+    receipt.warning = `authorization_resource_limit_exceeded; ${count} resources of the type ${typeSlug}, which should be at most ${limit}`;
   }
 
   /** The row that a command left; where it left none, since it was carried out before, the row as it is now. */
@@ -242,10 +339,17 @@ class TypeWatch {
   asBefore(type: TypeOfResource): TypeOfResource {
     const { before } = this;
     this.before = type;
-    if (before !== null && namesOf(before) !== namesOf(type))
-      throw new DomainError('conflict', 'resource_type_update_in_progress', `The type '${type.slug}' was changed meanwhile; nothing happened, try again.`);
+    if (before !== null && namesOf(before) !== namesOf(type)) throw typeChanged(type.slug);
     return type;
   }
+}
+
+function isMove(fact: ResourceEvent): fact is Extract<ResourceEvent, { readonly type: 'resource.moved' }> {
+  return fact.type === 'resource.moved';
+}
+
+function typeChanged(type: string): DomainError {
+  return new DomainError('conflict', 'resource_type_update_in_progress', `The type '${type}' was changed meanwhile; nothing happened, try again.`);
 }
 
 function namesOf({ id, parents }: TypeOfResource): string {

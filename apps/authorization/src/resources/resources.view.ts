@@ -1,6 +1,7 @@
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Closing } from '#libs/event-sourcing/src/guards/closings';
 import type { View } from '#libs/event-sourcing/src/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import type { ResourceEvent } from './resource.events.ts';
@@ -10,6 +11,8 @@ import { organizationResourceId } from './resource-tree.ts';
 export interface ResourceRow extends AuthorizationResource {
   /** Null for the organization resource. */
   readonly resource_type_id: string | null;
+  /** Somebody is about to delete it unless something hangs on it. */
+  readonly closing?: Closing;
 }
 
 const answerOf = serialiserOf(AuthorizationResource);
@@ -17,7 +20,8 @@ const BEHIND_ANSWER = ',"resource_type_id":';
 
 /** A row as it is stored: its answer, and behind that what stays with us. */
 export function storedText(row: ResourceRow): string {
-  return `${answerOf(row).slice(0, -1)}${BEHIND_ANSWER}${JSON.stringify(row.resource_type_id)}}`;
+  const closing = row.closing === undefined ? '' : `,"closing":${JSON.stringify(row.closing)}`;
+  return `${answerOf(row).slice(0, -1)}${BEHIND_ANSWER}${JSON.stringify(row.resource_type_id)}${closing}}`;
 }
 
 /** The answer that the stored text of a row begins with. */
@@ -70,12 +74,14 @@ const indexes: readonly Index<ResourceRow>[] = [
  */
 export const resourcesView: View<ResourceRow> = {
   name: 'authorization_resources',
-  version: 1,
+  version: 2,
   handles: [
     'resource.created',
     'resource.updated',
     'resource.moved',
     'resource.deleted',
+    'resource.closing',
+    'resource.reopened',
     'organization.created',
     'organization.updated',
     'organization.deleted',
@@ -98,6 +104,10 @@ export function resourceAfter(row: ResourceRow | null, { type, data }: Heard, at
     case 'resource.updated':
     case 'resource.moved':
       return row === null ? null : { ...row, ...data, updated_at: at };
+    case 'resource.closing':
+      return row === null ? null : { ...row, closing: { intent: data.intent, at } };
+    case 'resource.reopened':
+      return row?.closing?.intent === data.intent ? opened(row) : row;
     case 'organization.created':
       return {
         object: 'authorization_resource',
@@ -118,4 +128,8 @@ export function resourceAfter(row: ResourceRow | null, { type, data }: Heard, at
     case 'organization.deleted':
       return null;
   }
+}
+
+function opened({ closing: _, ...row }: ResourceRow): ResourceRow {
+  return row;
 }

@@ -117,7 +117,7 @@ export class ListOrganizationRoles extends Query<List<Role>> {
   summary: 'Create a custom role',
   description: 'A role of one organization. Without a slug it gets one made of its name.',
   answers: created(Role),
-  refuses: ['organization_role_slug_conflict'],
+  refuses: ['organization_role_slug_conflict', 'resource_type_update_in_progress'],
   emits: ['organization_role.created'],
 })
 export class CreateOrganizationRole extends Command<Role> {

@@ -1,0 +1,79 @@
+import { Injectable } from '@nestjs/common';
+import { EventStore, type Position } from '#libs/event-sourcing/src/event-store';
+import { mayHang, refuseClosed, type Standing } from '#libs/event-sourcing/src/guards/standings';
+import { Clock } from '#libs/platform/src/clock';
+import { notFound, type DomainError } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import { AccessIndex } from '../access/access-index.ts';
+import type { OrganizationIndex } from '../access/organization-index.ts';
+import { mereStanding, resourceStanding, roleStanding } from '../access/standings.ts';
+import { Reopening } from '../reopening.ts';
+import type { AssignedResource, AssignedRole } from './role-assignment.decider.ts';
+
+/** A role on a resource, and who is given it. */
+interface Given {
+  readonly organization_id: string;
+  readonly role: AssignedRole;
+  readonly resource: AssignedResource;
+  readonly organization_membership_id?: string;
+  readonly group_id?: string;
+}
+
+/** Sees to it that nobody is given what is being deleted: the role, or the resource. */
+@Injectable()
+export class AssignmentGuard {
+  constructor(
+    private readonly events: EventStore,
+    private readonly access: AccessIndex,
+    private readonly reopening: Reopening,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Carries out what `refuseClosed` refuses; what was left closed is reopened first. */
+  past<Done>(context: RequestContext, organizationId: string, work: () => Promise<Done>): Promise<Done> {
+    return this.reopening.past(context, organizationId, work);
+  }
+
+  /** @throws DomainError `entity_not_found` for what somebody is about to delete */
+  refuseClosed(index: OrganizationIndex, given: Given): void {
+    const standings = standingsOf(index, given);
+    refuseClosed(standings, this.clock.now(), () => refusal(standings, given));
+  }
+
+  /**
+   * What was recorded at a position although something that it hangs on was gone, or being deleted, is taken back.
+   * @throws DomainError `entity_not_found`; `service_unavailable` where it cannot be looked at in time
+   */
+  async settle(context: RequestContext, given: Given, position: Position, undo: (own: RequestContext) => Promise<unknown>): Promise<void> {
+    const standings = standingsOf(await this.access.ofOrganization(context, given.organization_id), given);
+    if (await mayHang(this.events, standings, position)) return;
+    await undo(systemContext(context.environment, this.clock.now()));
+    throw refusal(standings, given);
+  }
+}
+
+function standingsOf(index: OrganizationIndex, given: Given): readonly Standing[] {
+  const { role, resource, organization_membership_id, group_id } = given;
+  return [
+    roleStanding(index, role.id),
+    resourceStanding(index, resource.id),
+    ...(organization_membership_id === undefined ? [] : [mereStanding(organization_membership_id, index.membershipNumber(organization_membership_id) !== -1)]),
+    ...(group_id === undefined ? [] : [mereStanding(group_id, index.group(group_id) !== null)]),
+  ];
+}
+
+/** As if it were gone already. */
+function refusal(standings: readonly Standing[], { role, resource, organization_membership_id, group_id }: Given): DomainError {
+  const { id } = standings.find(({ allows, closing }) => !allows || closing !== null) ?? { id: role.id };
+  switch (id) {
+    case resource.id:
+      return notFound('Resource', id);
+    case organization_membership_id:
+      return notFound('Organization membership', id);
+    case group_id:
+      return notFound('Group', id);
+    default:
+      return notFound('Role', role.slug);
+  }
+}

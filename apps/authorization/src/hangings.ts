@@ -1,0 +1,103 @@
+import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Hanging } from '#libs/event-sourcing/src/guards/hanging';
+import type { Repository } from '#libs/event-sourcing/src/repository';
+import type { Clock } from '#libs/platform/src/clock';
+import { isNotFound } from '#libs/platform/src/domain-error';
+import { systemContext } from '#libs/platform/src/system-context';
+import {
+  groupRoleAssignmentDecider,
+  groupRoleAssignmentKey,
+  removeGroupRoleAssignment,
+  type GroupRoleAssignmentEvent,
+  type NewGroupRoleAssignment,
+} from './assignments/group-role-assignment.decider.ts';
+import {
+  removeRoleAssignment,
+  roleAssignmentDecider,
+  roleAssignmentKey,
+  type NewRoleAssignment,
+  type RoleAssignmentEvent,
+} from './assignments/role-assignment.decider.ts';
+import { organizationRolesDecider, undoOrganizationRole, type OrganizationRolesEvent } from './model/organization-roles.decider.ts';
+import type { ParentRows } from './parent-rows.ts';
+import type { ResourceEvent } from './resources/resource.events.ts';
+import type { ResourceTrees } from './resources/resource-trees.ts';
+import { undo } from './resources/undo-resource.ts';
+
+interface Needs {
+  readonly parents: ParentRows;
+  readonly repository: Repository;
+  readonly trees: ResourceTrees;
+  readonly clock: Clock;
+}
+
+/** What intents close here. */
+export const CLOSED = ['resource_type', 'organization_role', 'resource'] as const;
+
+/** What begins to hang on what in this service, and how it ends where it may not. */
+export function hangings({ parents, repository, trees, clock }: Needs): readonly Hanging[] {
+  const context = (environment: string) => systemContext(environment, clock.now());
+  return [
+    {
+      begins: ['resource.created', 'resource.moved'] satisfies readonly ResourceEvent['type'][],
+      hangsOn: async ({ data, meta: { environment, organization } }) => {
+        const { id, parent_resource_id } = data as { readonly id: string; readonly parent_resource_id: string };
+        const place = await parents.place(environment, id, parent_resource_id);
+        // What is gone already hangs on nothing.
+        return place.length === 0 ? [] : [await parents.organization(environment, organization!), ...place];
+      },
+      undo: async ({ data, meta: { environment, organization, commandId } }) => {
+        const { id } = data as { readonly id: string };
+        try {
+          await trees.amend(context(environment), organization!, id, undo(commandId));
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+          // With the organization gone, there is no place left.
+          await trees.record(context(environment), organization!, [{ type: 'resource.deleted', data: { id } }]);
+        }
+      },
+    },
+    {
+      begins: ['organization_role.created' satisfies OrganizationRolesEvent['type']],
+      hangsOn: async ({ data, meta: { environment } }) => {
+        const { resource_type_id } = data as { readonly resource_type_id: string | null };
+        return resource_type_id === null ? [] : [await parents.type(environment, resource_type_id)];
+      },
+      undo: ({ data, meta: { environment, organization } }) =>
+        repository.transact(organizationRolesDecider, context(environment), organization!, undoOrganizationRole(idIn(data))),
+    },
+    {
+      begins: ['role_assignment.created' satisfies RoleAssignmentEvent['type']],
+      hangsOn: async (event) => {
+        const { organization_membership_id } = event.data as NewRoleAssignment;
+        return Promise.all([...roleOnResource(parents, event), parents.membership(event.meta.environment, organization_membership_id)]);
+      },
+      undo: ({ data, meta: { environment } }) => {
+        const { id, organization_membership_id, role, resource } = data as NewRoleAssignment;
+        const key = roleAssignmentKey(organization_membership_id, role.id, resource.id);
+        return repository.transact(roleAssignmentDecider, context(environment), key, removeRoleAssignment(id));
+      },
+    },
+    {
+      begins: ['group_role_assignment.created' satisfies GroupRoleAssignmentEvent['type']],
+      hangsOn: async (event) => {
+        const { group_id } = event.data as NewGroupRoleAssignment;
+        return Promise.all([...roleOnResource(parents, event), parents.group(event.meta.environment, group_id)]);
+      },
+      undo: ({ data, meta: { environment } }) => {
+        const { id, group_id, role, resource } = data as NewGroupRoleAssignment;
+        const key = groupRoleAssignmentKey(group_id, role.id, resource.id);
+        return repository.transact(groupRoleAssignmentDecider, context(environment), key, removeGroupRoleAssignment(id));
+      },
+    },
+  ];
+}
+
+function roleOnResource(parents: ParentRows, { data, meta: { environment } }: RecordedEvent): readonly ReturnType<ParentRows['role']>[] {
+  const { organization_id, role, resource } = data as NewRoleAssignment;
+  return [parents.role(environment, organization_id, role.id), parents.resource(environment, resource.id), parents.organization(environment, organization_id)];
+}
+
+function idIn(data: unknown): string {
+  return (data as { readonly id: string }).id;
+}

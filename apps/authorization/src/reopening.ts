@@ -1,0 +1,81 @@
+import { Injectable } from '@nestjs/common';
+import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { pastAbandoned, type Standing } from '#libs/event-sourcing/src/guards/standings';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { Clock } from '#libs/platform/src/clock';
+import { isNotFound } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import type { CLOSED } from './hangings.ts';
+import { AuthorizationModels } from './model/authorization-models.ts';
+import { organizationRolesDecider, reopenOrganizationRole } from './model/organization-roles.decider.ts';
+import { reopenResourceType } from './model/resource-types.decider.ts';
+import { nodeOf, reopenResource } from './resources/resource.decider.ts';
+import { ResourceTrees } from './resources/resource-trees.ts';
+
+/** Ends intents that nothing came of: whoever had them found the thing used, or died. Nothing happens where they are over. */
+@Injectable()
+export class Reopening {
+  constructor(
+    private readonly repository: Repository,
+    private readonly models: AuthorizationModels,
+    private readonly trees: ResourceTrees,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Carries out what refuses what is closed; what was left closed is reopened first. */
+  past<Done>(context: RequestContext, organizationId: string, work: () => Promise<Done>): Promise<Done> {
+    return pastAbandoned(context, (standing) => this.of(context.environment, organizationId, standing), work);
+  }
+
+  /** For intents as the log tells of them, by the kinds of things. */
+  byThing(): Readonly<Record<(typeof CLOSED)[number], (event: RecordedEvent) => Promise<void>>> {
+    return {
+      resource_type: ({ data, meta }) => this.ofType(meta.environment, idIn(data), intentIn(data)),
+      organization_role: ({ data, meta }) => this.ofRole(meta.environment, meta.organization!, idIn(data), intentIn(data)),
+      resource: async ({ data, meta }) => {
+        try {
+          await this.ofResource(meta.environment, meta.organization!, idIn(data), intentIn(data));
+        } catch (error) {
+          // Nobody meets the intent of what is gone.
+          if (!isNotFound(error)) throw error;
+        }
+      },
+    };
+  }
+
+  async ofType(environment: string, id: string, intent: string): Promise<void> {
+    await this.models.transact(this.context(environment), reopenResourceType(id, intent));
+  }
+
+  async ofRole(environment: string, organizationId: string, id: string, intent: string): Promise<void> {
+    await this.repository.transact(organizationRolesDecider, this.context(environment), organizationId, reopenOrganizationRole(id, intent));
+  }
+
+  async ofResource(environment: string, organizationId: string, id: string, intent: string): Promise<void> {
+    await this.trees.transact(this.context(environment), {
+      organizationId,
+      changes: ({ tree }) => nodeOf(tree, { id }),
+      decide: ({ closings }) => reopenResource(id, { intent, open: closings.of(id).closing }),
+    });
+  }
+
+  private of(environment: string, organizationId: string, { id, closing }: Standing): Promise<void> {
+    const { intent } = closing!;
+    if (id.startsWith('resource_type_')) return this.ofType(environment, id, intent);
+    if (id.startsWith('role_')) return this.ofRole(environment, organizationId, id, intent);
+    return this.ofResource(environment, organizationId, id, intent);
+  }
+
+  private context(environment: string): RequestContext {
+    return systemContext(environment, this.clock.now());
+  }
+}
+
+function idIn(data: unknown): string {
+  return (data as { readonly id: string }).id;
+}
+
+function intentIn(data: unknown): string {
+  return (data as { readonly intent: string }).intent;
+}
