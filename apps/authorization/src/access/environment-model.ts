@@ -1,6 +1,6 @@
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
 import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { KnownClosings } from '#libs/event-sourcing/src/guards/closings';
+import { KnownClosings } from '#libs/event-sourcing/src/guards/known-closings';
 
 /** A set of permissions by their numbers: one bit each. */
 class PermissionSet {

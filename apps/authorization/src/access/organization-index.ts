@@ -1,5 +1,6 @@
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { changesClosings, KnownClosings } from '#libs/event-sourcing/src/guards/closings';
+import { changesClosings } from '#libs/event-sourcing/src/guards/closings.decider';
+import { KnownClosings } from '#libs/event-sourcing/src/guards/known-closings';
 import { ResourceTree, type Node } from '../resources/resource-tree.ts';
 import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';

@@ -199,7 +199,9 @@ export class GroupRoleAssignments {
       );
     });
     await Promise.all(
-      kept.map(({ state, position }) => (state?.object === 'group_role_assignment' ? this.settle(context, state, state.id, position) : undefined)),
+      kept.map(async ({ state, position }) => {
+        if (state?.object === 'group_role_assignment') await this.settle(context, state, state.id, position);
+      }),
     );
     return kept;
   }

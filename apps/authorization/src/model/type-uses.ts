@@ -11,8 +11,7 @@ import { organizationRolesView } from './organization-roles.view.ts';
 const MOST_AT_ONCE = 500;
 
 /**
- * Who uses a type beside the model itself. Rows of what was deleted may be there a while longer, and do not count. Best effort: whoever begins to at the same moment
- * has something of a type that is dead, and that counts for nothing.
+ * Who uses a type beside the model itself. Rows of what was deleted may be there a while longer, and do not count.
  */
 @Injectable()
 export class TypeUses {

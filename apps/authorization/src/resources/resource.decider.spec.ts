@@ -1,6 +1,6 @@
 import type { Decider, Decision } from '#libs/event-sourcing/src/decider';
 import { specOf } from '#libs/testing/src/decider-spec';
-import { StillClosing } from '#libs/event-sourcing/src/guards/closings';
+import { StillClosing } from '#libs/event-sourcing/src/guards/closings.decider';
 import {
   closeResource,
   createResource,

@@ -5,16 +5,16 @@ import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { EventStore, Position, RecordedEvent } from '../event-store.ts';
 import type { Positions } from '../positions.ts';
 import type { Reaction } from '../reaction.ts';
-import { changesClosings, isAbandoned } from './closings.ts';
+import { changesClosings, isAbandoned } from './closings.decider.ts';
 
 /** Declares what begins to hang on other things, and how it ends where it may not. */
 export interface Hanging {
   /** The facts by which it begins. */
   readonly begins: readonly string[];
   /** What it hangs on, by rows that show at least the event: the id, and whether it is there and allows it. */
-  hangsOn(event: RecordedEvent): Promise<readonly { readonly id: string; readonly allows: boolean }[]>;
+  readonly hangsOn: (event: RecordedEvent) => Promise<readonly { readonly id: string; readonly allows: boolean }[]>;
   /** Takes back what the event recorded; nothing where that was done. */
-  undo(event: RecordedEvent): Promise<unknown>;
+  readonly undo: (event: RecordedEvent) => Promise<unknown>;
 }
 
 interface Needs {

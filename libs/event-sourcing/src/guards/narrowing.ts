@@ -3,7 +3,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { Position } from '../event-store.ts';
-import { StillClosing } from './closings.ts';
+import { StillClosing } from './closings.decider.ts';
 
 /** How long to wait before another's intent is looked at again. */
 const LOOK_AGAIN = 50;

@@ -1,7 +1,7 @@
 import type { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { EventStore, Position, RecordedEvent } from '../event-store.ts';
-import { changesClosings, isAbandoned, type Closing } from './closings.ts';
+import { changesClosings, isAbandoned, type Closing } from './closings.decider.ts';
 
 /** How a thing stands that something else hangs on, as rows or an index have it that show at least what is looked at. */
 export interface Standing {

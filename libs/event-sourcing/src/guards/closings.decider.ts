@@ -1,5 +1,4 @@
 import type { Fact } from '../decider.ts';
-import type { Position, RecordedEvent } from '../event-store.ts';
 
 /** An intent to narrow a thing, such as to delete it unless it is used. While it is open, nothing may begin to hang on the thing. */
 export interface Closing {
@@ -24,8 +23,6 @@ export interface WithClosings {
 
 /** Whoever recorded an intent that is older than this died, or is about to fail: whoever meets it reopens the thing. Milliseconds. */
 const ABANDONED = 10_000;
-/** Things whose last change is remembered; of the others it is looked up. */
-const MANY = 1_000;
 
 /** Another's intent is open: it is over soon, one way or the other. */
 export class StillClosing extends Error {
@@ -49,7 +46,7 @@ export function afterClosing<State extends WithClosings>(state: State, { type, d
 export function withoutClosing<State extends WithClosings>(state: State, id: string): State {
   if (state.closings?.[id] === undefined) return state;
   const { closings, ...rest } = state;
-  const left = Object.entries(closings!).filter(([other]) => other !== id);
+  const left = Object.entries(closings).filter(([other]) => other !== id);
   return (left.length === 0 ? rest : { ...rest, closings: Object.fromEntries(left) }) as State;
 }
 
@@ -76,44 +73,4 @@ export function reopeningOf<Thing extends string>(thing: Thing, open: Closing | 
 /** Whether a fact may open or end an intent; all other facts leave them as they are. */
 export function changesClosings(type: string): boolean {
   return type.endsWith('.closing') || type.endsWith('.reopened') || type.endsWith('.deleted');
-}
-
-/** The open intents as whoever follows the log knows them, and since when: for looks at what was so at a position. */
-export class KnownClosings {
-  private readonly open = new Map<string, Closing>();
-  private readonly changed = new Map<string, Position>();
-
-  /** `from`: of what changed up to there it is not known when, only how it stands. */
-  constructor(private from: Position) {}
-
-  /** Everything up to here was learnt otherwise than by `apply`. */
-  knownFrom(position: Position): void {
-    if (position > this.from) this.from = position;
-  }
-
-  learn(id: string, closing: Closing): void {
-    this.open.set(id, closing);
-  }
-
-  /** Takes in a fact about a thing: an intent, its end, or the end of the thing. */
-  apply({ type, data, position, meta }: Pick<RecordedEvent, 'type' | 'data' | 'position' | 'meta'>): void {
-    const { id, intent } = data as ClosingFact;
-    if (type.endsWith('.closing')) this.open.set(id, { intent, at: new Date(meta.at).toISOString() });
-    else if (type.endsWith('.deleted') || this.open.get(id)?.intent === intent) {
-      if (!this.open.delete(id)) return;
-    } else return;
-    this.changed.set(id, position);
-    if (this.changed.size > MANY) this.forgetOldest();
-  }
-
-  of(id: string): { readonly closing: Closing | null; readonly since: Position } {
-    const changed = this.changed.get(id);
-    return { closing: this.open.get(id) ?? null, since: changed === undefined || changed < this.from ? this.from : changed };
-  }
-
-  private forgetOldest(): void {
-    const [id, position] = this.changed.entries().next().value!;
-    this.changed.delete(id);
-    this.knownFrom(position);
-  }
 }
