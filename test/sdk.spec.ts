@@ -148,7 +148,7 @@ describe('users and memberships through the SDK', () => {
     });
     expect(created).toMatchObject({
       object: 'user',
-      email: 'Ada@sdk.test',
+      email: 'ada@sdk.test',
       emailVerified: true,
       firstName: 'Ada',
       lastName: 'Lovelace',

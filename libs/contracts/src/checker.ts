@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FieldError } from '#libs/platform/src/domain-error';
 import type { Schema } from './json-schema.ts';
-import { isPlainText, TEXT_FORMATS } from './text-formats.ts';
+import { isPlainText, isVisibleText, TEXT_FORMATS } from './text-formats.ts';
 
 /** A body can be wrong in as many places as it has bytes. */
 const MAX_ERRORS = 100;
@@ -10,11 +10,12 @@ const ajv = new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true
 for (const [name, validate] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, { type: 'string', validate });
 // eslint-disable-next-line no-control-regex -- NUL is what must not occur
 const ASCII = /^[\x01-\x7f]*$/;
+const CHARACTERS = { ascii: (text: string) => ASCII.test(text), visible: isVisibleText, text: isPlainText } as const;
 ajv.addKeyword({
   keyword: 'characters',
   type: 'string',
   schemaType: 'string',
-  compile: (characters: string) => (characters === 'ascii' ? (text: string) => ASCII.test(text) : isPlainText),
+  compile: (characters: keyof typeof CHARACTERS) => CHARACTERS[characters],
   errors: false,
 });
 

@@ -20,6 +20,8 @@ export interface TextOptions extends Common {
   readonly format?: TextFormat;
   /** Only ASCII characters. */
   readonly ascii?: true;
+  /** No character that nobody sees: none of control, format, direction or zero width; white space at either end is left to whoever reads it. */
+  readonly visible?: true;
 }
 
 /** What a decorator recorded of one property. JSON Schema, validators, serialisers and docs all derive from it. */

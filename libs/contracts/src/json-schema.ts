@@ -108,7 +108,7 @@ function textSchema(field: TextLimits, purpose: Purpose): Schema {
     ...(field.max !== undefined && { maxLength: field.max }),
     ...(field.pattern !== undefined ? { pattern: portable(field.pattern) } : field.ascii && purpose !== 'check' && { pattern: '^[\\x01-\\x7F]*$' }),
     ...(field.format !== undefined && { format: purpose === 'check' ? field.format : PUBLISHED_FORMATS[field.format] }),
-    ...(purpose === 'check' && { characters: field.ascii ? 'ascii' : 'text' }),
+    ...(purpose === 'check' && { characters: field.ascii ? 'ascii' : field.visible ? 'visible' : 'text' }),
   };
 }
 

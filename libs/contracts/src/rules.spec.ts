@@ -34,6 +34,12 @@ const TABLE: readonly {
     bad: ['', '/a', 'acme.test', 'https://', 'https://a b/', 'mailto:a@b.test'],
   },
   {
+    of: 'Text that is visible',
+    decorators: [Text({ doc, visible: true })],
+    good: ['', 'ü 😀', ' a\n'],
+    bad: ['a\nb', 'a\u200bb', '\u202ea', '\ufeffa', 'a\u00ad', 'a\u2060', 'a\ufe0f', '\u0000', 'a\ud800'],
+  },
+  {
     of: 'Text that is a host name',
     decorators: [Text({ doc, format: 'hostname' })],
     good: ['acme.test', 'a', 'xn--mnchen-3ya.test', 'A-1.test'],
@@ -42,7 +48,7 @@ const TABLE: readonly {
   {
     of: 'Text that is an email',
     decorators: [Text({ doc, format: 'email' })],
-    good: ['ada@acme.test', "o'neil+x@a-b.test", 'ü@acme.test'],
+    good: ['ada@acme.test', "o'neil+x@a-b.test", 'ü@acme.test', ' ADA@acme.test\n'],
     bad: ['', 'ada', '@acme.test', 'ada@', 'a b@acme.test', 'a@b@acme.test', 'ada@-.test'],
   },
   { of: 'nullable Text', decorators: [Text({ doc, nullable: true, max: 3 })], good: ['abc', null], bad: ['abcd', 1, MISSING] },

@@ -9,6 +9,18 @@ export function isPlainText(text: string): boolean {
   return !text.includes('\0') && isWellFormed(text);
 }
 
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
+
+/** As plain text, without characters that nobody sees. A byte order mark counts as one of them, although it may be trimmed. */
+export function isVisibleText(text: string): boolean {
+  return isPlainText(text) && !text.includes('\ufeff') && !HIDDEN.test(text.trim());
+}
+
+/** The spelling in which addresses are stored and shown. */
+export function storedEmail(text: string): string {
+  return text.trim().toLowerCase();
+}
+
 // Node has it since 20; the compiler's library does not know it yet.
 function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed();
@@ -30,7 +42,9 @@ function isHostname(text: string): boolean {
   return text.length <= 253 && text.split('.').every((label) => LABEL.test(label));
 }
 
-function isEmail(text: string): boolean {
+/** As it would be stored. */
+function isEmail(given: string): boolean {
+  const text = storedEmail(given);
   const at = text.lastIndexOf('@');
   return text.length <= 254 && LOCAL_PART.test(text.slice(0, Math.max(at, 0))) && isHostname(text.slice(at + 1));
 }

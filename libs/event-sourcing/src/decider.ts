@@ -27,6 +27,11 @@ export interface Claim {
   readonly value: string;
   /** What a rival that holds it answers. */
   readonly refusal: () => DomainError;
+  /**
+   * Holders of this value may never have claimed it: it was spelled differently when they took it. So it is claimed along with every change, and where a
+   * rival from that time holds it too, the change goes on.
+   */
+  readonly mayBeUnclaimed?: true;
 }
 
 /** An aggregate as a value: pure, one file. `State` is the resource wherever possible. */

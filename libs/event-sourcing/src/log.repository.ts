@@ -211,8 +211,21 @@ export class LogRepository extends Repository {
     before: readonly Claim[],
     after: readonly Claim[],
   ): Promise<void> {
-    const held = new Set(before.map(nameOf));
-    for (const claim of after) if (!held.has(nameOf(claim))) await this.take(decider, context, key, claim);
+    const held = new Map(before.map((claim) => [nameOf(claim), claim]));
+    for (const claim of after) {
+      const earlier = held.get(nameOf(claim));
+      if (earlier === undefined || (earlier.mayBeUnclaimed && !claim.mayBeUnclaimed)) await this.take(decider, context, key, claim);
+      else if (claim.mayBeUnclaimed) await this.takeUnlessHeld(decider, context, key, claim);
+    }
+  }
+
+  private async takeUnlessHeld<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, claim: Claim): Promise<void> {
+    const held = claim.refusal();
+    try {
+      await this.take(decider, context, key, { ...claim, refusal: () => held });
+    } catch (error) {
+      if (error !== held) throw error;
+    }
   }
 
   private async take<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, claim: Claim): Promise<void> {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { fieldsOf, mayBeAbsent, type Field, type ListItems } from '#libs/contracts/src/field';
 import { MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf } from '#libs/contracts/src/json-schema';
 import type { Class, Method, RegisteredOperation } from '#libs/contracts/src/operation';
+import { isVisibleText } from '#libs/contracts/src/text-formats';
 
 /** A request as it is sent. */
 export interface GeneratedRequest {
@@ -202,7 +203,8 @@ function itemValue(items: ListItems, known: KnownIds): fc.Arbitrary<unknown> {
   return items.format === undefined && items.pattern === undefined ? fc.oneof(FORMATS.hostname, textValue(items)) : textValue(items);
 }
 
-function textValue({ min = 0, max = LONG, pattern, format, ascii }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): fc.Arbitrary<string> {
+function textValue({ min = 0, max = LONG, pattern, format, ascii, visible }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): fc.Arbitrary<string> {
+  if (visible === true && format === undefined) return textValue({ min, max, pattern, ascii }).filter(isVisibleText);
   if (format !== undefined) return FORMATS[format];
   if (pattern !== undefined) return fc.stringMatching(pattern).filter((text) => text.length >= min && text.length <= max);
   return fc.array(ascii ? ASCII : CHARACTERS, { minLength: min, maxLength: Math.max(min, Math.min(max, LONG)) }).map((characters) => characters.join(''));
@@ -354,13 +356,15 @@ function wrongLists(field: Extract<Field, { kind: 'list' }>, place: 'query' | 'b
 }
 
 /** Texts that break exactly one limit. */
-function wrongTexts({ min, max, pattern, format, ascii }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): readonly (readonly [string, string])[] {
-  if (format !== undefined) return [['invalid_format', 'no such thing']];
+function wrongTexts({ min, max, pattern, format, ascii, visible }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): readonly (readonly [string, string])[] {
+  const hidden = visible === true ? [['invalid_characters', 'a\u200bda@acme.test'] as const] : [];
+  if (format !== undefined) return [['invalid_format', 'no such thing'], ...hidden];
   const valid = fc.sample(textValue({ min: Math.max(min ?? 1, 1), max, pattern, ascii }), { numRuns: 1, seed: 1 })[0]!;
   return [
     ...(max === undefined || pattern !== undefined ? [] : [['too_long', 'x'.repeat(max + 1)] as const]),
     ...(min === undefined || min === 0 || pattern !== undefined ? [] : [['too_short', 'x'.repeat(min - 1)] as const]),
     ...(pattern === undefined ? [['invalid_characters', `${valid.slice(0, -1)}\0`] as const] : []),
+    ...hidden,
     ...(ascii === true && pattern === undefined ? [['invalid_characters', `${valid.slice(0, -1)}ü`] as const] : []),
   ];
 }

@@ -111,7 +111,7 @@ describe('users with passwords', () => {
     const personal = new Canaries();
     const secret = new Canaries();
     const given = {
-      email: personal.add('email', 'Augusta.Ada@Lovelace.test'),
+      email: personal.add('email', 'augusta.ada@lovelace.test'),
       first_name: personal.add('first name', 'Augusta Ada Byron'),
       last_name: personal.add('last name', 'King of Lovelace'),
       name: personal.add('name', 'The Countess of Lovelace'),
@@ -123,7 +123,7 @@ describe('users with passwords', () => {
     const hash = secret.add('imported hash', IMPORTED);
     secret.add('bytes of the imported hash', IMPORTED.slice(9, -2));
     const changed = await suite
-      .put(`${USERS}/${user.id}`, { email: personal.add('second email', 'Countess@Lovelace.test'), password_hash: hash, password_hash_type: 'ssha256' })
+      .put(`${USERS}/${user.id}`, { email: personal.add('second email', 'countess@lovelace.test'), password_hash: hash, password_hash_type: 'ssha256' })
       .expect(200);
     const [own, imported] = await passwordsOf(user.id);
     expect(imported?.password).toEqual({ type: 'ssha256', hash });
@@ -142,7 +142,7 @@ describe('users with passwords', () => {
     expect(secret.foundIn(feed)).toEqual([]);
 
     await suite.get(`${USERS}/${user.id}`).expect(200, changed);
-    expect(changed).toMatchObject({ ...given, email: 'Countess@Lovelace.test', email_verified: false });
+    expect(changed).toMatchObject({ ...given, email: 'countess@lovelace.test', email_verified: false });
     expect(await passwordsOf(user.id)).toEqual([own, imported]);
     const [record] = (await suite.records('user.created')).filter(({ stream }) => stream.endsWith(user.id));
     expect(record).toMatchObject({ data: given, subject: user });

@@ -123,6 +123,17 @@ describe('a user', () => {
     expect(claimsOf(created, deleted)).toEqual([]);
   });
 
+  it('holds its email in the former spelling too, where it was another one', () => {
+    expect(claimsOf(created, updated({ email: 'Straße@acme.test' }))).toEqual([
+      ['user.email', 'strasse@acme.test'],
+      ['user.email', 'straße@acme.test'],
+    ]);
+    expect(claimsOf(created, updated({ email: 'ｆull@acme.test' }))).toEqual([
+      ['user.email', 'full@acme.test'],
+      ['user.email', 'ｆull@acme.test'],
+    ]);
+  });
+
   it('holds nothing once the person was erased, of whom the log says nothing any more', () => {
     const erased = { ...fields, email: null, external_id: null, metadata: null } as unknown as typeof fields;
     expect(claimsOf({ ...created, data: { ...created.data, ...erased } })).toEqual([]);

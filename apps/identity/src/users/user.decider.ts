@@ -1,6 +1,7 @@
 import type { User } from '#libs/contracts/src/users/user';
 import type { Announcement, Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { foldedText } from '../folded-text.decider.ts';
 import { mergedMetadata, sameMetadata } from '../metadata.decider.ts';
 import type { StoredPassword } from './stored-password.ts';
 
@@ -63,8 +64,17 @@ function bornUser(data: Pick<User, 'id' | ChosenAtCreation>, at: string): Stored
   };
 }
 
-/** Addresses are the same in upper and lower case, whatever bytes an accent is written with. */
+/** The spelling in which addresses are the same. */
 export function foldedEmail(email: string): string {
+  return foldedText(email.trim());
+}
+
+/** Whether addresses were compared in another spelling before they were folded as they are now: who has such a one claimed only that. */
+export function hadOtherFold(email: string): boolean {
+  return formerFold(email) !== foldedEmail(email);
+}
+
+function formerFold(email: string): string {
   return email.normalize('NFC').toLowerCase();
 }
 
@@ -73,10 +83,22 @@ function claims(state: UserState): readonly Claim[] {
   // Null of a person who was erased.
   const { email, external_id }: { readonly email: string | null; readonly external_id: string | null } = state;
   const held: Claim[] = [];
-  if (email !== null) held.push({ kind: 'user.email', value: foldedEmail(email), refusal: () => taken('email', 'email_not_available', email) });
+  if (email !== null) held.push(...emailClaims(email));
   if (external_id !== null)
     held.push({ kind: 'user.external_id', value: external_id, refusal: () => taken('external_id', 'external_id_already_used', external_id) });
   return held;
+}
+
+/** Both spellings, where there are two: older users hold the former one alone. */
+function emailClaims(email: string): readonly Claim[] {
+  const claim = { kind: 'user.email', refusal: () => emailTaken(email) };
+  const folded: Claim = { ...claim, value: foldedEmail(email) };
+  return hadOtherFold(email)
+    ? [
+        { ...folded, mayBeUnclaimed: true },
+        { ...claim, value: formerFold(email) },
+      ]
+    : [folded];
 }
 
 /** A password is announced as a change of its user, and no event shows it. */
@@ -182,6 +204,10 @@ function changedFields(user: StoredUser, given: UserChanges): Partial<User> {
     ...Object.fromEntries(changed.map((field) => [field, wanted[field]])),
     ...(!sameMetadata(metadata, user.metadata) && { metadata }),
   };
+}
+
+export function emailTaken(email: string): DomainError {
+  return taken('email', 'email_not_available', email);
 }
 
 function taken(field: 'email' | 'external_id', code: 'email_not_available' | 'external_id_already_used', value: string): DomainError {

@@ -2,20 +2,21 @@ import { Injectable } from '@nestjs/common';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { TEXT_FORMATS } from '#libs/contracts/src/text-formats';
+import { storedEmail, TEXT_FORMATS } from '#libs/contracts/src/text-formats';
 import { CreateUser, DeleteUser, GetUser, GetUserByExternalId, ListUsers, UpdateUser } from '#libs/contracts/src/users/operations';
 import type { User } from '#libs/contracts/src/users/user';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
+import { Repository } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
-import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels, type PageRequest, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { organizationsView } from '../organizations/organizations.view.ts';
 import { Passwords } from './passwords.ts';
-import { createUser, deleteUser, foldedEmail, living, updateUser, userDecider, type StoredUser, type UserEvent, type UserState } from './user.decider.ts';
+import { createUser, deleteUser, emailTaken, foldedEmail, hadOtherFold, living, updateUser, userDecider, type StoredUser } from './user.decider.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from './users-of-organizations.view.ts';
 import { shownUser, usersView } from './users.view.ts';
 
@@ -41,9 +42,15 @@ export class Users {
   async create(operation: CreateUser): Promise<User> {
     const { context } = operation;
     const id = `user_${derivedId(context.commandId, 0)}`;
+    const email = storedEmail(operation.email);
     const password = await this.passwords.stored(operation, context.deadline);
-    const { state } = await this.repository.transact(userDecider, context, id, createUser(operation, password)).catch(asCreationError);
-    return living(state, id);
+    try {
+      await this.refuseOlderHolder(context, email, id);
+      const { state } = await this.repository.transact(userDecider, context, id, createUser({ ...operation, email }, password));
+      return living(state, id);
+    } catch (error) {
+      throw asCreationError(error);
+    }
   }
 
   @Handles(GetUser)
@@ -73,13 +80,15 @@ export class Users {
 
   @Handles(UpdateUser)
   async update(operation: UpdateUser): Promise<User> {
-    const { context, id, email, locale } = operation;
+    const { context, id, locale } = operation;
+    const email = operation.email === undefined ? undefined : storedEmail(operation.email);
     if (email !== undefined && !TEXT_FORMATS.email(email)) throw invalid('invalid_email', 'email', 'This is not an email address.');
     if (typeof locale === 'string' && !isLanguageTag(locale)) throw invalid('invalid_locale', 'locale', 'This is not a BCP 47 language tag.');
     // Before a password is hashed for nobody.
     if ((await this.rows.find(context, id)) === null) throw notFound('User', id);
+    if (email !== undefined) await this.refuseOlderHolder(context, email, id);
     const password = await this.passwords.stored(operation, context.deadline);
-    const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, operation, password));
+    const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, { ...operation, email }, password));
     return living(state, id);
   }
 
@@ -89,6 +98,17 @@ export class Users {
       if ((await this.rows.find(context, id)) === null) throw notFound('User', id);
       await this.repository.transact(userDecider, context, id, deleteUser(id));
     });
+  }
+
+  /**
+   * Whoever took an address while addresses were compared differently has not claimed the spelling of today, unless they changed since. Nobody like that comes
+   * to be any more, so that looking is as good as claiming.
+   * @throws DomainError `email_not_available`
+   */
+  private async refuseOlderHolder({ environment }: RequestContext, email: string, id: string): Promise<void> {
+    const { rows } = await this.rows.page(environment, { where: { index: 'email', values: [foldedEmail(email)] }, order: 'asc', limit: 10 });
+    const holds = (row: StoredRow): boolean => row.id !== id && hadOtherFold((JSON.parse(row.text) as StoredUser).email);
+    if (rows.some(holds)) throw emailTaken(email);
   }
 
   /** In the order of the users, without those who died and whose memberships still stand. */
@@ -119,9 +139,9 @@ export class Users {
 }
 
 /** Whoever creates is told in one way what is taken. */
-function asCreationError(error: unknown): Transacted<UserState, UserEvent> {
+function asCreationError(error: unknown): unknown {
   const isTaken = error instanceof DomainError && (error.code === 'email_not_available' || error.code === 'external_id_already_used');
-  throw isTaken ? new DomainError('conflict', 'user_creation_error', 'Could not create the user.', error.details) : error;
+  return isTaken ? new DomainError('conflict', 'user_creation_error', 'Could not create the user.', error.details) : error;
 }
 
 function isLanguageTag(text: string): boolean {

@@ -15,7 +15,7 @@ const indexes: readonly Index<StoredUser>[] = [
 /** Every living user. Rows hold what no answer shows: they are answered through `shownUser`. */
 export const usersView = primaryView<UserState, UserEvent, StoredUser>({
   name: 'users',
-  version: 1,
+  version: 2,
   decider: userDecider,
   indexes,
   rowOf: (state) => (state?.object === 'user' ? state : null),

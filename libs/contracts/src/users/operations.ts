@@ -68,7 +68,7 @@ export class GetUserByExternalId extends Query<User> {
 
 @Operation({ get: '/user_management/users', owner: 'identity', summary: 'List users', answers: listOf(User) })
 export class ListUsers extends PageQuery<User> {
-  @Optional() @Text({ doc: 'The address of the user, in upper or lower case.', min: 1, max: 254 }) email?: string;
+  @Optional() @Text({ doc: 'The address of the user, whatever its letters look like.', min: 1, max: 254 }) email?: string;
   @Optional() @Ref(() => Organization, { doc: 'Users with an active membership in this organization.' }) organization_id?: string;
   @Optional() @Ref(() => Organization, { doc: 'Deprecated: used where `organization_id` is absent.' }) organization?: string;
 }
@@ -98,7 +98,7 @@ export class ListUsers extends PageQuery<User> {
 })
 export class UpdateUser extends Command<User> {
   @Ref(() => User, { doc: 'The user.' }) id!: string;
-  @Optional() @Text({ doc: 'Another address.', max: 1024, example: 'ada@acme.test' }) email?: string;
+  @Optional() @Text({ doc: 'Another address.', max: 1024, visible: true, example: 'ada@acme.test' }) email?: string;
   @Optional() @Picked(User) first_name?: string | null;
   @Optional() @Picked(User) last_name?: string | null;
   @Optional() @Picked(User) name?: string | null;

@@ -4,12 +4,19 @@ import { Const, Flag, Id, Json, MapOfText, Text, Time } from '../fields.ts';
 export class User {
   @Const('user') object!: 'user';
   @Id('user', { doc: 'Identifies the user.' }) id!: string;
-  @Text({ doc: 'As it was given; unique in the environment, in upper or lower case.', max: 254, format: 'email', personal: true, example: 'ada@acme.test' })
+  @Text({
+    doc: 'Trimmed and in lower case. Unique in the environment, whatever its letters look like: `straße` is `strasse`.',
+    max: 254,
+    format: 'email',
+    visible: true,
+    personal: true,
+    example: 'ada@acme.test',
+  })
   email!: string;
   @Flag({ doc: 'Whether the user has shown to read the mail of this address.' }) email_verified!: boolean;
-  @Text({ doc: 'First name.', min: 1, max: 255, nullable: true, personal: true, example: 'Ada' }) first_name!: string | null;
-  @Text({ doc: 'Last name.', min: 1, max: 255, nullable: true, personal: true, example: 'Lovelace' }) last_name!: string | null;
-  @Text({ doc: 'The whole name, where it was given; not made from the other two.', min: 1, max: 255, nullable: true, personal: true, example: 'Ada Lovelace' })
+  @Text({ doc: 'First name.', max: 255, nullable: true, personal: true, example: 'Ada' }) first_name!: string | null;
+  @Text({ doc: 'Last name.', max: 255, nullable: true, personal: true, example: 'Lovelace' }) last_name!: string | null;
+  @Text({ doc: 'The whole name, where it was given; not made from the other two.', max: 255, nullable: true, personal: true, example: 'Ada Lovelace' })
   name!: string | null;
   @Text({ doc: 'Where a picture is.', max: 2048, nullable: true, personal: true, example: 'https://example.com/ada.png' }) profile_picture_url!: string | null;
   @Text({ doc: 'Your own identifier; unique in the environment.', min: 1, max: 128, ascii: true, nullable: true, personal: true, example: 'employee-7' })
