@@ -3,6 +3,7 @@ import { environmentVariables } from '#libs/platform/src/config/environment';
 import { ContainerEngine } from './container-engine.ts';
 import { EngineMissing, type Engine, type EngineDefinition } from './engine.ts';
 import { eventstore } from './eventstore.ts';
+import { JavaLibraries } from './java.ts';
 import { kafka } from './kafka.ts';
 import { noteLeftOut } from './left-out.ts';
 import { mongodb } from './mongodb.ts';
@@ -41,6 +42,15 @@ export async function givenEngine(definition: EngineDefinition): Promise<Engine 
   return engine;
 }
 
+/** Programs of a folder with a `pom.xml`, compiled, with the libraries that it names; null as above. */
+export async function givenJavaLibraries(folder: string): Promise<JavaLibraries | null> {
+  try {
+    return await JavaLibraries.get(folder);
+  } catch (error) {
+    return leftOut(`the Java programs in ${folder}`, error);
+  }
+}
+
 /** What was given to this file, by setting. */
 const addresses = new Map<string, Promise<string | null>>();
 /** What ends what was started for this file, in the order of starting. */
@@ -74,10 +84,15 @@ async function orLeftOut<Given>({ title, setting }: EngineDefinition, start: () 
   try {
     return await start();
   } catch (error) {
-    if (!(error instanceof EngineMissing)) throw error;
-    const missing = `${title} (${setting} is not set, Docker does not answer, ${error.message})`;
-    if (environmentVariables()['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`, { cause: error });
-    noteLeftOut(missing);
-    return null;
+    return leftOut(`${title} (${setting} is not set, Docker does not answer)`, error);
   }
+}
+
+/** @throws Error what else went wrong, and what is missing where nothing may be */
+function leftOut(what: string, error: unknown): null {
+  if (!(error instanceof EngineMissing)) throw error;
+  const missing = `${what}: ${error.message}`;
+  if (environmentVariables()['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`, { cause: error });
+  noteLeftOut(missing);
+  return null;
 }

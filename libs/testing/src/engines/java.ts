@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { ROOT } from '../process.ts';
 import { EngineMissing } from './engine.ts';
 
-const SOURCES = join(ROOT, 'libs/testing/engines');
+/** Of the engines. */
+const ENGINES = join(ROOT, 'libs/testing/engines');
 const CACHE = join(ROOT, 'node_modules/.cache/gatehouse-engines');
 const OLDEST_JAVA = 17;
 /** About 50 MB. */
@@ -22,17 +23,20 @@ export interface JavaProgram {
   readonly args: readonly string[];
 }
 
-/** A folder with the libraries of the engines and what is made of them. It is filled once, and known by the content of what it is made from. */
+/** A folder with the libraries that a `pom.xml` names, and the classes of the sources beside it. It is filled once, and known by the content of what it is made from. */
 export class JavaLibraries {
-  private constructor(readonly folder: string) {}
+  private constructor(
+    private readonly sources: string,
+    readonly folder: string,
+  ) {}
 
   /** @throws EngineMissing */
-  static async get(): Promise<JavaLibraries> {
+  static async get(sources = ENGINES): Promise<JavaLibraries> {
     await requireJava();
     const hash = createHash('sha256');
-    for (const file of ['pom.xml', 'MongodbServer.java']) hash.update(readFileSync(join(SOURCES, file))).update('\0');
-    const libraries = new JavaLibraries(join(CACHE, hash.digest('hex').slice(0, 16)));
-    await libraries.once('lib', fetch);
+    for (const file of ['pom.xml', ...programsIn(sources)]) hash.update(readFileSync(join(sources, file))).update('\0');
+    const libraries = new JavaLibraries(sources, join(CACHE, hash.digest('hex').slice(0, 16)));
+    await libraries.once('lib', (folder) => fetch(join(sources, 'pom.xml'), folder));
     await libraries.once('classes', (folder) => libraries.compile(folder));
     return libraries;
   }
@@ -63,11 +67,11 @@ export class JavaLibraries {
 
   private async compile(folder: string): Promise<void> {
     const lib = join(this.folder, 'lib');
-    const source = join(SOURCES, 'MongodbServer.java');
+    const programs = programsIn(this.sources).map((file) => join(this.sources, file));
     const jars = readdirSync(lib).map((file) => join(lib, file));
     const [program, ...words] = this.command({
       main: 'org.eclipse.jdt.internal.compiler.batch.Main',
-      args: [`-${OLDEST_JAVA}`, '-cp', jars.join(':'), '-d', folder, source],
+      args: [`-${OLDEST_JAVA}`, '-nowarn', '-cp', jars.join(':'), '-d', folder, ...programs],
     });
     await run(program!, words);
   }
@@ -82,14 +86,20 @@ async function requireJava(): Promise<void> {
   if (version < OLDEST_JAVA) throw new EngineMissing(`Java ${OLDEST_JAVA} is needed, and this is ${version}`);
 }
 
-async function fetch(folder: string): Promise<void> {
-  const words = ['-B', '-q', '-f', join(SOURCES, 'pom.xml'), 'dependency:copy-dependencies', `-DoutputDirectory=${folder}`];
+function programsIn(sources: string): readonly string[] {
+  return readdirSync(sources)
+    .filter((file) => file.endsWith('.java'))
+    .sort();
+}
+
+async function fetch(pom: string, folder: string): Promise<void> {
+  const words = ['-B', '-q', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${folder}`];
   try {
     await run('mvn', words, { timeout: FETCH_MS });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new EngineMissing('there is no Maven');
     throw new EngineMissing(
-      `Maven could not fetch the engines: ${
+      `Maven could not fetch the libraries: ${
         String((error as { stdout?: string }).stdout ?? error)
           .trim()
           .split('\n')[0]

@@ -1,0 +1,366 @@
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.sun.net.httpserver.HttpServer;
+import com.workos.WorkOS;
+import com.workos.authorization.Authorization;
+import com.workos.authorization.Parent;
+import com.workos.authorization.ParentResource;
+import com.workos.authorization.ResourceTarget;
+import com.workos.common.exceptions.NotFoundException;
+import com.workos.common.exceptions.UnprocessableEntityException;
+import com.workos.common.exceptions.WorkOSException;
+import com.workos.common.exceptions.WorkOSGenericException;
+import com.workos.common.http.Page;
+import com.workos.common.http.PatchField;
+import com.workos.common.http.RetryConfig;
+import com.workos.events.Events;
+import com.workos.groups.Groups;
+import com.workos.models.AssignRole;
+import com.workos.models.OrganizationDomainData;
+import com.workos.organizationdomains.OrganizationDomains;
+import com.workos.organizationmembership.CreateUserRole;
+import com.workos.organizationmembership.OrganizationMembershipService;
+import com.workos.organizations.Organizations;
+import com.workos.types.AuthorizationAssignment;
+import com.workos.types.CreateUserPasswordHashType;
+import com.workos.types.CreateWebhookEndpointEvents;
+import com.workos.types.OrganizationDomainDataState;
+import com.workos.types.OrganizationMembershipStatus;
+import com.workos.types.PaginationOrder;
+import com.workos.types.WebhookEndpointStatus;
+import com.workos.usermanagement.CreateUserPassword;
+import com.workos.usermanagement.UserManagement;
+import com.workos.webhooks.Webhook;
+import com.workos.webhooks.Webhooks;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.OffsetDateTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+
+/**
+ * Calls every method of the Java SDK whose area Gatehouse serves, and holds each answer to what a customer would expect.
+ * Arguments: address, key, this file. Prints one JSON object: `called` (how many methods), `failed` (part and reason), `forgotten` (methods that this file does not call).
+ */
+public final class Calls {
+  /** Operations that Gatehouse does not have. */
+  private static final Map<String, Set<String>> ABSENT = Map.of(
+      "organizations", Set.of("getAuditLogConfiguration", "listAuthorizedApplications", "createItContact", "deleteItContact", "inviteItContact", "listItContacts", "revokeItContact"));
+  /** Of these areas only the methods named here have their operations. */
+  private static final Map<String, Set<String>> PRESENT = Map.of("users", Set.of("create", "delete", "get", "getByExternalId", "list", "update"));
+
+  private static final PaginationOrder ASCENDING = PaginationOrder.Asc;
+
+  private final Organizations organizations;
+  private final OrganizationDomains domains;
+  private final UserManagement users;
+  private final OrganizationMembershipService memberships;
+  private final Groups groups;
+  private final Authorization authorization;
+  private final Events events;
+  private final Webhooks webhooks;
+  private final List<Map<String, String>> failed = new ArrayList<>();
+
+  private Calls(WorkOS client) {
+    organizations = client.getOrganizations();
+    domains = client.getOrganizationDomains();
+    users = client.getUserManagement();
+    memberships = client.getOrganizationMembership();
+    groups = client.getGroups();
+    authorization = client.getAuthorization();
+    events = client.getEvents();
+    webhooks = client.getWebhooks();
+  }
+
+  public static void main(String[] args) throws Exception {
+    // Without repeats: a call that fails once has failed.
+    Calls calls = new Calls(new WorkOS.Builder().apiKey(args[1]).clientId("client_of_the_spec").apiBaseUrl(args[0]).retryConfig(RetryConfig.DISABLED).build());
+    calls.part("organizations and domains", calls::organizationsAndDomains);
+    calls.part("users and memberships", calls::usersAndMemberships);
+    calls.part("groups", calls::groupsOfAnOrganization);
+    calls.part("permissions and roles", calls::permissionsAndRoles);
+    calls.part("resources and access", calls::resourcesAndAccess);
+    calls.part("events and webhooks", calls::eventsAndWebhooks);
+
+    Map<String, Class<?>> areas = Map.of(
+        "organizations", Organizations.class, "domains", OrganizationDomains.class, "users", UserManagement.class, "memberships", OrganizationMembershipService.class,
+        "groups", Groups.class, "authorization", Authorization.class, "events", Events.class, "webhooks", Webhooks.class);
+    String source = Files.readString(Path.of(args[2]));
+    Set<String> called = new TreeSet<>();
+    Set<String> forgotten = new TreeSet<>();
+    areas.forEach((area, type) -> {
+      for (String method : methodsOf(area, type)) (source.contains(area + "." + method + "(") ? called : forgotten).add(area + "." + method);
+    });
+    System.out.println(new ObjectMapper().writeValueAsString(Map.of("called", called, "failed", calls.failed, "forgotten", forgotten)));
+    System.exit(0);
+  }
+
+  /** Without what Kotlin adds to each: a form that suspends, and forms with defaults. */
+  private static Set<String> methodsOf(String area, Class<?> type) {
+    if (PRESENT.containsKey(area)) return PRESENT.get(area);
+    Set<String> names = new TreeSet<>();
+    for (Method method : type.getDeclaredMethods()) {
+      String name = method.getName();
+      if (Modifier.isPublic(method.getModifiers()) && !name.contains("$") && !name.endsWith("Suspend")) names.add(name);
+    }
+    names.removeAll(ABSENT.getOrDefault(area, Set.of()));
+    return names;
+  }
+
+  private void organizationsAndDomains() {
+    var made = organizations.create("Java Acme", null, null, List.of(new OrganizationDomainData("java-sdk.test", OrganizationDomainDataState.Verified)), Map.of("tier", "gold"), "java-1");
+    is("Java Acme", made.getName());
+    is("java-1", made.getExternalId());
+    is("java-sdk.test", made.getDomains().get(0).getDomain());
+    is(made, organizations.get(made.getId()));
+    is(made, organizations.getByExternalId("java-1"));
+    var changed = organizations.update(made.getId(), "Java Acme Ltd", null, null, null, "cus_java", Map.of("seats", "3"), null);
+    is("Java Acme Ltd", changed.getName());
+    is("cus_java", changed.getStripeCustomerId());
+    is(Map.of("tier", "gold", "seats", "3"), changed.getMetadata());
+    is(List.of(made.getId()), ids(organizations.list(null, null, null, null, null, "java acme"), found -> found.getId()));
+    is(List.of(made.getId()), ids(organizations.list(null, null, null, null, List.of("java-sdk.test", "nobodys.test"), null), found -> found.getId()));
+    for (int number = 0; number < 3; number++) organizations.create("Paged " + number);
+    int seen = 0;
+    for (var each : organizations.list(null, null, 2).autoPagingIterable()) seen++;
+    is(true, seen >= 4);
+
+    var domain = domains.create("java-two.test", made.getId());
+    is(domain, domains.get(domain.getId()));
+    is("pending", domains.verify(domain.getId()).getState().getValue());
+    domains.delete(domain.getId());
+    refused(NotFoundException.class, () -> domains.get(domain.getId()));
+    organizations.delete(made.getId());
+    refused(NotFoundException.class, () -> organizations.get(made.getId()));
+    refused(UnprocessableEntityException.class, () -> organizations.create(""));
+  }
+
+  private void usersAndMemberships() {
+    var made = users.create(new CreateUserPassword.Plaintext("ride-a-giraffe-7"), "ada@java.test", "Ada", null, null, null, Map.of("language", "en"), "java-user", null, null, null);
+    is("ada@java.test", made.getEmail());
+    is("Ada", made.getFirstName());
+    is(false, made.getEmailVerified());
+    var imported = new CreateUserPassword.Hashed("$2b$04$C8t7t9bmSJCXdzcL1PtVGuwbpeGHXpL7fQB0sIZ6VVpvMUHzSg6/a", CreateUserPasswordHashType.Bcrypt, null);
+    users.create(imported, "imported@java.test");
+    is(made.getId(), users.get(made.getId()).getId());
+    is(made.getId(), users.getByExternalId("java-user").getId());
+    is(List.of(made.getId()), ids(users.list(null, null, null, null, null, null, "ada@java.test"), found -> found.getId()));
+    var changed = users.update(made.getId(), null, null, "Augusta");
+    is("Augusta", changed.getFirstName());
+
+    var organization = organizations.create("Java members");
+    var membership = memberships.create(new CreateUserRole.Single("admin"), made.getId(), organization.getId());
+    is("admin", membership.getRole().getSlug());
+    is(membership.getId(), memberships.get(membership.getId()).getId());
+    var statuses = List.of(OrganizationMembershipStatus.Active, OrganizationMembershipStatus.Inactive);
+    is(List.of(membership.getId()), ids(memberships.list(null, null, null, null, organization.getId(), statuses, null), found -> found.getId()));
+    is(List.of(made.getId()), ids(users.list(null, null, null, null, null, organization.getId(), null), found -> found.getId()));
+    is("member", memberships.update(membership.getId(), new CreateUserRole.Multiple(List.of("member"))).getRole().getSlug());
+    is("inactive", memberships.deactivate(membership.getId()).getStatus().getValue());
+    is("active", memberships.reactivate(membership.getId()).getStatus().getValue());
+    is(List.of(), ids(memberships.listGroups(membership.getId()), found -> found.getId()));
+    memberships.delete(membership.getId());
+    refused(NotFoundException.class, () -> memberships.get(membership.getId()));
+    users.delete(made.getId());
+    refused(NotFoundException.class, () -> users.get(made.getId()));
+  }
+
+  private void groupsOfAnOrganization() {
+    var organization = organizations.create("Java groups");
+    var member = memberships.create(null, users.create(null, "one@groups.java.test").getId(), organization.getId());
+    var group = groups.createOrganizationGroup(organization.getId(), "Engineering", "Builds");
+    is(group, groups.getOrganizationGroup(organization.getId(), group.getId()));
+    is(List.of(group.getId()), ids(groups.listOrganizationGroups(organization.getId(), null, null, null, null, "engin"), found -> found.getId()));
+    is(null, groups.updateOrganizationGroup(organization.getId(), group.getId(), PatchField.absent(), PatchField.ofNull()).getDescription());
+    is(group.getId(), groups.createOrganizationMembership(organization.getId(), group.getId(), member.getId()).getId());
+    var listed = groups.listOrganizationMemberships(organization.getId(), group.getId());
+    is(List.of(member.getId()), ids(listed, found -> found.getId()));
+    is("one@groups.java.test", listed.data.get(0).getUser().getEmail());
+    is(List.of(group.getId()), ids(memberships.listGroups(member.getId()), found -> found.getId()));
+    groups.deleteOrganizationMembership(organization.getId(), group.getId(), member.getId());
+    groups.deleteOrganizationGroup(organization.getId(), group.getId());
+    refused(NotFoundException.class, () -> groups.getOrganizationGroup(organization.getId(), group.getId()));
+  }
+
+  private void permissionsAndRoles() {
+    var permission = authorization.createPermission("java:read", "Read", null, "sdk_project");
+    is(permission, authorization.getPermission("java:read"));
+    is(true, ids(authorization.listPermissions(null, null, 100), found -> found.getSlug()).contains("java:read"));
+    is("Read all", authorization.updatePermission("java:read", PatchField.of("Read all")).getName());
+    authorization.createPermission("java:bill", "Bill");
+    authorization.createPermission("java:gone", "Gone");
+    authorization.deletePermission("java:gone");
+    refused(NotFoundException.class, () -> authorization.getPermission("java:gone"));
+    refused(WorkOSGenericException.class, () -> authorization.createPermission("java:read", "Twin"));
+
+    var role = authorization.createEnvironmentRole("java-editor", "Editor", null, "sdk_project");
+    is(role, authorization.getEnvironmentRole("java-editor"));
+    is(true, authorization.listEnvironmentRoles().getData().stream().anyMatch(found -> found.getSlug().equals("java-editor")));
+    is("Writes", authorization.updateEnvironmentRole("java-editor", PatchField.absent(), PatchField.of("Writes")).getDescription());
+    is(List.of(), authorization.setEnvironmentRolePermissions("java-editor", List.of()).getPermissions());
+    is(List.of("java:read"), authorization.addEnvironmentRolePermission("java-editor", "java:read").getPermissions());
+
+    var organization = organizations.create("Java roles");
+    var own = authorization.createOrganizationRole(organization.getId(), "Ours", "org-java");
+    is(own, authorization.getOrganizationRole(organization.getId(), "org-java"));
+    is(true, authorization.listOrganizationRoles(organization.getId()).getData().stream().anyMatch(found -> found.getSlug().equals("org-java")));
+    is("Still ours", authorization.updateOrganizationRole(organization.getId(), "org-java", PatchField.of("Still ours")).getName());
+    is(List.of("java:bill"), authorization.setOrganizationRolePermissions(organization.getId(), "org-java", List.of("java:bill")).getPermissions());
+    authorization.removeOrganizationRolePermission(organization.getId(), "org-java", "java:bill");
+    // The same words again after they were taken back are another command, although this SDK derives its keys from the words.
+    is(List.of("java:bill"), authorization.addOrganizationRolePermission(organization.getId(), "org-java", "java:bill").getPermissions());
+    authorization.removeOrganizationRolePermission(organization.getId(), "org-java", "java:bill");
+    is(List.of("java:bill"), authorization.addOrganizationRolePermission(organization.getId(), "org-java", "java:bill").getPermissions());
+    authorization.deleteOrganizationRole(organization.getId(), "org-java");
+    refused(NotFoundException.class, () -> authorization.getOrganizationRole(organization.getId(), "org-java"));
+  }
+
+  private void resourcesAndAccess() {
+    var organization = organizations.create("Java resources");
+    var user = users.create(null, "reader@java.test");
+    String member = memberships.create(null, user.getId(), organization.getId()).getId();
+    var workspace = authorization.createResource(null, "w-1", "Workspace", "sdk_workspace", organization.getId());
+    var project = authorization.createResource(new ParentResource.ById(workspace.getId()), "p-1", "Project", "sdk_project", organization.getId());
+    var other = authorization.createResourceByExternalId("w-1", "sdk_workspace", "p-2", "Other", "sdk_project", organization.getId(), null, null);
+    is(project, authorization.getResource(project.getId()));
+    is(project, authorization.getResourceByExternalId(organization.getId(), "sdk_project", "p-1"));
+    is("One", authorization.updateResource(project.getId(), null, PatchField.absent(), PatchField.of("One")).getDescription());
+    is("First", authorization.updateResourceByExternalId(organization.getId(), "sdk_project", "p-1", (ParentResource) null, PatchField.of("First"), PatchField.absent()).getName());
+    List<String> both = List.of(project.getId(), other.getId());
+    is(both, ids(authorization.listResources(null, null, null, ASCENDING, organization.getId(), "sdk_project", null, new Parent.ById(workspace.getId())), found -> found.getId()));
+    is(both, ids(authorization.listResourcesByExternalId(null, null, null, ASCENDING, organization.getId(), "sdk_project", null, "sdk_workspace", "w-1", null), found -> found.getId()));
+
+    ResourceTarget onProject = new ResourceTarget.ById(project.getId());
+    is(false, authorization.check(member, onProject, "java:read").getAuthorized());
+    for (int round = 0; round < 2; round++) {
+      authorization.assignRole(member, onProject, "java-editor");
+      is(true, authorization.check(member, onProject, "java:read").getAuthorized());
+      authorization.removeRole(member, onProject, "java-editor");
+      is(false, authorization.check(member, onProject, "java:read").getAuthorized());
+    }
+    var assigned = authorization.assignRoleByExternalId(member, "p-1", "sdk_project", "java-editor", null);
+    is(true, authorization.checkByExternalId(member, "p-1", "sdk_project", "java:read", null).getAuthorized());
+    is(List.of(assigned.getId()), ids(authorization.listRoleAssignments(member), found -> found.getId()));
+    is(List.of(assigned.getId()), ids(authorization.listRoleAssignmentsForResource(project.getId()), found -> found.getId()));
+    is(List.of(assigned.getId()), ids(authorization.listRoleAssignmentsForResourceByExternalId(organization.getId(), "sdk_project", "p-1"), found -> found.getId()));
+    is(List.of("java:read"), ids(authorization.listEffectivePermissions(member, project.getId()), found -> found.getSlug()));
+    is(List.of("java:read"), ids(authorization.listEffectivePermissionsByExternalId(member, "sdk_project", "p-1"), found -> found.getSlug()));
+    is(List.of(project.getId()), ids(authorization.listResourcesForMembership(member, "java:read", null, null, null, null, new ParentResource.ById(workspace.getId())), found -> found.getId()));
+    is(List.of(project.getId()), ids(authorization.listResourcesForMembershipByExternalId(member, "java:read", null, null, null, null, "sdk_workspace", "w-1", null), found -> found.getId()));
+    var reaching = authorization.listMembershipsForResource(project.getId(), "java:read", null, null, null, null, AuthorizationAssignment.Direct);
+    is(List.of(user.getId()), ids(reaching, found -> found.getUser().getId()));
+    is(List.of(user.getId()), ids(authorization.listMembershipsForResourceByExternalId(organization.getId(), "sdk_project", "p-1", "java:read"), found -> found.getUser().getId()));
+    authorization.removeRoleByExternalId(member, "p-1", "sdk_project", "java-editor", null);
+    authorization.removeRoleAssignment(member, authorization.assignRole(member, onProject, "java-editor").getId());
+    is(false, authorization.check(member, onProject, "java:read").getAuthorized());
+
+    var group = groups.createOrganizationGroup(organization.getId(), "Readers");
+    groups.createOrganizationMembership(organization.getId(), group.getId(), member);
+    var granted = authorization.createGroupRoleAssignment(group.getId(), "java-editor", project.getId());
+    is(true, authorization.check(member, onProject, "java:read").getAuthorized());
+    is(granted.getId(), authorization.getGroupRoleAssignment(group.getId(), granted.getId()).getId());
+    is(List.of(granted.getId()), ids(authorization.listGroupRoleAssignments(group.getId()), found -> found.getId()));
+    is(List.of(granted.getId()), ids(authorization.listRoleAssignments(member), found -> found.getSource().getGroupRoleAssignmentId()));
+    var replaced = authorization.updateGroupRoleAssignments(group.getId(), List.of(new AssignRole("java-editor", other.getId(), null, null)));
+    is(1, replaced.getData().size());
+    authorization.deleteGroupRoleAssignments(group.getId(), "java-editor", null, "p-2", "sdk_project");
+    var last = authorization.createGroupRoleAssignment(group.getId(), "java-editor", project.getId());
+    authorization.deleteGroupRoleAssignment(group.getId(), last.getId());
+    is(false, authorization.check(member, onProject, "java:read").getAuthorized());
+
+    refused(WorkOSGenericException.class, () -> authorization.deleteResource(workspace.getId()));
+    authorization.deleteResourceByExternalId(organization.getId(), "sdk_project", "p-2");
+    authorization.deleteResource(workspace.getId(), true);
+    refused(NotFoundException.class, () -> authorization.getResource(project.getId()));
+  }
+
+  private record Delivery(String body, String signature) {}
+
+  private void eventsAndWebhooks() throws Exception {
+    BlockingQueue<Delivery> received = new LinkedBlockingQueue<>();
+    HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+    server.createContext("/", exchange -> {
+      String body = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
+      received.add(new Delivery(body, exchange.getRequestHeaders().getFirst("WorkOS-Signature")));
+      exchange.sendResponseHeaders(200, -1);
+      exchange.close();
+    });
+    server.start();
+    try {
+      var endpoint = webhooks.createEndpoint("http://127.0.0.1:" + server.getAddress().getPort() + "/", List.of(CreateWebhookEndpointEvents.OrganizationCreated));
+      is(true, ids(webhooks.listEndpoints(), found -> found.getId()).contains(endpoint.getId()));
+      OffsetDateTime began = OffsetDateTime.now().minusSeconds(5);
+      var made = organizations.create("Java événement");
+      organizations.update(made.getId(), "Java event");
+      // This version cannot read any event of a page: its classes of events are no subtypes of its own EventSchema. So it asks for a page without any.
+      var none = events.list(List.of("organization.deleted"), null, null, 1, null, began, OffsetDateTime.now().plusMinutes(1), made.getId());
+      is(List.of(), none.data);
+
+      Delivery delivery = received.poll(30, TimeUnit.SECONDS);
+      is(true, delivery != null);
+      Webhook webhook = new Webhook();
+      webhook.verifyHeader(delivery.body(), delivery.signature(), endpoint.getSecret(), Webhook.DEFAULT_TOLERANCE_MILLIS);
+      is("organization.created", webhook.constructEvent(delivery.body(), delivery.signature(), endpoint.getSecret()).get("event").asText());
+      webhook.constructTypedEvent(delivery.body(), delivery.signature(), endpoint.getSecret());
+      try {
+        webhook.constructEvent(delivery.body(), delivery.signature(), endpoint.getSecret() + "x");
+        throw new AssertionError("a forged signature passed");
+      } catch (java.security.SignatureException expected) {
+        // As it should be.
+      }
+      is("disabled", webhooks.updateEndpoint(endpoint.getId(), PatchField.absent(), PatchField.of(WebhookEndpointStatus.Disabled)).getStatus().getValue());
+      webhooks.deleteEndpoint(endpoint.getId());
+      refused(NotFoundException.class, () -> webhooks.deleteEndpoint(endpoint.getId()));
+    } finally {
+      server.stop(0);
+    }
+  }
+
+  private interface Story {
+    void tell() throws Exception;
+  }
+
+  /** A failure is noted and does not keep the other parts from running. */
+  private void part(String name, Story story) {
+    try {
+      story.tell();
+    } catch (Throwable error) {
+      var line = Arrays.stream(error.getStackTrace()).filter(frame -> frame.getClassName().equals("Calls") && !Set.of("is", "refused").contains(frame.getMethodName())).findFirst();
+      Map<String, String> note = new HashMap<>();
+      note.put("part", name);
+      note.put("line", line.map(frame -> String.valueOf(frame.getLineNumber())).orElse("?"));
+      note.put("reason", error.toString());
+      failed.add(note);
+    }
+  }
+
+  private static <T> List<String> ids(Page<T> page, Function<T, String> idOf) {
+    return page.data.stream().map(idOf).toList();
+  }
+
+  private static void is(Object expected, Object actual) {
+    if (!java.util.Objects.equals(expected, actual)) throw new AssertionError("expected " + expected + ", not " + actual);
+  }
+
+  private static void refused(Class<? extends WorkOSException> kind, Runnable call) {
+    try {
+      call.run();
+    } catch (RuntimeException error) {
+      if (kind.isInstance(error)) return;
+      throw error;
+    }
+    throw new AssertionError("it was not refused with " + kind.getSimpleName());
+  }
+}
