@@ -59,7 +59,8 @@ describe('the counters of several gateways', () => {
 
   it.each([
     ['spread evenly', [2_000, 2_000, 2_000]],
-    ['just above the limit', [1_100, 1_100, 1_100]],
+    // As many as cannot all be let through within the tolerance.
+    ['not far above the limit', [1_200, 1_200, 1_200]],
     ['mostly on one', [5_400, 300, 300]],
     ['all on one', [6_000, 0, 0]],
     ['at five times the limit', [5_000, 5_000, 5_000]],

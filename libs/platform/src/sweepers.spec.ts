@@ -27,8 +27,13 @@ describe('the sweepers', () => {
 
   it('leave the work to the process that holds the lease', async () => {
     const sweepers = sweepersWith(leasing(false));
-    sweepers.add('events_feed', () => Promise.reject(new Error('swept without a lease')));
+    let sweeps = 0;
+    sweepers.add('events_feed', async () => {
+      sweeps++;
+      return 0;
+    });
     await sweepers.sweepAll();
+    expect(sweeps).toBe(0);
   });
 
   it('go on after one of them failed', async () => {
