@@ -25,6 +25,8 @@ interface Spec<State, Event extends Fact> {
   readonly now: string;
   /** The id that the command gives to what it creates. */
   readonly id: DecisionContext['id'];
+  /** Kinds and values of what is held after these events, so that nobody else can. */
+  readonly claims: (...events: readonly Event[]) => readonly (readonly [kind: string, value: string])[];
   readonly given: (...events: readonly Event[]) => { when(decision: Decision<State, Event>, context?: Partial<DecisionContext>): Outcome<Event> };
 }
 
@@ -34,6 +36,7 @@ export function specOf<State, Event extends Fact>(decider: Decider<State, Event>
   return {
     now: CONTEXT.now,
     id: CONTEXT.id,
+    claims: (...events) => (decider.claims?.(fold(decider.initial, events, GIVEN_AT)) ?? []).map(({ kind, value }) => [kind, value]),
     given: (...events) => ({
       when(decision, context) {
         const known = { ...CONTEXT, ...context };

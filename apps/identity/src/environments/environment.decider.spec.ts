@@ -10,7 +10,7 @@ import {
   type EnvironmentEvent,
 } from './environment.decider.ts';
 
-const { given, id, now } = specOf(environmentDecider);
+const { given, claims, id, now } = specOf(environmentDecider);
 
 const environment = id('environment');
 const keyId = 'environment_key_01HZZZZZZZZZZZZZZZZZZZZZZ1';
@@ -24,6 +24,10 @@ const revoked: EnvironmentEvent = { type: 'environment_key.revoked', data: { id:
 const rotated: EnvironmentEvent = { type: 'environment_key.rotated', data: { id: keyId, hash: first.hash, expires_at: inAnHour } };
 
 describe('an environment', () => {
+  it('holds its name alone, once it exists', () => {
+    expect([claims(), claims(created)]).toEqual([[], [['environment.name', 'development']]]);
+  });
+
   it('is created', () =>
     given()
       .when(createEnvironment({ name: 'development', client_id: 'client_1' }))

@@ -14,7 +14,7 @@ import {
   type OrganizationEvent,
 } from './organization.decider.ts';
 
-const { given, id, now } = specOf(organizationDecider);
+const { given, claims, id, now } = specOf(organizationDecider);
 const MAX_DOMAINS = 3;
 
 const org = id('org');
@@ -41,6 +41,21 @@ const withMetadata = (metadata: Record<string, string>): OrganizationEvent => ({
 const create = (fields: Partial<Parameters<typeof createOrganization>[0]> = {}) => createOrganization({ name: 'Acme', domains: [], ...fields }, MAX_DOMAINS);
 const update = (fields: Parameters<typeof updateOrganization>[1]) => updateOrganization(org, fields, MAX_DOMAINS);
 const add = (domain = acme as Parameters<typeof addDomain>[1]) => addDomain(org, domain, MAX_DOMAINS);
+
+describe('what an organization holds alone', () => {
+  it('is nothing before it exists, without identifiers of its own, and after its end', () => {
+    expect([claims(), claims(created), claims(created, acmeAdded, acmeVerified, deleted)]).toEqual([[], [], []]);
+  });
+
+  it('is its external id, its payment customer and its verified domains', () => {
+    const identified: OrganizationEvent = { type: 'organization.updated', data: { external_id: 'customer-1', payment_customer_id: 'cus_1' } };
+    expect(claims(created, identified, acmeAdded, betaAdded, acmeVerified)).toEqual([
+      ['organization.external_id', 'customer-1'],
+      ['organization.payment_customer_id', 'cus_1'],
+      ['organization_domain.domain', 'acme.test'],
+    ]);
+  });
+});
 
 describe('an organization', () => {
   it('is created', () => given().when(create()).then(created));
