@@ -16,6 +16,8 @@ const OF_OTHERS = ['kubelet_volume_stats_available_bytes', 'kubelet_volume_stats
 
 const promtool = givenProgram('promtool');
 const itChecked = promtool === null ? it.skip : it;
+const program = givenProgram('prometheus');
+const itWatched = program === null ? it.skip : it;
 
 describe('the alert rules', () => {
   itChecked('are rules', () => {
@@ -55,16 +57,15 @@ describe('the alert rules', () => {
 });
 
 describe('a Prometheus that looks at processes', () => {
-  it('tells which rule speaks, and when it is silent again', async () => {
+  itWatched('tells which rule speaks, and when it is silent again', async () => {
     const metrics = new Metrics();
     const stopped = metrics.gauge({ name: 'view_stopped', help: 'As a process shows it.', labels: ['view'] });
     const lag = metrics.gauge({ name: 'follower_lag_seconds', help: 'As a process shows it.', labels: ['work'] });
     const server = createServer((_request, response) => void metrics.text().then((text) => response.end(text)));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const directory = WatchedDirectory.create('prometheus-spec');
-    const prometheus = await Prometheus.start(directory, [`http://127.0.0.1:${(server.address() as AddressInfo).port}`]);
+    const prometheus = await Prometheus.start(program!, directory, [`http://127.0.0.1:${(server.address() as AddressInfo).port}`]);
     try {
-      if (prometheus === null) return;
       stopped.set({ view: 'organizations' }, 0);
       lag.set({ work: 'forwarder.identity' }, 20);
       await prometheus.eventuallySpeaks('GatehouseForwarderBehind', { instead: { '> 300': '> 10' } });
@@ -77,7 +78,7 @@ describe('a Prometheus that looks at processes', () => {
       for (const deadline = Date.now() + 20_000; (await prometheus.speaks('GatehouseViewStopped')).length > 0; await pause(250))
         expect(Date.now()).toBeLessThan(deadline);
     } finally {
-      await prometheus?.close();
+      await prometheus.close();
       directory.remove();
       server.closeAllConnections();
       server.close();

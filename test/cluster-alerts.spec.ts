@@ -6,9 +6,11 @@ import { Cluster } from '#libs/testing/src/cluster/cluster';
 import { givenKafka } from '#libs/testing/src/engines/given';
 import { alertRules, Prometheus } from '#libs/testing/src/engines/prometheus';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { givenProgram } from '#libs/testing/src/given-program';
 import { SuiteProcess } from '#libs/testing/src/process';
 
-const described = (await givenKafka()) === null ? describe.skip : describe;
+const program = givenProgram('prometheus');
+const described = program === null || (await givenKafka()) === null ? describe.skip : describe;
 /** What an engine needs to come back, and a rule to fall silent, on a machine that is busy with everything at once. */
 const RECOVERED = 60_000;
 /** Rates and latencies look back this far, instead of five minutes. */
@@ -18,20 +20,21 @@ const SOON = { '[5m]': '[15s]' };
 described('the alert rules, over a cluster that is hurt', () => {
   const directory = WatchedDirectory.create('cluster-alerts');
   let cluster: Cluster;
-  let prometheus: Prometheus | null;
+  let prometheus: Prometheus;
   let headers: Readonly<Record<string, string>>;
 
   beforeAll(async () => {
     cluster = await Cluster.start({ replicas: 1, variables: { DNS_SERVERS: '127.0.0.1:1' } });
     headers = { Authorization: `Bearer ${cluster.key}`, 'Content-Type': 'application/json' };
     prometheus = await Prometheus.start(
+      program!,
       directory,
       cluster.processes.map(({ operationsUrl }) => operationsUrl),
     );
   }, 180_000);
 
   afterAll(async () => {
-    await prometheus?.close();
+    await prometheus.close();
     await cluster.stop();
     directory.remove();
   }, 60_000);
@@ -61,7 +64,7 @@ described('the alert rules, over a cluster that is hurt', () => {
 
   async function silent(alert: string, instead: Readonly<Record<string, string>> = {}): Promise<void> {
     for (const deadline = Date.now() + RECOVERED; ; await pause(500)) {
-      const samples = await prometheus!.speaks(alert, instead);
+      const samples = await prometheus.speaks(alert, instead);
       if (samples.length === 0) return;
       if (Date.now() > deadline) throw new Error(`${alert} does not fall silent: ${JSON.stringify(samples)}`);
     }
@@ -73,7 +76,6 @@ described('the alert rules, over a cluster that is hurt', () => {
     instead: Readonly<Record<string, string>>,
     fault: { readonly hurt: () => Promise<void>; readonly mend: () => Promise<void> },
   ) => {
-    if (prometheus === null) return;
     await silent(alert, instead);
     await fault.hurt();
     try {
@@ -227,7 +229,6 @@ described('the alert rules, over a cluster that is hurt', () => {
   it(
     'tell that the disk of a process that stores by itself is nearly full',
     async () => {
-      if (prometheus === null) return;
       const { bavail, bsize } = await statfs(directory.path);
       const suite = await SuiteProcess.start({ DATA_DIR: `${directory.path}/suite`, DATA_MIN_FREE: `${Math.floor((bavail * bsize * 0.7) / 2 ** 20)}MiB` });
       try {

@@ -2,7 +2,6 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parse } from 'yaml';
-import { givenProgram } from '../given-program.ts';
 import { ROOT } from '../process.ts';
 import { freePort } from './free-port.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
@@ -35,10 +34,8 @@ export class Prometheus {
     private readonly targets: string,
   ) {}
 
-  /** `operationsUrls`: where each process shows its metrics. Null where there is no Prometheus: the run says so, and `ENGINES=required` refuses it. */
-  static async start(directory: WatchedDirectory, operationsUrls: readonly string[]): Promise<Prometheus | null> {
-    const program = givenProgram('prometheus');
-    if (program === null) return null;
+  /** `program` is its path; `operationsUrls`: where each process shows its metrics. */
+  static async start(program: string, directory: WatchedDirectory, operationsUrls: readonly string[]): Promise<Prometheus> {
     const folder = join(directory.path, 'prometheus');
     const targets = join(folder, 'targets.json');
     const address = `127.0.0.1:${await freePort()}`;
