@@ -17,6 +17,12 @@ export const parts = {
     paths: ['apps', 'libs', 'k8s', 'test/cluster-alerts.spec.ts'],
     steps: () => [{ task: ['alerts'] }],
   },
+  kubernetes: {
+    what: 'both overlays on the control plane of Kubernetes: installed, changed, upgraded, scaled, drained',
+    introduced: '2026-11-22',
+    paths: ['k8s', 'docs/operations.md', 'test/deployment', 'test/kubernetes.spec.ts'],
+    steps: () => [{ task: ['kubernetes'] }],
+  },
   histories: {
     what: '500 random histories, every answer held to the log',
     introduced: '2026-11-22',

@@ -31,6 +31,8 @@ const hurting = ['apps/authorization/src/access/access-checks.spec.ts', 'apps/id
 const onCluster = ['test/operations.spec.ts'];
 const faults = ['test/cluster.spec.ts'];
 const alerts = ['test/cluster-alerts.spec.ts'];
+/** The control plane of Kubernetes, which has to be built first. */
+const kubernetes = ['test/kubernetes.spec.ts'];
 
 /** Which of the specs over HTTP a commit runs on the cluster; embedded it runs all of them. */
 const SHARE = 3;
@@ -47,13 +49,14 @@ const suites = {
   hurt: { paths: [...hurting, 'test/histories.spec.ts'], always: ['test/histories.spec.ts'] },
   faults: { paths: faults, always: faults },
   alerts: { paths: alerts, always: alerts },
+  kubernetes: { paths: kubernetes, always: kubernetes },
 };
 
 /** What Jest is to run; `isEverything`: also what the seed leaves out. */
 export function suiteOf(name, { seed, isEverything }) {
   const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
   if (paths === undefined)
-    return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onCluster, ...faults, ...alerts].map((path) => `!**/${path}`)] };
+    return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onCluster, ...faults, ...alerts, ...kubernetes].map((path) => `!**/${path}`)] };
   const chosen = isEverything ? paths : [...always, ...thirdOf([...shared, ...hurting], seed).filter((path) => paths.includes(path))];
   return { folders, workers: 1, testMatch: chosen.map((path) => `<rootDir>/${path}`) };
 }

@@ -1,6 +1,7 @@
-// Writes the secrets of docker-compose.yml into .env, once: other keys than those that the stored data was written under would make it unreadable.
+// Writes the secrets of docker-compose.yml into .env, once: other keys than those that the stored data was written under would make it unreadable. Where the file is
+// there, it adds what a later release asks for, and changes nothing.
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const file = fileURLToPath(new URL('../.env', import.meta.url));
@@ -14,6 +15,7 @@ const lines = [
   `GATEHOUSE_API_KEY=sk_${secret()}`,
   `MONGODB_ROOT_PASSWORD=${secret()}`,
   `MONGODB_PASSWORD=${secret()}`,
+  `MONGODB_GATEWAY_PASSWORD=${secret()}`,
   `KAFKA_PASSWORD=${secret()}`,
   '# Where the API is published, on this machine only; 0.0.0.0:3000 is for everybody.',
   'PUBLISH=127.0.0.1:3000',
@@ -24,6 +26,16 @@ try {
   console.log(`Secrets are in ${file}. Now: docker compose up`);
 } catch (error) {
   if (error.code !== 'EEXIST') throw error;
+  const nameOf = (line) => /^(\w+)=/.exec(line)?.[1];
+  const present = readFileSync(file, 'utf8');
+  const names = new Set(present.split('\n').map(nameOf));
+  // Where this one is missing, it is kept elsewhere: a new one would open nothing.
+  const missing = lines.filter((line) => nameOf(line) !== undefined && nameOf(line) !== 'MASTER_KEYS' && !names.has(nameOf(line)));
+  if (missing.length > 0) {
+    appendFileSync(file, `${present.endsWith('\n') ? '' : '\n'}${missing.join('\n')}\n`);
+    console.log(`Added to ${file}: ${missing.map(nameOf).join(', ')}.`);
+    process.exit(0);
+  }
   console.error(
     `${file} is there already and stays as it is. Where the volumes are to be forgotten too: docker compose down --volumes, remove it, and start again.`,
   );

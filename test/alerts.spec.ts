@@ -11,8 +11,8 @@ import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { givenSuite } from '#libs/testing/src/suite';
 
 const RULES = 'k8s/base/gatehouse.rules.yaml';
-/** Of the kubelet and of EventStoreDB itself. */
-const OF_OTHERS = ['kubelet_volume_stats_available_bytes', 'kubelet_volume_stats_capacity_bytes', 'eventstore_sys_disk_bytes'];
+/** Of the kubelet, of kube-state-metrics and of EventStoreDB itself. */
+const OF_OTHERS = ['kubelet_volume_stats_available_bytes', 'kubelet_volume_stats_capacity_bytes', 'eventstore_sys_disk_bytes', 'kube_pod_container_status_restarts_total'];
 
 const promtool = givenProgram('promtool');
 const itChecked = promtool === null ? it.skip : it;
@@ -50,7 +50,7 @@ describe('the alert rules', () => {
     const shown = await (await fetch(`${suite.url}/metrics`)).text();
     const types = [...shown.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name);
     const asked = alertRules().flatMap(({ expr }) =>
-      [...expr.matchAll(/\b(?:gatehouse|kubelet|eventstore)_\w+/g)].map(([name]) => name.replace(/_bucket$/, '')),
+      [...expr.matchAll(/\b(?:gatehouse|kubelet|kube|eventstore)_\w+/g)].map(([name]) => name.replace(/_bucket$/, '')),
     );
     expect(asked.filter((name) => !types.includes(name) && !OF_OTHERS.includes(name))).toEqual([]);
   });

@@ -1,15 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import { parse } from 'yaml';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
-import { EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import { AuthorizationSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
+import { secretsUsed } from './deployment/secrets-used.ts';
 
 interface ComposeFile {
   readonly services: Readonly<Record<string, Service>>;
@@ -19,6 +21,8 @@ interface ComposeFile {
 interface Service {
   readonly image: string;
   readonly command?: readonly string[];
+  readonly entrypoint?: readonly string[];
+  readonly mem_limit?: string;
   readonly profiles?: readonly string[];
   readonly environment: Readonly<Record<string, string | number>>;
   readonly ports?: readonly string[];
@@ -53,6 +57,38 @@ function interpolated(variables: Readonly<Record<string, string | undefined>>): 
 }
 
 const { services, volumes } = interpolated(secrets);
+const SECRETS = new Set(SETTINGS_CLASSES.flatMap((type) => settingsOf(type).flatMap(({ name, secret }) => (secret ? [name] : []))));
+/** As the image is started: its entry point takes the app as first argument. */
+const namesApp = ({ entrypoint, command = [] }: Service): readonly string[] => (entrypoint === undefined ? command : entrypoint.slice(2));
+const bytesOf = (size: string): number => Number.parseInt(size) * (size.endsWith('g') ? 2 ** 30 : 2 ** 20);
+
+interface MongodbUsers {
+  readonly users: Readonly<Record<string, { readonly pwd: string; readonly roles: readonly string[] }>>;
+  readonly roles: Readonly<
+    Record<
+      string,
+      {
+        readonly privileges: readonly { readonly resource: { readonly db: string; readonly collection: string }; readonly actions: readonly string[] }[];
+        readonly roles: readonly string[];
+      }
+    >
+  >;
+}
+
+/** What MongoDB's shell would make of our script, on a first start. */
+function mongodbUsers(): MongodbUsers {
+  const made = { users: {} as Record<string, unknown>, roles: {} as Record<string, unknown> };
+  const database = {
+    getRole: () => null,
+    getUser: () => null,
+    createRole: ({ role, ...what }: { readonly role: string }) => (made.roles[role] = what),
+    createUser: ({ user, ...what }: { readonly user: string }) => (made.users[user] = what),
+  };
+  const { environment } = services['mongodb']!;
+  runInNewContext(readFileSync('docker/mongodb-users.js', 'utf8'), { db: { getSiblingDB: () => database }, process: { env: environment } });
+  return JSON.parse(JSON.stringify(made)) as MongodbUsers;
+}
+
 const apps = Object.entries(services).filter(([, { image }]) => image === 'gatehouse');
 const engines = Object.entries(services).filter(([, { image }]) => image !== 'gatehouse');
 const toldTo = ({ environment }: Service): Readonly<Record<string, string>> =>
@@ -70,6 +106,20 @@ describe('the secrets of Compose', () => {
     expect(makeEnv().status).toBe(0);
     const others = parseEnv(readFileSync(join(folder, '.env'), 'utf8'));
     for (const [name, value] of Object.entries(secrets)) if (name !== 'PUBLISH') expect(others[name]).not.toBe(value);
+  });
+
+  it('are completed where a later release asks for more, and nothing that is there changes', () => {
+    const file = join(folder, '.env');
+    const whole = readFileSync(file, 'utf8');
+    const without = (...names: readonly string[]): string => whole.replaceAll(new RegExp(`^(${names.join('|')})=.*\\n`, 'gm'), '');
+    writeFileSync(file, without('MONGODB_GATEWAY_PASSWORD'));
+    expect(makeEnv()).toMatchObject({ status: 0, stdout: expect.stringContaining(': MONGODB_GATEWAY_PASSWORD.') });
+    const completed = parseEnv(readFileSync(file, 'utf8'));
+    expect(completed).toEqual({ ...parseEnv(whole), MONGODB_GATEWAY_PASSWORD: expect.stringMatching(/^[\w-]{43}$/) });
+    // A new one would open nothing that is stored.
+    writeFileSync(file, without('MASTER_KEYS'));
+    expect(makeEnv().status).toBe(1);
+    expect(readFileSync(file, 'utf8')).toBe(without('MASTER_KEYS'));
   });
 
   it.each(Object.keys(secrets).filter((name) => !['PUBLISH', 'GATEHOUSE_API_KEY'].includes(name)))('do without no %s, and say so', (name) => {
@@ -91,12 +141,48 @@ describe('the compose file', () => {
     expect(Object.keys(variables).filter((each) => !known.has(each))).toEqual([]);
     for (const type of SETTINGS_CLASSES) readSettings<object>(type, variables);
     const { EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS } = readSettings(EngineSettings, variables);
-    expect([EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS].filter((each) => each === null)).toHaveLength(name === 'suite' ? 3 : 0);
-    const { SERVICE_KEY, SERVICE_PORT, ...addresses } = readSettings(TransportSettings, variables);
-    expect(SERVICE_KEY).not.toBeNull();
-    if (name === 'suite') return;
+    expect([EVENTSTORE_URL, MONGODB_URL].filter((each) => each === null)).toHaveLength(name === 'suite' ? 2 : 0);
+    const { used, required } = secretsUsed(namesApp(service));
+    expect(KAFKA_BROKERS !== null).toBe(name !== 'suite' && used.includes('KAFKA_PASSWORD'));
+    const told = Object.keys(variables).filter((each) => SECRETS.has(each));
+    expect(used).toEqual(expect.arrayContaining(told));
+    expect(told).toEqual(expect.arrayContaining(name === 'suite' ? ['MASTER_KEYS'] : required));
+    if (!used.includes('SERVICE_KEY')) return;
+    const { SERVICE_PORT, ...addresses } = readSettings(TransportSettings, variables);
     for (const [setting, value] of Object.entries(addresses))
       if (setting.endsWith('_ADDRESS')) expect(value).toEqual([`${setting.replace('_ADDRESS', '').toLowerCase().replaceAll('_', '-')}:${SERVICE_PORT}`]);
+  });
+
+  it('gives each engine and each process no more memory than it is meant to have, and authorization room for its index', () => {
+    for (const [name, { mem_limit }] of Object.entries(services))
+      expect({ name, mem_limit }).toEqual({ name, mem_limit: expect.stringMatching(/^(512m|[12]g)$/) });
+    for (const name of ['authorization', 'suite']) {
+      const { ACCESS_INDEX_MEMORY } = readSettings(AuthorizationSettings, toldTo(services[name]!));
+      expect(bytesOf(services[name]!.mem_limit!)).toBeGreaterThanOrEqual(1.5 * ACCESS_INDEX_MEMORY);
+    }
+  });
+
+  it('tells each process a name at MongoDB that may do what it does, and where that is known', () => {
+    const { users, roles } = mongodbUsers();
+    const nameAt = (service: string): string => {
+      const { username, password, searchParams, pathname } = new URL(readSettings(EngineSettings, toldTo(services[service]!)).MONGODB_URL!);
+      expect(pathname).toBe('/gatehouse');
+      expect(searchParams.get('authSource')).toBe('gatehouse');
+      expect(users[username]?.pwd).toBe(password);
+      return username;
+    };
+    expect(users[nameAt('gateway')]!.roles).toEqual(['gateway']);
+    for (const service of ['identity', 'authorization', 'notifications', 'gatehouse']) expect(users[nameAt(service)]!.roles).toEqual(['readWrite']);
+    expect(roles['gateway']!.roles).toEqual([]);
+    const privileges = roles['gateway']!.privileges.map(({ resource, actions }) => [
+      resource.db,
+      resource.collection,
+      actions.filter((action) => action !== 'createIndex'),
+    ]);
+    expect(privileges).toEqual([
+      ...['short_lived', 'counters', 'leases'].map((collection) => ['gatehouse', collection, ['find', 'insert', 'update', 'remove']]),
+      ['gatehouse', 'keys', ['find', 'insert']],
+    ]);
   });
 
   it('names engines by where they listen', () => {
@@ -127,7 +213,8 @@ describe('the compose file', () => {
         expect(services[needed]!.image === 'gatehouse' || services[needed]!.healthcheck !== undefined).toBe(true);
         expect(services[needed]!.profiles).toBeUndefined();
       }
-      const expected = name === 'suite' ? [] : engines.map(([engine]) => engine);
+      const told = toldTo(services[name]!);
+      const expected = engines.map(([engine]) => engine).filter((engine) => Object.keys(told).some((setting) => setting.startsWith(engine.toUpperCase())));
       if (services[name]!.image === 'gatehouse') expect(Object.keys(depends_on)).toEqual(expect.arrayContaining(expected));
       expect(profiles ?? []).toEqual(name === 'suite' ? ['suite'] : name === 'gatehouse' ? ['tools'] : []);
     }

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
-import { EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import { EngineSettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { givenProgram } from '#libs/testing/src/given-program';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
+import { secretsUsed } from './deployment/secrets-used.ts';
 import { manifestsIn, productionFiles, rendered, renderedProduction, selects, variablesOf, workloadsIn, type Manifest } from './deployment/manifests.ts';
 import { refusedByRestricted } from './deployment/pod-security.ts';
 
@@ -76,7 +77,8 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
           if (secretRef !== undefined) expect(named('Secret', secretRef.name)).toBeDefined();
         }
         for (const { valueFrom } of env)
-          if (valueFrom !== undefined) expect(named('Secret', valueFrom.secretKeyRef.name)?.data).toHaveProperty(valueFrom.secretKeyRef.key);
+          if (valueFrom !== undefined && valueFrom.secretKeyRef.optional !== true)
+            expect(named('Secret', valueFrom.secretKeyRef.name)?.data).toHaveProperty(valueFrom.secretKeyRef.key);
       }
     for (const { spec } of manifests.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')) {
       expect(named(spec.scaleTargetRef!.kind, spec.scaleTargetRef!.name)).toBeDefined();
@@ -89,15 +91,28 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
 
   it('bring all that the filling of views needs, before anything else is applied', () => {
     const isFirst = (manifest: Manifest | undefined): void => expect(manifest?.metadata.labels).toMatchObject({ 'gatehouse/apply': 'first' });
-    const { of, pod, labels } = workloads.find(({ of }) => of.kind === 'Job')!;
+    const { of, pod, labels } = workloads.find(({ of }) => of.kind === 'CronJob')!;
     for (const needed of [of, named('Namespace', 'gatehouse'), named('ServiceAccount', pod.serviceAccountName!)]) isFirst(needed);
-    for (const { configMapRef, secretRef } of pod.containers[0]!.envFrom!)
-      isFirst(configMapRef === undefined ? named('Secret', secretRef!.name) : named('ConfigMap', configMapRef.name));
+    for (const { configMapRef } of pod.containers[0]!.envFrom!) isFirst(named('ConfigMap', configMapRef!.name));
+    for (const { valueFrom } of pod.containers[0]!.env!) if (valueFrom !== undefined) isFirst(named('Secret', valueFrom.secretKeyRef.name));
     for (const { configMap } of pod.volumes as readonly { readonly configMap?: { readonly name: string } }[])
       if (configMap !== undefined) isFirst(named('ConfigMap', configMap.name));
     const letOut = manifests.filter(({ kind, spec }) => kind === 'NetworkPolicy' && spec.egress !== undefined && selects(spec.podSelector!, labels));
     expect(letOut.map(({ metadata }) => metadata.name)).toEqual(['dns', 'engines-out']);
     for (const policy of letOut) isFirst(policy);
+  });
+
+  it('can be applied again with other settings: no Job is among them, whose template could not be changed', () => {
+    expect(manifests.filter(({ kind }) => kind === 'Job')).toEqual([]);
+    for (const { spec } of manifests.filter(({ kind }) => kind === 'CronJob')) expect(spec.suspend).toBe(true);
+  });
+
+  it('never start a second pod beside one that holds a disk', () => {
+    for (const { of, pod } of workloads)
+      if (of.kind === 'Deployment' && (pod.volumes ?? []).some((volume) => 'persistentVolumeClaim' in volume)) {
+        expect(of.spec.strategy).toEqual({ type: 'Recreate' });
+        expect(of.spec.replicas).toBe(1);
+      }
   });
 
   it('select pods that are there, at ports where they listen', () => {
@@ -133,22 +148,45 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
     }
   });
 
-  it('tell every app what it needs to start, and nothing that no setting is', () => {
-    for (const { of, pod } of apps) {
-      const [container] = pod.containers;
-      const variables = variablesOf(container!, manifests);
-      const parts = new Set((container!.env ?? []).flatMap(({ value = '' }) => [...value.matchAll(/\$\((\w+)\)/g)].map(([, part]) => part)));
-      const known = [...settings.map(({ name }) => name), ...OF_NODE];
-      expect({ app: of.metadata.name, unknown: Object.keys(variables).filter((name) => !known.includes(name) && !parts.has(name)) }).toEqual({
-        app: of.metadata.name,
-        unknown: [],
-      });
-      expect(Object.values(variables).join()).not.toContain('$(');
-      for (const type of SETTINGS_CLASSES) readSettings<object>(type, variables);
-      const { EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS } = readSettings(EngineSettings, variables);
-      expect([EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS]).not.toContain(null);
-      expect(readSettings(PlatformSettings, variables).MASTER_KEYS).not.toBeNull();
-      expect(readSettings(TransportSettings, variables).SERVICE_KEY).not.toBeNull();
+  it.each(apps.map(({ of, pod }) => [of.metadata.name, pod] as const))('tell %s what it needs to start, and nothing that no setting is', (_name, pod) => {
+    const [container] = pod.containers;
+    const variables = variablesOf(container!, manifests);
+    const parts = new Set((container!.env ?? []).flatMap(({ value = '' }) => [...value.matchAll(/\$\((\w+)\)/g)].map(([, part]) => part)));
+    const known = [...settings.map(({ name }) => name), ...OF_NODE];
+    expect(Object.keys(variables).filter((name) => !known.includes(name) && !parts.has(name))).toEqual([]);
+    expect(Object.values(variables).join()).not.toContain('$(');
+    for (const type of SETTINGS_CLASSES) readSettings<object>(type, variables);
+    const { EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS } = readSettings(EngineSettings, variables);
+    expect([EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS]).not.toContain(null);
+  });
+
+  it.each(apps.map(({ of, pod }) => [of.metadata.name, pod] as const))('tell %s the secrets that it uses, and no other', (_name, pod) => {
+    const [container] = pod.containers;
+    expect(container!.envFrom!.filter(({ secretRef }) => secretRef !== undefined)).toEqual([]);
+    const told = Object.keys(variablesOf(container!, manifests)).filter((name) => secrets.has(name));
+    const { used, required } = secretsUsed(container!.args!);
+    expect(used).toEqual(expect.arrayContaining(told));
+    expect(told).toEqual(expect.arrayContaining(required));
+    // Nor under another name, or in parts.
+    const keys = container!.env!.flatMap(({ valueFrom }) => (valueFrom === undefined ? [] : [valueFrom.secretKeyRef.key]));
+    const engine = (key: string): string => /^(EVENTSTORE|MONGODB|KAFKA)_/.exec(key)?.[1] ?? key;
+    expect([...new Set(keys.map(engine))].filter((each) => !used.some((name) => engine(name) === each))).toEqual([]);
+  });
+
+  it('let nobody out to an engine that it does not use', () => {
+    for (const { labels, pod } of apps) {
+      const reached = manifests.filter(
+        ({ kind, metadata, spec }) => kind === 'NetworkPolicy' && metadata.name.endsWith('s-out') && selects(spec.podSelector!, labels),
+      );
+      const ports = reached.flatMap(({ spec }) => (spec.egress ?? []).flatMap((rule) => rule.ports.map(({ port }) => port)));
+      const { used } = secretsUsed(pod.containers[0]!.args!);
+      expect(ports).toEqual(expect.arrayContaining([2113, 27017]));
+      const kafkaOut = manifests.find(({ metadata }) => metadata.name === 'kafka-out')!;
+      expect(kafkaOut.spec.egress!.flatMap((rule) => rule.ports.map(({ port }) => port))).toEqual([9092]);
+      expect(selects(kafkaOut.spec.podSelector!, labels)).toBe(used.includes('KAFKA_PASSWORD'));
+      expect(
+        reached.filter(({ metadata }) => metadata.name === 'engines-out').flatMap(({ spec }) => spec.egress!.flatMap((rule) => rule.ports)),
+      ).not.toContainEqual(expect.objectContaining({ port: 9092 }));
     }
   });
 
@@ -180,7 +218,7 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
       expect(pod.terminationGracePeriodSeconds! * 1000).toBeGreaterThan(container!.lifecycle!.preStop.sleep.seconds * 1000 + 2 * SHUTDOWN_TIMEOUT);
       // Callers look addresses up again every 2 s.
       expect(container!.lifecycle!.preStop.sleep.seconds * 1000).toBeGreaterThan(milliseconds('4s')!);
-      expect(of.spec.strategy!.rollingUpdate.maxUnavailable).toBe(0);
+      expect(of.spec.strategy!.rollingUpdate!.maxUnavailable).toBe(0);
       expect(of.spec.replicas).toBeUndefined();
       expect([container!.startupProbe, container!.readinessProbe, container!.livenessProbe]).not.toContain(undefined);
       for (const kind of ['HorizontalPodAutoscaler', 'PodDisruptionBudget']) expect(named(kind, of.metadata.name)).toBeDefined();
@@ -215,20 +253,25 @@ describeRendered('the manifests of production', () => {
     const manifests = manifestsIn(renderedProduction(kustomize!, { 'secrets.env': files['secrets.env']! + override }).text);
     for (const { pod, labels } of workloadsIn(manifests)) {
       expect(labels['app.kubernetes.io/part-of']).toBe('gatehouse');
-      const { EVENTSTORE_URL, MONGODB_URL, KAFKA_TLS, KAFKA_TLS_CA, KAFKA_USERNAME, KAFKA_PASSWORD } = readSettings(
-        EngineSettings,
-        variablesOf(pod.containers[0]!, manifests),
-      );
-      expect(EVENTSTORE_URL).toMatch(/^esdb:\/\/gatehouse:p{40}@eventstore-1\.example\.com:2113,.*\?tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/);
+      const variables = variablesOf(pod.containers[0]!, manifests);
+      const { EVENTSTORE_URL, MONGODB_URL } = readSettings(EngineSettings, variables);
+      const { KAFKA_TLS, KAFKA_TLS_CA, KAFKA_USERNAME, KAFKA_PASSWORD } = readSettings(KafkaSettings, variables);
+      const records = labels['app.kubernetes.io/component'] === 'service';
+      const stores = labels['app.kubernetes.io/component'] !== 'api';
+      expect(new URL(EVENTSTORE_URL!.replace('esdb:', 'http:').replaceAll(/,[^?]*/g, '')).username).toBe(records ? 'gatehouse' : 'gatehouse-reader');
+      expect(new RegExp('//([^:]+):').exec(MONGODB_URL!)![1]).toBe(stores ? 'gatehouse' : 'gatehouse-gateway');
+      expect(EVENTSTORE_URL).toMatch(/^esdb:\/\/[a-z-]+:p{40}@eventstore-1\.example\.com:2113,.*\?tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/);
       expect(MONGODB_URL).toMatch(
-        /^mongodb:\/\/gatehouse:p{40}@mongodb-1\.example\.com:27017,.*\/gatehouse\?replicaSet=rs0&tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/,
+        /^mongodb:\/\/[a-z-]+:p{40}@mongodb-1\.example\.com:27017,.*\/gatehouse\?authSource=admin&replicaSet=rs0&tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/,
       );
-      expect({ KAFKA_TLS, KAFKA_TLS_CA, KAFKA_USERNAME, KAFKA_PASSWORD }).toEqual({
-        KAFKA_TLS: true,
-        KAFKA_TLS_CA: '/etc/gatehouse/engines-ca.crt',
-        KAFKA_USERNAME: 'gatehouse',
-        KAFKA_PASSWORD: 'p'.repeat(40),
-      });
+      if (!records) expect({ KAFKA_USERNAME, KAFKA_PASSWORD }).toEqual({ KAFKA_USERNAME: null, KAFKA_PASSWORD: null });
+      else
+        expect({ KAFKA_TLS, KAFKA_TLS_CA, KAFKA_USERNAME, KAFKA_PASSWORD }).toEqual({
+          KAFKA_TLS: true,
+          KAFKA_TLS_CA: '/etc/gatehouse/engines-ca.crt',
+          KAFKA_USERNAME: 'gatehouse',
+          KAFKA_PASSWORD: 'p'.repeat(40),
+        });
     }
   });
 
@@ -240,7 +283,8 @@ describeRendered('the manifests of production', () => {
       tls: [{ hosts: ['api.example.com'] }],
       rules: [{ host: 'api.example.com' }],
     });
-    expect(manifests.find(({ metadata }) => metadata.name === 'engines-out')?.spec.egress?.[0]?.to).toEqual([{ ipBlock: { cidr: '10.1.0.0/16' } }]);
+    for (const name of ['engines-out', 'kafka-out'])
+      expect(manifests.find(({ metadata }) => metadata.name === name)?.spec.egress?.[0]?.to).toEqual([{ ipBlock: { cidr: '10.1.0.0/16' } }]);
     for (const { pod } of workloadsIn(manifests)) expect(pod.containers[0]!.image).toBe('registry.example.com/gatehouse:0.1.0');
     // Otherwise pods would go on with the settings of before.
     const other = renderedProduction(kustomize!, { 'cluster.env': productionFiles()['cluster.env']!.replace('kafka-1', 'kafka-4') }).text;

@@ -13,8 +13,10 @@ export interface Manifest {
   readonly spec: {
     readonly replicas?: number;
     readonly selector?: Selector & Labels;
-    readonly template?: { readonly metadata: { readonly labels: Labels }; readonly spec: PodSpec };
-    readonly strategy?: { readonly rollingUpdate: { readonly maxUnavailable: number } };
+    readonly template?: Template;
+    readonly jobTemplate?: { readonly spec: { readonly template: Template } };
+    readonly suspend?: boolean;
+    readonly strategy?: { readonly type: string; readonly rollingUpdate?: { readonly maxUnavailable: number } };
     readonly ports?: readonly { readonly port: number; readonly targetPort: string }[];
     readonly podSelector?: Selector;
     readonly ingress?: readonly { readonly from: readonly Peer[]; readonly ports: readonly PolicyPort[] }[];
@@ -24,6 +26,11 @@ export interface Manifest {
     readonly rules?: readonly { readonly host?: string; readonly http: { readonly paths: readonly { readonly backend: Backend }[] } }[];
     readonly tls?: readonly object[];
   };
+}
+
+interface Template {
+  readonly metadata: { readonly labels: Labels };
+  readonly spec: PodSpec;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -89,7 +96,7 @@ export interface Container {
 interface EnvironmentVariable {
   readonly name: string;
   readonly value?: string;
-  readonly valueFrom?: { readonly secretKeyRef: { readonly name: string; readonly key: string } };
+  readonly valueFrom?: { readonly secretKeyRef: { readonly name: string; readonly key: string; readonly optional?: boolean } };
 }
 
 export interface Rendering {
@@ -139,7 +146,10 @@ export function manifestsIn(text: string): readonly Manifest[] {
 
 /** Everything that makes pods, with what its pods are. */
 export function workloadsIn(manifests: readonly Manifest[]): readonly { readonly of: Manifest; readonly labels: Labels; readonly pod: PodSpec }[] {
-  return manifests.flatMap((of) => (of.spec?.template === undefined ? [] : [{ of, labels: of.spec.template.metadata.labels, pod: of.spec.template.spec }]));
+  return manifests.flatMap((of) => {
+    const template = of.spec?.template ?? of.spec?.jobTemplate?.spec.template;
+    return template === undefined ? [] : [{ of, labels: template.metadata.labels, pod: template.spec }];
+  });
 }
 
 export function selects({ matchLabels = {}, matchExpressions = [] }: Selector, labels: Labels): boolean {
@@ -157,7 +167,8 @@ export function variablesOf({ env = [], envFrom = [] }: Container, manifests: re
   };
   const single: Record<string, string> = {};
   for (const { name, value, valueFrom } of env) {
-    const { name: secret, key } = valueFrom?.secretKeyRef ?? {};
+    const { name: secret, key, optional } = valueFrom?.secretKeyRef ?? {};
+    if (optional === true && !(key! in dataOf('Secret', secret!))) continue;
     const text = secret === undefined ? (value ?? '') : (dataOf('Secret', secret)[key!] ?? '');
     single[name] = text.replaceAll(/\$\((\w+)\)/g, (whole, other: string) => single[other] ?? whole);
   }

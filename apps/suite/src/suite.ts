@@ -15,6 +15,14 @@ const apps: readonly App[] = [gatewayApp, identityApp, authorizationApp, notific
 
 /** The gateway and the services in one process. */
 export class Suite {
+  static readonly app: App = {
+    name: 'suite',
+    modules: apps.flatMap(({ modules }) => modules),
+    services: apps.flatMap(({ services }) => services),
+    settings: apps.flatMap(({ settings }) => settings),
+    api: gatewayApp.api,
+  };
+
   /** Only in development mode, and only while serving. */
   firstKey: FirstKey | null = null;
   process!: AppProcess;
@@ -24,7 +32,7 @@ export class Suite {
   /** @throws StartRefused with the way out, when something outside of this program stands in the way */
   static async start(options: ProcessOptions): Promise<Suite> {
     const suite = new Suite();
-    suite.process = await AppProcess.start(suite.app(), options);
+    suite.process = await AppProcess.start({ ...Suite.app, prepare: (process) => suite.prepare(process) }, options);
     return suite;
   }
 
@@ -42,17 +50,6 @@ export class Suite {
 
   close(): Promise<void> {
     return this.process.close();
-  }
-
-  private app(): App {
-    return {
-      name: 'suite',
-      modules: apps.flatMap(({ modules }) => modules),
-      services: apps.flatMap(({ services }) => services),
-      settings: apps.flatMap(({ settings }) => settings),
-      api: gatewayApp.api,
-      prepare: (process) => this.prepare(process),
-    };
   }
 
   /** The key of development mode, and the one that the settings name, work from the first request on. */

@@ -47,6 +47,8 @@ export class Forwarders {
   /** Before the process starts its parts. */
   add({ service, categories }: Forwarded): void {
     const owned = new Set(categories);
+    // A rise from nothing at all would not be seen as one.
+    this.skipped.inc({ service }, 0);
     this.followers.add({
       name: `forwarder.${service}`,
       table: this.readModels.table<never>({ name: `forwarder-${service}`, indexes: [], rebuildable: false }),

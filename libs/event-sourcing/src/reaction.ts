@@ -53,6 +53,8 @@ export class Reactions {
 
   /** Before the process starts its parts. */
   add(reaction: Reaction): void {
+    // A rise from nothing at all would not be seen as one.
+    this.skipped.inc({ reaction: reaction.name }, 0);
     const table = this.readModels.table<never>({ name: `reaction-${reaction.name}`, indexes: [], rebuildable: false });
     this.followers.add({
       name: `reaction.${reaction.name}`,

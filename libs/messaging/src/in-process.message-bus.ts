@@ -83,6 +83,10 @@ export class InProcessMessageBus extends MessageBus {
     return Object.fromEntries([...this.groups].map(([name, group]) => [name, group.backlog()]));
   }
 
+  setAside(): Readonly<Record<string, number>> {
+    return Object.fromEntries([...this.groups].map(([name, group]) => [name, group.aside]));
+  }
+
   async close(): Promise<void> {
     clearInterval(this.trimmer);
     await Promise.all([...this.groups.values()].map((group) => group.close()));
@@ -250,6 +254,8 @@ class Topic {
 
 /** The members of one group, and one delivery at a time for each topic. */
 class Group {
+  /** How many messages failed every time. */
+  aside = 0;
   private members: Subscription[] = [];
   private readonly pumps = new Map<Topic, { readonly stopped: AbortController; readonly done: Promise<void> }>();
 
@@ -315,7 +321,10 @@ class Group {
 
   /** False when it was stopped before everything was handled or set aside. */
   private async deliver(topic: Topic, member: Subscription, messages: readonly Message[], signal: AbortSignal): Promise<boolean> {
-    const setAside = (message: Message): Promise<void> => this.publish(deadLetterTopic(topic.name, this.name), message);
+    const setAside = async (message: Message): Promise<void> => {
+      await this.publish(deadLetterTopic(topic.name, this.name), message);
+      this.aside++;
+    };
     const handled = await deliver(messages, { topic: topic.name, member, firstRetryMs: this.firstRetryMs, setAside, signal });
     return handled === messages.length;
   }

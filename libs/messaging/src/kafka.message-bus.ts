@@ -22,6 +22,8 @@ export class KafkaMessageBus extends MessageBus {
   private readonly topics: KafkaTopics;
   private readonly outbox: KafkaOutbox;
   private readonly subscriptions = new Set<KafkaSubscription>();
+  /** How many messages failed every time, by group. */
+  private readonly aside = new Map<string, number>();
   private isClosed = false;
 
   private constructor(private readonly options: Options) {
@@ -55,9 +57,15 @@ export class KafkaMessageBus extends MessageBus {
   }
 
   async subscribe(subscription: Subscription): Promise<{ stop(): Promise<void> }> {
-    const { options, topics } = this;
-    const publish = (topic: string, message: Message): Promise<void> => this.publish(topic, [message]);
-    const running = new KafkaSubscription(subscription, { options, topics, publish, firstRetryMs: options.firstRetryMs ?? FIRST_RETRY_MS });
+    const { options, topics, aside } = this;
+    const { group } = subscription;
+    const count = (): number => aside.get(group) ?? 0;
+    aside.set(group, count());
+    const setAside = async (deadLetters: string, message: Message): Promise<void> => {
+      await this.publish(deadLetters, [message]);
+      aside.set(group, count() + 1);
+    };
+    const running = new KafkaSubscription(subscription, { options, topics, setAside, firstRetryMs: options.firstRetryMs ?? FIRST_RETRY_MS });
     this.subscriptions.add(running);
     return {
       stop: async () => {
@@ -81,6 +89,10 @@ export class KafkaMessageBus extends MessageBus {
       this.options.log.debug('Kafka does not tell how far the groups are.', { problem: sentenceOf(error) });
       throw busUnavailable();
     }
+  }
+
+  setAside(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.aside);
   }
 
   async close(): Promise<void> {

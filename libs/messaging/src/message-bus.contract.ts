@@ -175,6 +175,7 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
       await until(() => values.length === 2 && dead.values.length === 1 && everything.values.length === 3);
       expect(values).toEqual([1, 3]);
       expect(dead.deliveries[0]).toMatchObject({ key: 'a', value: '2', headers: { ce_id: '2', error: 'never' } });
+      expect(bus.setAside()).toMatchObject({ [group]: 1, [`${group}.operators`]: 0, [`${group}.others`]: 0 });
     });
 
     it('joins topics that appear later under a prefix', async () => {

@@ -38,5 +38,8 @@ export abstract class MessageBus {
   /** Messages published and not yet handled, by group: a queue depth for the metrics. */
   abstract backlog(): Promise<Readonly<Record<string, number>>>;
 
+  /** Messages that failed every time in this process since it started, by group; 0 for a group that none failed in. */
+  abstract setAside(): Readonly<Record<string, number>>;
+
   abstract close(): Promise<void>;
 }

@@ -19,8 +19,25 @@ interface MetricOptions<Label extends string> {
 export class Metrics {
   private readonly registry = new Registry();
 
-  counter<Label extends string = never>({ name, help, labels = [] }: MetricOptions<Label>): Counter<Label> {
-    return new Counter({ name: `gatehouse_${name}`, help, labelNames: [...labels], registers: [this.registry] });
+  /** `collect` tells how many there were since the start, when it is asked for; absent: whoever holds it counts. */
+  counter<Label extends string = never>({
+    name,
+    help,
+    labels = [],
+    collect,
+  }: MetricOptions<Label> & { readonly collect?: () => readonly (readonly [labels: Readonly<Record<Label, string>>, count: number])[] }): Counter<Label> {
+    return new Counter({
+      name: `gatehouse_${name}`,
+      help,
+      labelNames: [...labels],
+      registers: [this.registry],
+      ...(collect && {
+        collect(this: Counter<Label>) {
+          this.reset();
+          for (const [of, count] of collect()) this.inc({ ...of }, count);
+        },
+      }),
+    });
   }
 
   /**

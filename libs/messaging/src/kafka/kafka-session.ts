@@ -24,7 +24,7 @@ interface Needs {
   readonly options: KafkaOptions;
   readonly subscription: Subscription;
   readonly topics: readonly string[];
-  readonly publish: (topic: string, message: Message) => Promise<void>;
+  readonly setAside: (deadLetters: string, message: Message) => Promise<void>;
   readonly firstRetryMs: number;
   readonly onJoin: () => void;
 }
@@ -154,9 +154,9 @@ export class KafkaSession {
   }
 
   private async handle(work: Work, messages: readonly KafkaMessage[], last: string): Promise<void> {
-    const { subscription: member, publish, firstRetryMs } = this.needs;
+    const { subscription: member, firstRetryMs } = this.needs;
     const { topic } = work;
-    const setAside = (message: Message): Promise<void> => publish(deadLetterTopic(topic, member.group), message);
+    const setAside = (message: Message): Promise<void> => this.needs.setAside(deadLetterTopic(topic, member.group), message);
     for (let start = 0; start < messages.length && !this.ending.signal.aborted; start += DELIVERY) {
       const slice = messages.slice(start, start + DELIVERY);
       const count = await deliver(slice.map(messageOf), { topic, member, firstRetryMs, setAside, signal: this.ending.signal });

@@ -13,7 +13,7 @@ const LAST_RETRY_MS = 5_000;
 interface Needs {
   readonly options: KafkaOptions;
   readonly topics: KafkaTopics;
-  readonly publish: (topic: string, message: Message) => Promise<void>;
+  readonly setAside: (deadLetters: string, message: Message) => Promise<void>;
   readonly firstRetryMs: number;
 }
 

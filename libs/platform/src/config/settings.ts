@@ -64,7 +64,10 @@ export class EngineSettings {
     doc: 'Kafka brokers to begin with; its driver knows no IPv6 literals.',
   })
   readonly KAFKA_BROKERS!: readonly string[] | null;
+}
 
+/** How Kafka is spoken to, by the processes that do. */
+export class KafkaSettings {
   @Setting(flag, { doc: 'Whether Kafka is spoken to over TLS.', default: 'off' })
   readonly KAFKA_TLS!: boolean;
 
@@ -231,6 +234,7 @@ export class AuthorizationSettings {
 export const SETTINGS_CLASSES = [
   PlatformSettings,
   EngineSettings,
+  KafkaSettings,
   TransportSettings,
   GatewaySettings,
   IdentitySettings,

@@ -10,9 +10,9 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RemoteOperations } from '#libs/messaging/src/routed.operation-transport';
 import { SystemClock, type Clock } from '../clock.ts';
 import { readSettings, unknownSettings, type Variables } from '../config/setting.ts';
-import { EngineSettings, GatewaySettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '../config/settings.ts';
+import { EngineSettings, GatewaySettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '../config/settings.ts';
 import type { Log } from '../log.ts';
-import type { App, SettingsOfProcess } from './app.ts';
+import { settingsOfProcess, type App, type Run, type SettingsOfProcess } from './app.ts';
 import { openEngines, type Engines } from './engines.ts';
 import { NestLog } from './nest-log.ts';
 import { runtimeOver, type Runtime } from './runtime.ts';
@@ -23,8 +23,7 @@ export interface ProcessOptions {
   readonly variables: Variables;
   readonly log: Log;
   readonly clock?: Clock;
-  /** Less than the server, where the command line takes its place: nothing listens and nothing runs in the background. */
-  readonly run?: 'server' | 'views' | 'nothing';
+  readonly run?: Run;
   /** What is stored is damaged, or cannot be stored any more: the process has to end, with this sentence. */
   readonly onFatal: (sentence: string) => void;
 }
@@ -39,6 +38,7 @@ export class AppProcess {
 
   private constructor(
     private readonly app: App,
+    private readonly run: Run,
     readonly engines: Engines,
     readonly runtime: Runtime,
     readonly settings: SettingsOfProcess,
@@ -50,17 +50,23 @@ export class AppProcess {
 
   /** @throws StartRefused with the way out, when something outside of this program stands in the way */
   static async start(app: App, { variables, log, clock = new SystemClock(), run = 'server', onFatal }: ProcessOptions): Promise<AppProcess> {
-    const settings = new ReadSettings(variables);
-    const classes = [PlatformSettings, EngineSettings, TransportSettings, ...app.settings];
-    const injected = classes.map((type) => provided(type, settings.of(type)));
+    // A wrong value is refused where nobody uses it, too.
+    for (const type of [PlatformSettings, EngineSettings, KafkaSettings, TransportSettings]) readSettings<object>(type, variables);
+    const used = settingsOfProcess(app, run);
+    const settings = new ReadSettings(used, variables);
+    const injected = used.map((type) => provided(type, settings.of(type)));
     for (const name of unknownSettings(SETTINGS_CLASSES, variables)) log.warn(`${name} is set, but there is no such setting.`);
 
-    const engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), clock, log, onFatal });
+    const kafka = used.includes(KafkaSettings) ? settings.of(KafkaSettings) : null;
+    const engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka, clock, log, onFatal });
     const runtime = await runtimeOver({ engines, services: app.services, settings, clock, log, also: injected }).catch(async (error: unknown) => {
       await engines.close();
       throw error;
     });
-    const process = new AppProcess(app, engines, runtime, settings, clock, log);
+    runtime.metrics
+      .gauge({ name: 'process_start_seconds', help: 'When the process of this app started, in seconds since 1970.', labels: ['app'] })
+      .set({ app: app.name }, clock.now() / 1_000);
+    const process = new AppProcess(app, run, engines, runtime, settings, clock, log);
     try {
       await process.assemble();
       if (run === 'server') await process.serve();
@@ -102,7 +108,7 @@ export class AppProcess {
 
   private async assemble(): Promise<void> {
     const { api, modules } = this.app;
-    const remote = await openRemoteOperations(this.owners, this.transportNeeds);
+    const remote = settingsOfProcess(this.app, this.run).includes(TransportSettings) ? await openRemoteOperations(this.owners, this.transportNeeds) : null;
     if (remote !== null) {
       this.stopLater(() => remote.close());
       if (api !== undefined) this.awaitServices(remote);
@@ -172,13 +178,17 @@ export class AppProcess {
 @Module({})
 class AppModule {}
 
-/** Each class is read once, and refused at once where a value is wrong. */
+/** Each class is read once, and refused at once where a value is wrong. What the process does not name is not read, so that it gets by without. */
 class ReadSettings implements SettingsOfProcess {
   private readonly read = new Map<unknown, object>();
 
-  constructor(private readonly variables: Variables) {}
+  constructor(
+    private readonly used: readonly (new () => object)[],
+    private readonly variables: Variables,
+  ) {}
 
   of<Settings extends object>(type: new () => Settings): Settings {
+    if (!this.used.includes(type)) throw new Error(`${type.name} is not among the settings of this process.`);
     let settings = this.read.get(type) as Settings | undefined;
     if (settings === undefined) this.read.set(type, (settings = readSettings(type, this.variables)));
     return settings;

@@ -1,9 +1,10 @@
 import type { Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { AbstractHttpAdapter } from '@nestjs/core';
-import type { Owner } from '#libs/contracts/src/operation';
+import { operations, type Owner } from '#libs/contracts/src/operation';
 import type { ViewElsewhere } from '#libs/event-sourcing/src/awaited-views';
 import type { View } from '#libs/event-sourcing/src/view';
+import { EngineSettings, KafkaSettings, PlatformSettings, TransportSettings } from '../config/settings.ts';
 import type { AppProcess } from './app-process.ts';
 
 /** A service that a process runs. */
@@ -19,6 +20,9 @@ export interface Service {
 export interface SettingsOfProcess {
   of<Settings extends object>(type: new () => Settings): Settings;
 }
+
+/** How much of an app a process runs: less than the server, where the command line takes its place. Then nothing listens and nothing works in the background. */
+export type Run = 'server' | 'views' | 'nothing';
 
 /** The public surface of an app, over HTTP. */
 export interface Api {
@@ -39,4 +43,12 @@ export interface App {
   readonly api?: Api;
   /** Done before the first request is taken, with everything behind it running. */
   prepare?(process: AppProcess): Promise<void>;
+}
+
+/** The classes of settings that a process of an app uses. No other is shown to it, so it needs no other, and none of the secrets in them. */
+export function settingsOfProcess({ services, settings, api }: App, run: Run = 'server'): readonly (new () => object)[] {
+  const owners = services.map(({ owner }) => owner);
+  const announces = run === 'server' && services.length > 0;
+  const isAlone = api !== undefined && operations().every(({ options: { owner } }) => owners.includes(owner));
+  return [PlatformSettings, EngineSettings, ...(announces ? [KafkaSettings] : []), ...(isAlone ? [] : [TransportSettings]), ...settings];
 }

@@ -4,7 +4,7 @@ import type { MessageBus } from '#libs/messaging/src/message-bus';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import type { Clock } from '../clock.ts';
-import type { EngineSettings, PlatformSettings } from '../config/settings.ts';
+import type { EngineSettings, KafkaSettings, PlatformSettings } from '../config/settings.ts';
 import type { Log } from '../log.ts';
 import type { Replicas } from '../replicas.ts';
 import { StartRefused } from '../start-refused.ts';
@@ -27,16 +27,19 @@ export interface Engines {
 
 export interface EnginesNeeds {
   readonly settings: PlatformSettings;
+  /** How Kafka is spoken to; null: by this process it is not. */
+  readonly kafka: KafkaSettings | null;
   readonly clock: Clock;
   readonly log: Log;
   /** What is stored is damaged, or cannot be stored any more: the process has to stop, with this sentence. */
   readonly onFatal: (sentence: string) => void;
 }
 
-/** Engines that are named by their addresses. */
-export type EngineAddresses = EngineSettings & { readonly [Name in (typeof ADDRESSES)[number]]: NonNullable<EngineSettings[Name]> };
+const STORES = ['EVENTSTORE_URL', 'MONGODB_URL'] as const;
+const ADDRESSES = [...STORES, 'KAFKA_BROKERS'] as const;
 
-const ADDRESSES = ['EVENTSTORE_URL', 'MONGODB_URL', 'KAFKA_BROKERS'] as const;
+/** Engines that are named by their addresses. */
+export type EngineAddresses = EngineSettings & { readonly [Name in (typeof STORES)[number]]: NonNullable<EngineSettings[Name]> };
 
 /** Whether many processes share what is stored: then none of them is the one to ask. */
 export function areShared(addresses: EngineSettings): boolean {
@@ -48,9 +51,9 @@ export function areShared(addresses: EngineSettings): boolean {
  * @throws StartRefused when only some of the engines are named, or one of them cannot be opened
  */
 export async function openEngines(addresses: EngineSettings, needs: EnginesNeeds): Promise<Engines> {
-  const missing = ADDRESSES.filter((name) => addresses[name] === null);
-  if (missing.length === 0) return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);
-  if (missing.length === ADDRESSES.length) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
   const named = ADDRESSES.filter((name) => addresses[name] !== null);
+  if (named.length === 0) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
+  const missing = (needs.kafka === null ? STORES : ADDRESSES).filter((name) => addresses[name] === null);
+  if (missing.length === 0) return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);
   throw new StartRefused(`${missing.join(' and ')} must be set too, since ${named.join(' and ')} is: a cluster stores nothing in DATA_DIR.`);
 }

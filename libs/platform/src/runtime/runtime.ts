@@ -81,6 +81,12 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
     labels: ['group'],
     collect: async (gauge) => setAll(gauge, await bus.backlog()),
   });
+  metrics.counter({
+    name: 'bus_set_aside_total',
+    help: 'Messages that a group failed to handle every time, and that are kept in its topic of dead letters.',
+    labels: ['group'],
+    collect: () => Object.entries(bus.setAside()).map(([group, count]) => [{ group }, count]),
+  });
   engines.directory?.measure(metrics);
 
   const primaries = services.flatMap(viewsOf).filter(isPrimary);

@@ -39,7 +39,7 @@ export class ClusterProcess extends WatchedProcess {
       name,
       command: [process.execPath, join(ROOT, `dist/apps/${app}/src/main.js`)],
       variables: {
-        ...settings,
+        ...(app === 'gateway' ? withoutKafka(settings) : settings),
         ...(isApart && { OPERATIONS_PORT: String(operationsPort) }),
         ...(app === 'gateway' ? { HOST: '127.0.0.1', PORT: String(port) } : { SERVICE_HOST: '127.0.0.1', SERVICE_PORT: String(port) }),
       },
@@ -63,6 +63,11 @@ export class ClusterProcess extends WatchedProcess {
     await this.run();
     say(`${this.name} runs as process ${this.pid}.`);
   }
+}
+
+/** A gateway does not speak to it, and has to get by without a word of it. */
+function withoutKafka(settings: PlannedProcess['settings']): PlannedProcess['settings'] {
+  return Object.fromEntries(Object.entries(settings).filter(([name]) => !name.startsWith('KAFKA_')));
 }
 
 async function isReady(operationsUrl: string): Promise<boolean> {

@@ -1,0 +1,26 @@
+import { authorizationApp } from '#apps/authorization/src/authorization.app';
+import { gatewayApp } from '#apps/gateway/src/gateway.app';
+import { identityApp } from '#apps/identity/src/identity.app';
+import { notificationsApp } from '#apps/notifications/src/notifications.app';
+import { Suite } from '#apps/suite/src/suite';
+import { settingsOf, type SettingField } from '#libs/platform/src/config/setting';
+import { settingsOfProcess, type App, type Run } from '#libs/platform/src/runtime/app';
+
+/** What the image runs, by its first argument; the command line fills views or takes no more than what is stored. */
+const PROCESSES: Readonly<Record<string, { readonly app: App; readonly run: Run }>> = {
+  ...Object.fromEntries([gatewayApp, identityApp, authorizationApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }])),
+  gatehouse: { app: Suite.app, run: 'views' },
+};
+
+/** Without these a process of a cluster does not start, or others do not believe it. */
+const REQUIRED = ['MASTER_KEYS', 'SERVICE_KEY', 'EVENTSTORE_URL', 'MONGODB_URL'];
+
+/** The secret settings that a container uses, told by its arguments; and of these, those that it cannot do without. */
+export function secretsUsed([name]: readonly string[]): { readonly used: readonly string[]; readonly required: readonly string[] } {
+  const { app, run } = PROCESSES[name!]!;
+  const used = settingsOfProcess(app, run)
+    .flatMap((type): readonly SettingField[] => settingsOf(type))
+    .filter(({ secret }) => secret)
+    .map((field) => field.name);
+  return { used, required: used.filter((each) => REQUIRED.includes(each)) };
+}
