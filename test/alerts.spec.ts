@@ -12,7 +12,12 @@ import { givenSuite } from '#libs/testing/src/suite';
 
 const RULES = 'k8s/base/gatehouse.rules.yaml';
 /** Of the kubelet, of kube-state-metrics and of EventStoreDB itself. */
-const OF_OTHERS = ['kubelet_volume_stats_available_bytes', 'kubelet_volume_stats_capacity_bytes', 'eventstore_sys_disk_bytes', 'kube_pod_container_status_restarts_total'];
+const OF_OTHERS = [
+  'kubelet_volume_stats_available_bytes',
+  'kubelet_volume_stats_capacity_bytes',
+  'eventstore_sys_disk_bytes',
+  'kube_pod_container_status_restarts_total',
+];
 
 const promtool = givenProgram('promtool');
 const itChecked = promtool === null ? it.skip : it;

@@ -35,7 +35,9 @@ const SCALE = /`(kubectl scale deploy\/notifications --replicas=(\d+))`/.exec(OP
 /** Several pods come and go in each step, and the program may have to be built first. */
 const PATIENCE = 600_000;
 
-describe.each(['dev', 'production'] as const)('the overlay of %s, on a control plane', (overlay) => {
+const describeGiven = ControlPlane.isPossible ? describe : describe.skip;
+
+describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a control plane', (overlay) => {
   const root = mkdtempSync(join(tmpdir(), 'gatehouse-kubernetes-'));
   const folder = join(root, 'k8s/overlays', overlay);
   let plane: ControlPlane;

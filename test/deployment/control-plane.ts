@@ -2,15 +2,17 @@ import { execFileSync, spawn } from 'node:child_process';
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { WatchedProcess } from '#libs/testing/src/engines/watched-process';
+import { givenProgram } from '#libs/testing/src/given-program';
 import { ROOT } from '#libs/testing/src/process';
 
 const SOURCES = join(ROOT, 'test/deployment/control-plane');
 const BUILT = join(homedir(), '.cache/gatehouse');
+const kubectl = givenProgram('kubectl');
 const NODES = ['node-1', 'node-2', 'node-3'];
 const DISKS = 3;
 
@@ -31,6 +33,11 @@ export class ControlPlane {
     private readonly processes: readonly WatchedProcess[],
     private readonly kubeconfig: string,
   ) {}
+
+  /** Whether there is what it takes; otherwise the run says what is missing, and `ENGINES=required` refuses that. */
+  static get isPossible(): boolean {
+    return kubectl !== null && (existsSync(program()) || givenProgram('go') !== null);
+  }
 
   static async start(): Promise<ControlPlane> {
     const program = built();
@@ -86,7 +93,7 @@ export class ControlPlane {
   }
 
   kubectl(...args: readonly string[]): Promise<Outcome> {
-    return this.run('kubectl', args);
+    return this.run(kubectl!, args);
   }
 
   /** As an operator types it, in a folder; it ends at the first command that fails. */
@@ -104,7 +111,7 @@ export class ControlPlane {
   /** The fewest replicas of each Deployment that were available at any moment of what is done. */
   async fewestAvailable(done: () => Promise<void>): Promise<Readonly<Record<string, number>>> {
     const columns = 'custom-columns=NAME:.metadata.name,AVAILABLE:.status.availableReplicas';
-    const watching = spawn('kubectl', ['--namespace=gatehouse', 'get', 'deployments', '--watch', '--no-headers', `--output=${columns}`], {
+    const watching = spawn(kubectl!, ['--namespace=gatehouse', 'get', 'deployments', '--watch', '--no-headers', `--output=${columns}`], {
       env: this.environment,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -146,7 +153,7 @@ export class ControlPlane {
       spec: { capacity: { storage: '10Gi' }, accessModes: ['ReadWriteOnce'], storageClassName: 'simulated', hostPath: { path: `/disk-${index}` } },
     }));
     const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [...nodes, storage, ...disks] });
-    const { code, text } = await this.run('kubectl', ['apply', '--filename=-'], { input });
+    const { code, text } = await this.run(kubectl!, ['apply', '--filename=-'], { input });
     if (code !== 0) throw new Error(text);
     const ready = await this.kubectl('wait', '--for=condition=Ready', 'node', '--all', '--timeout=60s');
     if (ready.code !== 0) throw new Error(`${ready.text}${readFileSync(this.processes.at(-1)!.log, 'utf8').slice(-4_000)}`);
@@ -163,7 +170,7 @@ export class ControlPlane {
   }
 
   private get environment(): Readonly<Record<string, string>> {
-    return { PATH: environmentVariables()['PATH'] ?? '', HOME: this.directory.path, KUBECONFIG: this.kubeconfig };
+    return { PATH: [dirname(kubectl!), environmentVariables()['PATH']].join(delimiter), HOME: this.directory.path, KUBECONFIG: this.kubeconfig };
   }
 }
 
@@ -171,15 +178,19 @@ const ROOM = { cpu: '16', memory: '32Gi', pods: '110' };
 
 /** The program, built once for each state of its sources; that takes minutes and needs Go. */
 function built(): string {
+  const path = program();
+  if (existsSync(path)) return path;
+  const unfinished = `${path}.${process.pid}`;
+  mkdirSync(BUILT, { recursive: true });
+  execFileSync(givenProgram('go')!, ['build', '-trimpath', '-ldflags=-s -w', '-o', unfinished, '.'], { cwd: SOURCES, stdio: ['ignore', 'inherit', 'inherit'] });
+  renameSync(unfinished, path);
+  return path;
+}
+
+function program(): string {
   const hash = createHash('sha256');
   for (const file of ['main.go', 'go.mod', 'go.sum']) hash.update(readFileSync(join(SOURCES, file)));
-  const program = join(BUILT, `control-plane-${hash.digest('hex').slice(0, 16)}`);
-  if (existsSync(program)) return program;
-  const unfinished = `${program}.${process.pid}`;
-  mkdirSync(BUILT, { recursive: true });
-  execFileSync('go', ['build', '-trimpath', '-ldflags=-s -w', '-o', unfinished, '.'], { cwd: SOURCES, stdio: ['ignore', 'inherit', 'inherit'] });
-  renameSync(unfinished, program);
-  return program;
+  return join(BUILT, `control-plane-${hash.digest('hex').slice(0, 16)}`);
 }
 
 function kubeconfig(server: string, token: string): string {
