@@ -56,7 +56,11 @@ const suites = {
 export function suiteOf(name, { seed, isEverything }) {
   const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
   if (paths === undefined)
-    return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onCluster, ...faults, ...alerts, ...kubernetes].map((path) => `!**/${path}`)] };
+    return {
+      folders,
+      workers: Math.ceil(workers),
+      testMatch: ['**/*.spec.ts', ...[...onCluster, ...faults, ...alerts, ...kubernetes].map((path) => `!**/${path}`)],
+    };
   const chosen = isEverything ? paths : [...always, ...thirdOf([...shared, ...hurting], seed).filter((path) => paths.includes(path))];
   return { folders, workers: 1, testMatch: chosen.map((path) => `<rootDir>/${path}`) };
 }
