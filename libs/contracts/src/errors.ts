@@ -41,7 +41,11 @@ export const ERRORS = declare({
   environment_name_already_used: { kind: 'conflict', status: 409, doc: 'Another environment has this name.' },
   environment_key_revoked: { kind: 'conflict', status: 409, doc: 'The key was revoked: create another one.' },
   duplicate_endpoint: { kind: 'conflict', status: 409, doc: 'Another webhook endpoint of this environment has this URL.' },
-  invalid_url: { kind: 'invalid', status: 422, doc: 'The URL cannot be one of a webhook endpoint: not https, private, or with credentials.' },
+  invalid_url: {
+    kind: 'invalid',
+    status: 422,
+    doc: 'The URL cannot be one of a webhook endpoint: not https, private, with credentials, port 0, spaces, control characters or backslashes.',
+  },
   webhook_endpoint_limit_reached: { kind: 'invalid', status: 422, doc: 'The environment has as many webhook endpoints as it may have.' },
   user_already_organization_member: { kind: 'conflict', status: 400, doc: 'The user is an active member of the organization.' },
   cannot_reactivate_pending_organization_membership: {

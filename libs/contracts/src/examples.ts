@@ -50,7 +50,13 @@ function itemExample(items: ListItems): unknown {
   return items.kind === 'oneOf' ? items.values[0] : textExample(items);
 }
 
-const FORMAT_EXAMPLES = { 'date-time': '2026-01-15T12:00:00.000Z', uri: 'https://acme.test/webhooks', hostname: 'acme.test', email: 'ada@acme.test' } as const;
+const FORMAT_EXAMPLES = {
+  'date-time': '2026-01-15T12:00:00.000Z',
+  'date-or-time': '2026-01-15',
+  uri: 'https://acme.test/webhooks',
+  hostname: 'acme.test',
+  email: 'ada@acme.test',
+} as const;
 
 function textExample({ format, min = 0, max = Infinity }: Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>): string {
   if (format !== undefined) return FORMAT_EXAMPLES[format];

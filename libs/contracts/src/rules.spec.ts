@@ -28,6 +28,12 @@ const TABLE: readonly {
   { of: 'Text in ASCII', decorators: [Text({ doc, ascii: true })], good: ['', '~ \n'], bad: ['ü', '\0', '\u0080'] },
   { of: 'Text that is a date-time', decorators: [Text({ doc, format: 'date-time' })], good: ['2026-01-15T12:00:00.000Z'], bad: ['2026-01-15', ''] },
   {
+    of: 'Text that is a date or a time',
+    decorators: [Text({ doc, format: 'date-or-time' })],
+    good: ['2026-01-15', '2026-01-15T12:00:00.1234567+01:00', '2026-01-15T12:00:00+00:00'],
+    bad: ['2026-02-30', '2026-01', '2026-01-15T', '15.1.2026', ''],
+  },
+  {
     of: 'Text that is a URI',
     decorators: [Text({ doc, format: 'uri' })],
     good: ['https://acme.test/a?b#c', 'http://127.0.0.1:1/', 'https://[::1]/'],

@@ -1,6 +1,7 @@
 /** What the formats of text mean, in one place: the compiled schemas and the class-validator rules both ask here. */
 
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i;
 const LOCAL_PART = /^[^\s"(),:;<>@[\\\]]{1,64}$/u;
 
@@ -26,9 +27,18 @@ function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
 
-/** ISO 8601 with a time zone, of a day that exists. `Date.parse` alone takes 30 February for 2 March. */
+/** ISO 8601 with a time zone, of a day that exists. */
 function isDateTime(text: string): boolean {
-  const parts = DATE_TIME.exec(text);
+  return isDayOf(DATE_TIME.exec(text));
+}
+
+/** A time, or a day: then its first instant in UTC is meant, as `Date.parse` reads it. */
+function isDateOrTime(text: string): boolean {
+  return isDayOf(DATE.exec(text)) || isDateTime(text);
+}
+
+/** `Date.parse` alone takes 30 February for 2 March. */
+function isDayOf(parts: RegExpExecArray | null): boolean {
   if (parts === null) return false;
   const [year, month, day] = [Number(parts[1]), Number(parts[2]), Number(parts[3])];
   return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
@@ -49,9 +59,15 @@ function isEmail(given: string): boolean {
   return text.length <= 254 && LOCAL_PART.test(text.slice(0, Math.max(at, 0))) && isHostname(text.slice(at + 1));
 }
 
-export const TEXT_FORMATS = { 'date-time': isDateTime, uri: isUri, hostname: isHostname, email: isEmail } as const;
+export const TEXT_FORMATS = { 'date-time': isDateTime, 'date-or-time': isDateOrTime, uri: isUri, hostname: isHostname, email: isEmail } as const;
 
 export type TextFormat = keyof typeof TEXT_FORMATS;
 
-/** What they are called in published schemas: JSON Schema knows addresses of ASCII alone as `email`. */
-export const PUBLISHED_FORMATS: Readonly<Record<TextFormat, string>> = { 'date-time': 'date-time', uri: 'uri', hostname: 'hostname', email: 'idn-email' };
+/** What they are called in published schemas: JSON Schema knows addresses of ASCII alone as `email`, and no word for a date or a time. */
+export const PUBLISHED_FORMATS: Readonly<Record<TextFormat, string>> = {
+  'date-time': 'date-time',
+  'date-or-time': 'date-or-time',
+  uri: 'uri',
+  hostname: 'hostname',
+  email: 'idn-email',
+};

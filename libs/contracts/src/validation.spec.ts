@@ -249,7 +249,8 @@ describe('a query', () => {
     'is refused where no list is called %s, rather than losing a filter',
     (name) => {
       expect(errors({ [name]: 'a', names: 'b' })).toEqual([`${name}: unknown_parameter`]);
-      expect(errorsOf(PolishCar, { parameters: { id: 'car_1' }, query: { [name]: 'a' } })).toEqual([`${name}: unknown_parameter`]);
+      expect(errorsOf(ScrapCar, { parameters: { id: 'car_1' }, query: { [name]: 'a' } })).toEqual([`${name}: unknown_parameter`]);
+      expect(errorsOf(PolishCar, { parameters: { id: 'car_1' }, query: { [name]: 'a' } })).toEqual([]);
     },
   );
 

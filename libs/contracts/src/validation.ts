@@ -74,10 +74,12 @@ function compile(operation: RegisteredOperation): RequestValidator {
   const lists = new Set([...queried, ...bodyOrQuery].filter(({ kind }) => kind === 'list').map(({ name }) => name));
   const bodyNames = inBody.map((field) => field.name);
   const needsBody = bodyOrQuery.length === 0 && inBody.some((field) => !mayBeAbsent(field));
+  // Elsewhere a query means nothing: .NET repeats there what is in the body.
+  const isFiltered = queried.length + bodyOrQuery.length > 0 || operation.route?.method === 'get' || operation.route?.method === 'delete';
   const unset = unsetNulls(inBody);
 
   return (parameters, given, inBodyGiven) => {
-    const query = bracketedLists(given, lists);
+    const query = isFiltered ? bracketedLists(given, lists) : given;
     const body = emptyObjectOf(inBodyGiven);
     // One schema for all places: names are unique in a class, so the instance itself is what is checked.
     const instance = new type() as unknown as Record<string, unknown>;

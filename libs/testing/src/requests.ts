@@ -140,6 +140,7 @@ const STRANGE_KEYS = fc.constantFrom('plan', '', 'ü', '__defineGetter__', ' ');
 const ULID = fc.stringMatching(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
 const FORMATS = {
   'date-time': fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((date) => date.toISOString()),
+  'date-or-time': fc.constantFrom('2026-01-15', '2026-01-15T12:00:00Z', '2026-01-15T12:00:00.1234567+01:00'),
   uri: fc.constantFrom('https://acme.test/', 'http://127.0.0.1:1/hook?a=b'),
   hostname: fc.domain(),
   email: fc.constantFrom('ada@acme.test', 'ADA+x@acme.test'),

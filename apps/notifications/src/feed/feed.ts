@@ -97,11 +97,10 @@ export class Feed {
     return this.clock.now() - this.settings.EVENTS_RETENTION;
   }
 
-  private bounds({ after, range_start, range_end }: ListEvents): Pick<PageRequest, 'from' | 'to'> {
+  /** A range stays a bound beside a cursor, since clients that page by themselves send both from the second page on. */
+  private bounds({ range_start, range_end }: ListEvents): Pick<PageRequest, 'from' | 'to'> {
     const start = range_start === undefined ? null : Date.parse(range_start);
     const end = range_end === undefined ? null : Date.parse(range_end);
-    if (start !== null && after !== undefined)
-      throw new DomainError('invalid', 'bad_request', 'Give `range_start` or `after`, not both: the cursor says where to begin.');
     if (start !== null && end !== null && end < start) throw refused('out_of_range', 'range_end', 'range_end must not lie before range_start.');
     if (start !== null && end !== null && end - start > LONGEST_RANGE) throw new DomainError('invalid', 'bad_request', 'A range has at most 30 days.');
     return { from: orderOf(Math.max(start ?? 0, this.beginning())), ...(end !== null && { to: orderAtEndOf(Math.max(end, 0)) }) };

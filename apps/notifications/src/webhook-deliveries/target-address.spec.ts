@@ -77,7 +77,25 @@ describe('the URL of an endpoint', () => {
     ['https://acme.test:443/a?b=c#d', 'https://acme.test/a?b=c'],
     ['https://bücher.example/x', 'https://xn--bcher-kva.example/x'],
     ['https://1.1.1.1/x', 'https://1.1.1.1/x'],
-  ])('%s is %s', (given, normalised) => expect(production.normalisedUrl(given)).toBe(normalised));
+  ])('%s is %s', (given, normalised) => expect(production.url(given).normalised_url).toBe(normalised));
+
+  it.each([
+    ['https://ACME.test', 'https://acme.test/'],
+    ['https://acme.test:443/a/../b?b=c#d', 'https://acme.test/b?b=c#d'],
+    ['https://acme.test/ü?q=<>', 'https://acme.test/%C3%BC?q=%3C%3E'],
+    ['https:acme.test', 'https://acme.test/'],
+  ])('is shown for %s as %s', (given, shown) => expect(production.url(given).endpoint_url).toBe(shown));
+
+  it.each([
+    ' https://acme.test/',
+    'https://acme.test/\n',
+    'https://ac\tme.test/',
+    'https://acme.test/a\u00a0b',
+    'https://acme.test/\u0007',
+    'https:\\\\acme.test\\',
+  ])('misleads nobody: %j', (url) => expect(() => development.url(url)).toThrow('spaces, control characters or backslashes'));
+
+  it('names no port 0', () => expect(() => development.url('https://acme.test:0/')).toThrow('port 0'));
 
   const loopback = [
     '127.0.0.1',
@@ -96,21 +114,21 @@ describe('the URL of an endpoint', () => {
     '127%2e0.0.1',
   ];
   it.each(loopback)('may name this machine as %s in development only', (host) => {
-    expect(() => production.normalisedUrl(`https://${host}/`)).toThrow('may not reach');
-    expect(development.normalisedUrl(`http://${host}:8080/`)).toMatch(/^http:/);
+    expect(() => production.url(`https://${host}/`)).toThrow('may not reach');
+    expect(development.url(`http://${host}:8080/`).endpoint_url).toMatch(/^http:/);
   });
 
   it.each(['https://0.0.0.0/', 'https://0/', 'https://169.254.169.254/', 'https://[fe80::1]/', 'https://[::ffff:169.254.169.254]/'])('is never %s', (url) => {
-    expect(() => development.normalisedUrl(url)).toThrow('may not reach');
+    expect(() => development.url(url)).toThrow('may not reach');
   });
 
-  it.each(['', 'acme', 'acme.test/hooks', '/hooks', 'ftp://acme.test', 'file:///etc/passwd', 'https://', 'https://a b/', 'javascript:alert(1)'])(
-    'is not %j',
-    (url) => expect(() => development.normalisedUrl(url)).toThrow('is not an https URL'),
+  it.each(['', 'acme', 'acme.test/hooks', '/hooks', 'ftp://acme.test', 'file:///etc/passwd', 'https://', 'javascript:alert(1)'])('is not %j', (url) =>
+    expect(() => development.url(url)).toThrow('is not an https URL'),
   );
 
-  it('is not http in production', () => expect(() => production.normalisedUrl('http://acme.test/')).toThrow('https://'));
-  it.each(['https://user@acme.test/', 'https://user:secret@acme.test/', 'https://:secret@acme.test/'])('holds no credentials: %s', (url) =>
-    expect(() => development.normalisedUrl(url)).toThrow('credentials'),
+  it('is not http in production', () => expect(() => production.url('http://acme.test/')).toThrow('https://'));
+  it.each(['https://user@acme.test/', 'https://user:secret@acme.test/', 'https://:secret@acme.test/', 'https://@acme.test/', 'https:@acme.test/'])(
+    'holds no credentials: %s',
+    (url) => expect(() => development.url(url)).toThrow('credentials'),
   );
 });

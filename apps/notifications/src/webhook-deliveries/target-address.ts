@@ -16,6 +16,10 @@ const GLOBAL_IPV6 = parseNetwork('2000::/3');
 const IPV4_COMPATIBLE = parseNetwork('::/96');
 const NAT64 = parseNetwork('64:ff9b::/96');
 
+const MISLEADING = /[\s\p{Cc}\\]/u;
+/** Also where it is empty: the URL standard drops it. */
+const HAS_USER = /^[a-z]+:\/*[^/?#]*@/i;
+
 interface Options {
   readonly mode: Mode;
   /** Addresses and CIDR blocks that may be private. */
@@ -42,19 +46,24 @@ export class TargetRule {
   }
 
   /**
-   * The URL in the one spelling that all its spellings share. What its name leads to is judged at each connection, since that may change.
+   * The URL as it is stored and shown, and in the one spelling that all its spellings share. What its name leads to is judged at each connection, since that may
+   * change.
    * @throws DomainError `invalid_url`
    */
-  normalisedUrl(text: string): string {
+  url(text: string): { readonly endpoint_url: string; readonly normalised_url: string } {
+    // The URL standard passes over some of these and takes others for what they are not: people would read another address than is connected to.
+    if (MISLEADING.test(text)) throw invalidUrl('must not hold spaces, control characters or backslashes');
     const url = URL.canParse(text) ? new URL(text) : null;
     if (url === null || !['http:', 'https:'].includes(url.protocol)) throw invalidUrl('is not an https URL');
     if (url.protocol === 'http:' && this.options.mode === 'production') throw invalidUrl('must begin with https://');
-    if (url.username !== '' || url.password !== '') throw invalidUrl('must not hold credentials');
+    if (url.username !== '' || url.password !== '' || HAS_USER.test(text)) throw invalidUrl('must not hold credentials');
+    if (url.port === '0') throw invalidUrl('must not name port 0');
     const host = bare(url.hostname);
     if (ipaddr.isValid(host) && !this.allows(host)) throw invalidUrl('leads to an address that webhooks may not reach');
     if (isLoopbackName(host) && !this.allows('127.0.0.1')) throw invalidUrl('leads to an address that webhooks may not reach');
+    const endpoint_url = url.href;
     url.hash = '';
-    return url.href;
+    return { endpoint_url, normalised_url: url.href };
   }
 }
 

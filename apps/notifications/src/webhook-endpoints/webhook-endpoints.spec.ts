@@ -54,17 +54,24 @@ describe('webhook endpoints over HTTP', () => {
 
   it('share no URL, in whatever spelling', async () => {
     const endpoint = await given('https://Same.test');
+    expect(endpoint.endpoint_url).toBe('https://same.test/');
     await create('https://same.test:443/#part').expect(409, { code: 'duplicate_endpoint' });
     const { id } = await given();
     await suite.patch(`/webhook_endpoints/${id}`, { endpoint_url: 'https://same.test/' }).expect(409, { code: 'duplicate_endpoint' });
     await suite.delete(`/webhook_endpoints/${endpoint.id}`).expect(204);
-    await suite.patch(`/webhook_endpoints/${id}`, { endpoint_url: 'https://same.test/' }).expect(200);
+    await suite.patch(`/webhook_endpoints/${id}`, { endpoint_url: 'https://SAME.test:443' }).expect(200, { endpoint_url: 'https://same.test/' });
     await other.post('/webhook_endpoints', { endpoint_url: 'https://same.test/', events: [] }).expect(201);
   });
 
-  it.each(['nonsense', 'ftp://acme.test', 'https://user:secret@acme.test', 'http://169.254.169.254/'])('do not have the URL %s', (url) =>
-    create(url).expect(422, { code: 'invalid_url', errors: [{ code: 'invalid_url', field: 'endpoint_url' }] }),
-  );
+  it.each([
+    'nonsense',
+    'ftp://acme.test',
+    'https://user:secret@acme.test',
+    'http://169.254.169.254/',
+    'https://acme.test:0/',
+    'https://acme.test\\@evil.test/',
+    ' https://acme.test/',
+  ])('do not have the URL %s', (url) => create(url).expect(422, { code: 'invalid_url', errors: [{ code: 'invalid_url', field: 'endpoint_url' }] }));
 
   it('are refused without what they need', async () => {
     await suite.post('/webhook_endpoints', {}).expect(422, {

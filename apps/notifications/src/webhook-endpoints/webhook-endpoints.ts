@@ -71,14 +71,14 @@ export class WebhookEndpoints {
 
   @Handles(CreateWebhookEndpoint)
   async create(operation: CreateWebhookEndpoint): Promise<WebhookEndpoint> {
-    const { context, endpoint_url } = operation;
-    const normalised_url = this.rule.normalisedUrl(endpoint_url);
+    const { context } = operation;
+    const url = this.rule.url(operation.endpoint_url);
     const events = subscribable(operation.events);
     return this.oneAtATime(context, async () => {
       const id = `we_${derivedId(context.commandId, 0)}`;
       await this.refuseTooMany(context, id);
       const secret = await this.secrets.make(context.environment, id);
-      return this.transact(context, id, createEndpoint({ endpoint_url, normalised_url, events, secret }));
+      return this.transact(context, id, createEndpoint({ ...url, events, secret }));
     });
   }
 
@@ -91,7 +91,7 @@ export class WebhookEndpoints {
   async update({ context, id, endpoint_url, status, events }: UpdateWebhookEndpoint): Promise<WebhookEndpoint> {
     await this.get(context, id);
     const changes = {
-      ...(endpoint_url !== undefined && { endpoint_url, normalised_url: this.rule.normalisedUrl(endpoint_url) }),
+      ...(endpoint_url !== undefined && this.rule.url(endpoint_url)),
       ...(status !== undefined && { status }),
       ...(events !== undefined && { events: subscribable(events) }),
     };

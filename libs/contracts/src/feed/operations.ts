@@ -19,10 +19,14 @@ export class ListEvents extends Query<FeedPage<Event>> {
   events?: readonly PublicEventName[];
   @Optional() @Ref(() => Organization, { doc: 'Only events that belong to this organization.' }) organization_id?: string;
   @Optional()
-  @Text({ doc: 'Begin with the first event of this time; not together with `after`.', format: 'date-time', example: '2026-01-15T12:00:00.000Z' })
+  @Text({
+    doc: 'Begin with the first event of this time, or with `after` where that is later; a day alone is its first instant in UTC.',
+    format: 'date-or-time',
+    example: '2026-01-15T12:00:00.000Z',
+  })
   range_start?: string;
   @Optional()
-  @Text({ doc: 'End with the last event of this time, at most 30 days after `range_start`.', format: 'date-time', example: '2026-01-16T12:00:00.000Z' })
+  @Text({ doc: 'End with the last event of this time, at most 30 days after `range_start`.', format: 'date-or-time', example: '2026-01-16T12:00:00.000Z' })
   range_end?: string;
   @Optional() @Integer({ doc: 'How many events a page has.', minimum: 1, maximum: 100, default: 10 }) limit!: number;
   @Optional() @OneOf(['asc', 'desc', 'normal'], { doc: 'In the order of recording; `normal` is descending with mirrored cursors.' }) order?:

@@ -5,7 +5,13 @@ import { Const, Id, Integer, ListOf, OneOf, Ref, Text, Time } from '../fields.ts
 export class WebhookEndpoint {
   @Const('webhook_endpoint') object!: 'webhook_endpoint';
   @Id('we', { doc: 'Identifies the endpoint.' }) id!: string;
-  @Text({ doc: 'Where events are posted to; unique in the environment.', min: 1, max: 2048, example: 'https://example.com/webhooks' }) endpoint_url!: string;
+  @Text({
+    doc: 'Where events are posted to, as the URL standard writes it; unique in the environment.',
+    min: 1,
+    max: 2048,
+    example: 'https://example.com/webhooks',
+  })
+  endpoint_url!: string;
   @Text({
     doc: 'Signs what is sent. Keep it where the receiver alone can read it.',
     secret: true,
