@@ -42,6 +42,12 @@ export const parts = {
     paths: ['apps', 'libs', 'test/operations.spec.ts', 'test/isolation.spec.ts', 'test/sdk.spec.ts', 'test/histories.spec.ts', 'test/histories'],
     steps: () => ['shared', 'hurt'].map((suite) => ({ task: [suite], variables: { EVERYTHING: 'on' } })),
   },
+  mutations: {
+    what: 'one condition negated or one throw dropped at a time, which the specs of its file are to notice; survivors are listed',
+    introduced: '2026-11-22',
+    paths: ['apps', 'libs/event-sourcing/src/log.repository.ts'],
+    steps: () => [{ task: ['mutations'], counts: printed }],
+  },
   interleavings: {
     what: 'every order of the steps of processes that meet',
     introduced: '2026-11-22',

@@ -1,7 +1,7 @@
 // Looks for specs that cannot fail: negates one condition, or drops one throw, at a time in the deciders and the repository, and runs their own specs.
 // A mutant that no spec notices is printed as a survivor. Works on a copy, so that the tree stays as it is.
 //
-//   node test/mutations.mjs [part of a path] [--seconds 1800]
+//   npm run mutations [-- part of a path] [--seconds 1800]
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -61,7 +61,7 @@ function mutationsOf(file) {
 /** A tree of its own, whose packages are those of the project. */
 function copyOfTree() {
   const copy = mkdtempSync(join(tmpdir(), 'gatehouse-mutations-'));
-  for (const path of ['apps', 'libs', 'package.json', 'jest.config.mjs', '.swcrc', 'tsconfig.json', 'tsconfig.base.json'])
+  for (const path of ['.ci', 'apps', 'libs', 'package.json', 'jest.config.mjs', '.swcrc', 'tsconfig.json', 'tsconfig.base.json'])
     cpSync(join(ROOT, path), join(copy, path), { recursive: true });
   // Jest wants each of its roots.
   mkdirSync(join(copy, 'test'));
@@ -104,4 +104,4 @@ rmSync(unchanged, { recursive: true, force: true });
 const survivors = [];
 await Promise.all(Array.from({ length: availableParallelism() }, () => work(queue, survivors)));
 for (const survivor of survivors.sort()) console.log(`survived ${survivor}`);
-console.log(`${all - queue.length - survivors.length} noticed, ${survivors.length} survived, ${queue.length} not tried`);
+console.log(`noticed: ${all - queue.length - survivors.length}, survived: ${survivors.length}, untried: ${queue.length}`);
