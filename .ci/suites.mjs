@@ -27,12 +27,15 @@ const shared = [
 /** Specs over HTTP that restart its processes. */
 const hurting = ['apps/authorization/src/access/access-checks.spec.ts', 'apps/identity/src/organizations/organization-domains.spec.ts'];
 
-/** Run on every commit, and by nothing but a cluster. */
+/** On every commit: one case for each operation. */
 const onCluster = ['test/operations.spec.ts'];
 const faults = ['test/cluster.spec.ts'];
 const alerts = ['test/cluster-alerts.spec.ts'];
 /** The control plane of Kubernetes, which has to be built first. */
 const kubernetes = ['test/kubernetes.spec.ts'];
+
+/** What takes more than this machine as it is, so that nothing runs it unless it is named. */
+export const onlyWhereNamed = [...onCluster, ...faults, ...alerts, ...kubernetes];
 
 /** Which of the specs over HTTP a commit runs on the cluster; embedded it runs all of them. */
 const SHARE = 3;
@@ -55,12 +58,7 @@ const suites = {
 /** What Jest is to run; `isEverything`: also what the seed leaves out. */
 export function suiteOf(name, { seed, isEverything }) {
   const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
-  if (paths === undefined)
-    return {
-      folders,
-      workers: Math.ceil(workers),
-      testMatch: ['**/*.spec.ts', ...[...onCluster, ...faults, ...alerts, ...kubernetes].map((path) => `!**/${path}`)],
-    };
+  if (paths === undefined) return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...onlyWhereNamed.map((path) => `!**/${path}`)] };
   const chosen = isEverything ? paths : [...always, ...thirdOf([...shared, ...hurting], seed).filter((path) => paths.includes(path))];
   return { folders, workers: 1, testMatch: chosen.map((path) => `<rootDir>/${path}`) };
 }

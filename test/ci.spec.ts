@@ -195,6 +195,56 @@ describe('npm run proofs', () => {
   });
 });
 
+describe('.ci/run', () => {
+  const suites = ['waiting', 'working', 'shared', 'hurt'];
+  const numbers = { numPassedTests: 3, numFailedTests: 0, numPendingTests: 0, numRuntimeErrorTestSuites: 0 };
+  /** On a machine that lacks nothing; each task of run.mjs ends with 0, and each suite with three tests that passed, unless `instead` says otherwise. */
+  const ci = (instead: Readonly<Record<string, number | object>> = {}): { readonly code: number | null; readonly lines: readonly string[] } => {
+    write({
+      'run.mjs': `import { writeFileSync } from 'node:fs';
+        const [task, ...words] = process.argv.slice(2);
+        const found = ${JSON.stringify({ ...Object.fromEntries(suites.map((suite) => [suite, numbers])), ...instead })}[task] ?? 0;
+        if (typeof found === 'number') process.exit(found);
+        console.error(\`SPECS \${task} \${process.env.BROWSER} \${process.env.ENGINES}\`);
+        writeFileSync(words.find((word) => word.startsWith('--outputFile=')).slice(13), JSON.stringify(found));
+        process.exit(found.numFailedTests > 0 ? 1 : 0);`,
+      '.ci/deployment-tools': '#!/bin/sh\n',
+    });
+    for (const program of ['chromium', 'java', 'mvn']) write({ [`bin/${program}`]: '#!/bin/sh\n' });
+    execFileSync('chmod', ['-R', '+x', 'bin', '.ci/run', '.ci/deployment-tools'], { cwd: folder });
+    const path = `${join(folder, 'bin')}:${pathOfPrograms()}`;
+    const { status, stdout, stderr } = spawnSync(join(folder, '.ci/run'), [], { cwd: tmpdir(), encoding: 'utf8', env: { PATH: path, HOME: folder } });
+    return { code: status, lines: `${stderr}${stdout}`.trim().split('\n') };
+  };
+
+  it('ends with what passed and what failed, stages and tests together, and says how long installing took', () => {
+    const { code, lines } = ci();
+    expect([code, lines.at(-1)]).toEqual([0, '28 passed, 0 failed']);
+    expect(lines.at(-3)).toMatch(/^\d+ s for installing, \d+ s for everything else; \d+ s of processors, beside those of clusters\.$/);
+    expect(lines.filter((line) => line.startsWith('SPECS'))).toEqual(suites.map((suite) => `SPECS ${suite} required required`));
+  });
+
+  it('fails where one test was skipped', () => {
+    const { code, lines } = ci({ shared: { ...numbers, numPendingTests: 1 } });
+    expect([code, lines.at(-1)]).toEqual([1, '27 passed, 2 failed']);
+  });
+
+  it('counts whatever fails, and goes on', () => {
+    const { code, lines } = ci({
+      install: 1,
+      boundaries: 1,
+      // Jest is ended before it has counted.
+      waiting: 137,
+      working: { ...numbers, numFailedTests: 2 },
+      shared: { ...numbers, numRuntimeErrorTestSuites: 1 },
+      hurt: { ...numbers, numPassedTests: 0 },
+      proofs: 1,
+    });
+    expect([code, lines.at(-1)]).toEqual([1, '15 passed, 11 failed']);
+    expect(lines.filter((line) => /^== .* (passed|FAILED) \(/.test(line))).toHaveLength(16);
+  });
+});
+
 describe('npm run check:changed', () => {
   beforeEach(() => {
     write({

@@ -17,3 +17,8 @@ export function failedSeeds(name: 'histories' | 'torture'): readonly number[] {
   const all = JSON.parse(readFileSync(join(ROOT, '.ci/failed-seeds.json'), 'utf8')) as Readonly<Record<string, readonly number[]>>;
   return all[name] ?? [];
 }
+
+/** Whether also that is to be run which takes too long for every commit, as `npm run proofs` does it. */
+export function isEverythingWanted(): boolean {
+  return environmentVariables()['EVERYTHING'] === 'on';
+}

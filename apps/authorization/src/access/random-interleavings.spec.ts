@@ -5,13 +5,14 @@ import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { systemContext } from '#libs/platform/src/system-context';
+import { isEverythingWanted } from '#libs/testing/src/seed';
 import { AccessIndex } from './access-index.ts';
 import { EnvironmentModel } from './environment-model.ts';
 import { GivenLog, GivenRows, VIEWS } from './given-engines.ts';
 import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
 
-const SEEDS = Array.from({ length: 8 }, (_, seed) => seed + 1);
+const SEEDS = Array.from({ length: isEverythingWanted() ? 200 : 8 }, (_, seed) => seed + 1);
 /** Steps before anything is asked, and while it is. */
 const [BEFORE, MEANWHILE] = [200, 400];
 /** While things happen, and afterwards. */
