@@ -1,7 +1,10 @@
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { adminAddress } from '#apps/suite/src/admin/admin-address';
+import { listenForAdmin } from '#apps/suite/src/admin/admin-socket';
 import { failedStart, gatehouse, SuiteProcess } from '#libs/testing/src/process';
+import { StorageWriter } from '#libs/testing/src/storage-writer-process';
 
 describe('the command line', () => {
   const root = mkdtempSync(join(tmpdir(), 'gatehouse-cli-'));
@@ -120,6 +123,19 @@ describe('the command line', () => {
     it('opens the data itself, under the same lock', async () => {
       expect(await gatehouse(variables, 'environments', 'create', 'production')).toMatchObject({ code: 0 });
       expect((await gatehouse(variables, 'environments', 'list')).stdout).toContain('production');
+    });
+
+    it('waits for whoever has the data, and asks the server that comes to listen', async () => {
+      const holder = await StorageWriter.start(variables.DATA_DIR);
+      const asked = gatehouse(variables, 'environments', 'list');
+      const refused = await gatehouse({ ...variables, DATA_DIR_WAIT: '0s' }, 'environments', 'list');
+      expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^gatehouse: Another process works on .*\n$/) });
+      const server = await listenForAdmin(adminAddress(variables.DATA_DIR), async (_, tell) => tell('from the server'));
+      expect(await asked).toMatchObject({ code: 0, stdout: 'from the server\n' });
+      await server.close();
+      const waiting = gatehouse(variables, 'environments', 'list');
+      await holder.kill();
+      expect(await waiting).toMatchObject({ code: 0, stdout: expect.stringContaining('production') });
     });
 
     it('shows how it is used', async () => {

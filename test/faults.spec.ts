@@ -54,11 +54,13 @@ it('answers 503 to writes, and goes on reading, while there is less room than it
   await suite.stop();
 });
 
-it('leaves a directory to the process that has it', async () => {
+it('leaves a directory to the process that has it, and takes it over when that one ends', async () => {
   const variables = { DATA_DIR: join(root, 'held'), DATA_MIN_FREE: '0' };
   const suite = await SuiteProcess.start(variables);
-  const { code, stderr } = await failedStart(variables);
+  const { code, stderr } = await failedStart({ ...variables, DATA_DIR_WAIT: '0s' });
   expect(code).not.toBe(0);
   expect(stderr).toMatch(/^gatehouse: Another process works on .*\n$/);
-  await suite.stop();
+  const successor = SuiteProcess.start({ ...variables, DATA_DIR_WAIT: '5m' });
+  await suite.killHard();
+  await (await successor).stop();
 });

@@ -79,7 +79,10 @@ describe('a start that cannot be says in one line why, and what to do', () => {
   it('the directory is held by another process', async () => {
     const directory = copy();
     const holder = await SuiteProcess.start({ DATA_DIR: directory, DATA_MIN_FREE: '0' });
-    expect(await refusal({ DATA_DIR: directory })).toContain('Another process works on');
+    // In two lines: that it waits, and that it has waited.
+    const { code, stdout, stderr } = await failedStart({ DATA_DIR: directory, DATA_MIN_FREE: '0', DATA_DIR_WAIT: '100ms' });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^gatehouse: Another process works on .*'strategy: Recreate'\.\n$/)]);
+    expect(stdout).toContain('waits up to 0.1 s');
     expect((await fetch(`${holder.url}/health/ready`)).status).toBe(200);
     expect((await holder.stop()).code).toBe(0);
   });

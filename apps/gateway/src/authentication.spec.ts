@@ -4,9 +4,10 @@ import { newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { FaultyLog } from '#libs/testing/src/faulty-log';
+import { KeptLog } from '#libs/testing/src/kept-log';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { Authentication } from './authentication.ts';
-import { givenGateway, KeptLog, type GivenGateway } from './given-gateway.ts';
+import { givenGateway, type GivenGateway } from './given-gateway.ts';
 
 const PATH = '/notes/note_01J00000000000000000000000';
 const ENVIRONMENT = 'environment_01J00000000000000000000000';

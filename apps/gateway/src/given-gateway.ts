@@ -25,12 +25,13 @@ import { readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId, newUlid } from '#libs/platform/src/ids';
-import { Log, type LogFields } from '#libs/platform/src/log';
+import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { OperationsSurface } from '#libs/platform/src/operations/operations-surface';
 import { ManyReplicas, OnlyReplica, Replicas } from '#libs/platform/src/replicas';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { KeptLog } from '#libs/testing/src/kept-log';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { GatewayAdapter } from './gateway.adapter.ts';
@@ -196,19 +197,6 @@ export class Keys {
     if (environment === undefined) throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');
     return { id: `environment_key_${environment.slice(-26)}`, environment_id: environment, name: 'specs', client_id: 'client_specs', expires_at: null };
   }
-}
-
-/** Keeps lines for the specs to read. */
-export class KeptLog extends Log {
-  readonly lines: { readonly level: string; readonly sentence: string; readonly fields: LogFields }[] = [];
-  private readonly at =
-    (level: string) =>
-    (sentence: string, fields: LogFields = {}): void =>
-      void this.lines.push({ level, sentence, fields });
-  override readonly debug = this.at('debug');
-  override readonly info = this.at('info');
-  override readonly warn = this.at('warn');
-  override readonly error = this.at('error');
 }
 
 /** The log ends at position 5. */

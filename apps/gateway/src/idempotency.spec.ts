@@ -8,9 +8,10 @@ import { ManyReplicas } from '#libs/platform/src/replicas';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { KeptLog } from '#libs/testing/src/kept-log';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { AnswerVault } from './answer-vault.ts';
-import { givenGateway, KeptLog, type GivenGateway } from './given-gateway.ts';
+import { givenGateway, type GivenGateway } from './given-gateway.ts';
 import { Idempotency, type Execute } from './idempotency.ts';
 import type { Outcome } from './outcome.ts';
 

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { KeptLog } from '#libs/testing/src/kept-log';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { SettableClock } from '#libs/testing/src/settable-clock';
-import { KeptLog } from './given-gateway.ts';
 import { RequestCounters, type CountedWindow } from './request-counters.ts';
 
 /** Can be away, hang, or take its time like an engine behind a network. */

@@ -101,7 +101,7 @@ describe('a start that cannot be', () => {
       log: new PinoLog({ level: 'silent', readable: false }),
       onFatal: () => {},
     });
-    expect(await refusal({})).toContain('Another process works on');
+    expect(await refusal({ DATA_DIR_WAIT: '100ms' })).toContain('Another process works on');
     await suite.close();
   });
 

@@ -125,8 +125,8 @@ export class LmdbEventStore extends EventStore {
     const slots = events.map((event, index) => this.slotOf(stream, expectedVersion + 1 + index, this.lastPosition + 1 + index, event));
     const values = slots.map((slot) => this.encode(slot));
     for (const [index, slot] of slots.entries()) {
-      void this.log.put(slot.position, values[index]!);
-      void this.streams.put(streamKey(stream, slot.version), this.numberValue(slot.position));
+      this.log.put(slot.position, values[index]!);
+      this.streams.put(streamKey(stream, slot.version), this.numberValue(slot.position));
     }
     const { version, position } = slots.at(-1)!;
     this.lastPosition = position;
@@ -365,11 +365,11 @@ export class LmdbEventStore extends EventStore {
     if (end === last) return last;
     for (const { value } of this.streams.getRange({ start: LOWEST_KEY, end: HIGHEST_KEY }))
       if (readNumber(value, 0) === end + 1) throw new CorruptRecord(textOf(end + 1), 'is missing');
-    this.log.transactionSync(() => {
+    this.storage.log.transaction(() => {
       for (const { key: position, value } of [...this.log.getRange({ start: end + 1, end: last + 1 })]) {
         const { stream, version } = this.decode(position, value);
-        this.streams.removeSync(streamKey(stream, version));
-        this.log.removeSync(position);
+        this.streams.remove(streamKey(stream, version));
+        this.log.remove(position);
       }
     });
     return end;

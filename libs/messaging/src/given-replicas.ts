@@ -1,22 +1,12 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Owner } from '#libs/contracts/src/operation';
 import { SystemClock } from '#libs/platform/src/clock';
-import { Log, type LogFields } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
+import { KeptLog } from '#libs/testing/src/kept-log';
 import { Lamps, startedLamps } from './operation-transport.contract.ts';
 import { TcpOperationServer } from './tcp.operation-server.ts';
 import { TcpOperationTransport } from './tcp.operation-transport.ts';
 import { serviceSecurity, type ServiceSecurity } from './tcp/service-security.ts';
-
-/** Keeps lines for the specs to read. */
-export class KeptLines extends Log {
-  readonly lines: { readonly sentence: string; readonly fields: LogFields }[] = [];
-  private readonly keep = (sentence: string, fields: LogFields = {}): void => void this.lines.push({ sentence, fields });
-  override readonly debug = this.keep;
-  override readonly info = this.keep;
-  override readonly warn = this.keep;
-  override readonly error = this.keep;
-}
 
 export const OWNER: Owner = 'audit-logs';
 const clock = new SystemClock();
@@ -32,7 +22,7 @@ export const unproven: ServiceSecurity = await serviceSecurity({
 export interface GivenReplica {
   readonly lamps: Lamps;
   readonly server: TcpOperationServer;
-  readonly log: KeptLines;
+  readonly log: KeptLog;
   readonly metrics: Metrics;
   readonly port: number;
   readonly address: string;
@@ -42,7 +32,7 @@ export interface GivenReplica {
 
 export async function givenReplica({ host = '127.0.0.1', port = 0, security = unproven, lamps = new Lamps() } = {}): Promise<GivenReplica> {
   const { app, direct } = await startedLamps(lamps);
-  const log = new KeptLines();
+  const log = new KeptLog();
   const metrics = new Metrics();
   const server = new TcpOperationServer({ transport: direct, owners: [OWNER], security, clock, log, metrics });
   const address = await server.listen(host, port);
@@ -62,7 +52,7 @@ export async function givenReplica({ host = '127.0.0.1', port = 0, security = un
 
 export interface GivenTransport {
   readonly transport: TcpOperationTransport;
-  readonly log: KeptLines;
+  readonly log: KeptLog;
   readonly metrics: Metrics;
 }
 
@@ -71,7 +61,7 @@ export async function givenTransport(
   addresses: readonly string[],
   { security = unproven, resolve }: { readonly security?: ServiceSecurity; readonly resolve?: (host: string) => Promise<readonly string[]> } = {},
 ): Promise<GivenTransport> {
-  const log = new KeptLines();
+  const log = new KeptLog();
   const metrics = new Metrics();
   const transport = new TcpOperationTransport({ addresses: { [OWNER]: addresses }, security, clock, log, metrics, resolve });
   await transport.start();

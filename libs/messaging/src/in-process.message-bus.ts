@@ -127,11 +127,11 @@ class Store {
   }
 
   putTopic(name: string): void {
-    void this.topics.put(byteText(name), this.arena.text(0, '1'));
+    this.topics.put(byteText(name), this.arena.text(0, '1'));
   }
 
   putSegment(key: string, messages: readonly Message[]): void {
-    void this.segments.put(key, this.arena.text(0, encode(messages)));
+    this.segments.put(key, this.arena.text(0, encode(messages)));
   }
 
   position(topic: string, group: string): number | undefined {
@@ -154,7 +154,7 @@ class Store {
     if (this.uncommitted.size === 0) return;
     for (const key of this.uncommitted) {
       const [topic, group] = key.split(END) as [string, string];
-      void this.groups.put(byteText(key), this.arena.text(0, JSON.stringify(this.of(topic).get(group))));
+      this.groups.put(byteText(key), this.arena.text(0, JSON.stringify(this.of(topic).get(group))));
     }
     this.uncommitted.clear();
     await this.storage.log.committed();
@@ -234,7 +234,7 @@ class Topic {
     let previous: string | null = null;
     for (const key of this.store.segments.getKeys({ start: this.prefix, end: this.key(offset) + '\xff', limit: KEPT })) {
       if (previous !== null) {
-        void this.store.segments.remove(previous);
+        this.store.segments.remove(previous);
         this.first = offsetOf(key, this.prefix);
       }
       previous = key;

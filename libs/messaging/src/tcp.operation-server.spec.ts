@@ -8,8 +8,9 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { Metrics } from '#libs/platform/src/metrics';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { givenAuthority } from '#libs/testing/src/certificates';
+import { KeptLog } from '#libs/testing/src/kept-log';
 import { until } from '#libs/testing/src/until';
-import { givenReplica, givenTransport, KeptLines, OWNER, unproven, type GivenReplica, type GivenTransport } from './given-replicas.ts';
+import { givenReplica, givenTransport, OWNER, unproven, type GivenReplica, type GivenTransport } from './given-replicas.ts';
 import { asked, Lamps, ListLamps, LookAtLamp, operationTransportContract, startedLamps } from './operation-transport.contract.ts';
 import { TcpOperationServer } from './tcp.operation-server.ts';
 import { serviceSecurity, type ServiceSecurity } from './tcp/service-security.ts';
@@ -150,6 +151,7 @@ describe('who may ask', () => {
     await pause(500);
     expect(replica.log.lines).toEqual([
       {
+        level: 'warn',
         sentence: 'A peer could not prove that it is a service of this cluster.',
         fields: { from: expect.stringMatching(/^127\.0\.0\.1:\d+$/), code: 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC' },
       },
@@ -171,7 +173,7 @@ describe('who may ask', () => {
   it('must be known, or be on this machine', async () => {
     const { app, direct } = await startedLamps(new Lamps());
     const server = (security: ServiceSecurity): TcpOperationServer =>
-      new TcpOperationServer({ transport: direct, owners: [OWNER], security, clock: new SystemClock(), log: new KeptLines(), metrics: new Metrics() });
+      new TcpOperationServer({ transport: direct, owners: [OWNER], security, clock: new SystemClock(), log: new KeptLog(), metrics: new Metrics() });
     for (const host of ['0.0.0.0', '::', '10.0.0.1', 'identity.internal', '::ffff:10.0.0.1']) {
       const refused = server(unproven).listen(host, 0);
       await expect(refused).rejects.toThrow(StartRefused);

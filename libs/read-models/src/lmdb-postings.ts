@@ -65,7 +65,7 @@ export class Postings {
       else if (chunk.ranks[index] !== rank) chunk.ranks.splice(index, 0, rank);
     }
     for (const [key, ranks] of chunks) {
-      if (key !== '' && list + ranks[0] !== key) void this.db.remove(key);
+      if (key !== '' && list + ranks[0] !== key) this.db.remove(key);
       this.write(list, ranks);
     }
   }
@@ -77,7 +77,7 @@ export class Postings {
 
   private write(list: string, ranks: readonly string[]): void {
     for (let start = 0; start < ranks.length; start += CHUNK) {
-      void this.db.put(list + ranks[start]!, this.arena.latin1(ranks.slice(start + 1, start + CHUNK).join(SEPARATOR)));
+      this.db.put(list + ranks[start]!, this.arena.latin1(ranks.slice(start + 1, start + CHUNK).join(SEPARATOR)));
     }
   }
 

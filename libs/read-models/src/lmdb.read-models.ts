@@ -99,7 +99,7 @@ class Store {
     number.writeUIntBE(this.prefixes.size + 1, 0, ENVIRONMENT_BYTES);
     const prefix = number.toString('latin1');
     this.prefixes.set(environment, prefix);
-    void this.environments.put(byteText(environment), number);
+    this.environments.put(byteText(environment), number);
     return prefix;
   }
 
@@ -121,7 +121,7 @@ class Store {
   }
 
   putCheckpoint(table: string, { position, fence }: Checkpoint): void {
-    void this.tables.put(byteText(table), this.arena.text(0, `${position}\0${fence}`));
+    this.tables.put(byteText(table), this.arena.text(0, `${position}\0${fence}`));
   }
 
   open(table: string): Trees {
@@ -130,8 +130,8 @@ class Store {
   }
 
   async drop(table: string): Promise<void> {
-    for (const tree of treesOf(this.open(table))) void tree.drop();
-    void this.tables.remove(byteText(table));
+    for (const tree of treesOf(this.open(table))) tree.drop();
+    this.tables.remove(byteText(table));
     await this.lmdb.committed();
   }
 }
@@ -261,7 +261,7 @@ export class LmdbTable<Row> extends Table<Row> {
 
   async clear(): Promise<void> {
     await this.settle();
-    for (const tree of treesOf(this.trees)) void tree.clearAsync();
+    for (const tree of treesOf(this.trees)) tree.clear();
     this.filledTo = this.savedTo = { ...this.filledTo, position: '' };
     this.home.putCheckpoint(this.definition.name, this.savedTo);
     this.shards.clear();
@@ -312,7 +312,7 @@ export class LmdbTable<Row> extends Table<Row> {
     }
     const run = shard.prefix + this.home.nextRun();
     shard.runs.push(run);
-    void this.trees.runs.put(run, this.home.arena.latin1(runOf(rows)));
+    this.trees.runs.put(run, this.home.arena.latin1(runOf(rows)));
     const forget = (): void => {
       for (const row of rows) if (shard.saving.get(row.id) === row) shard.saving.delete(row.id);
     };
@@ -321,10 +321,10 @@ export class LmdbTable<Row> extends Table<Row> {
 
   private saveRow(key: string, row: MemoryRow): void {
     const { rows, tombstones } = this.trees;
-    if (row.text !== null) void rows.put(key, this.encode(row));
-    else void rows.remove(key);
-    if (row.text === null && !row.isPurged) void tombstones.put(key, this.home.arena.latin1(`${byteText(row.position)}\0${row.rank}`));
-    else if (this.hasTombstones) void tombstones.remove(key);
+    if (row.text !== null) rows.put(key, this.encode(row));
+    else rows.remove(key);
+    if (row.text === null && !row.isPurged) tombstones.put(key, this.home.arena.latin1(`${byteText(row.position)}\0${row.rank}`));
+    else if (this.hasTombstones) tombstones.remove(key);
   }
 
   private async compactShards(): Promise<void> {
@@ -355,7 +355,7 @@ export class LmdbTable<Row> extends Table<Row> {
       this.postings.change(shard.prefix + list + '\0', adds, removes, adds.length > 0 && adds[0]! > shard.highest);
       if (slice.isOver()) await slice.next();
     }
-    for (const run of runs) void this.trees.runs.remove(run);
+    for (const run of runs) this.trees.runs.remove(run);
     await this.home.lmdb.committed();
     shard.highest = highest;
     shard.compacting = null;

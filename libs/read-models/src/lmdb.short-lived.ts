@@ -113,7 +113,7 @@ export class LmdbShortLived extends ShortLived {
         this.remove(id);
         removed++;
       }
-      void this.expiry.remove(key);
+      this.expiry.remove(key);
     }
     return removed;
   }
@@ -141,7 +141,7 @@ export class LmdbShortLived extends ShortLived {
     const bytes = this.arena.text(HEADER_BYTES, value);
     writeNumber(expiresAt, bytes, 0);
     writeNumber(entry.version, bytes, NUMBER_BYTES);
-    void this.entries.put(Buffer.from(id), bytes);
+    this.entries.put(Buffer.from(id), bytes);
     const bucket = Math.floor(expiresAt / BUCKET_MS);
     if (before === null || Math.floor(before.expiresAt / BUCKET_MS) !== bucket) {
       const listing = this.unlisted.get(bucket);
@@ -154,7 +154,7 @@ export class LmdbShortLived extends ShortLived {
 
   private remove(id: string): void {
     this.storage.assertAlive();
-    void this.entries.remove(Buffer.from(id));
+    this.entries.remove(Buffer.from(id));
     this.changed(id, null);
   }
 
@@ -166,9 +166,9 @@ export class LmdbShortLived extends ShortLived {
 
   private endTurn(): void {
     if (this.written.length === 0) return;
-    for (const [bucket, ids] of this.unlisted) void this.expiry.put(numberKey(bucket, ++this.sequence), this.arena.text(0, ids.join('\n')));
+    for (const [bucket, ids] of this.unlisted) this.expiry.put(numberKey(bucket, ++this.sequence), this.arena.text(0, ids.join('\n')));
     this.unlisted.clear();
-    void this.expiry.put(SEQUENCE_KEY, numberKey(this.sequence, 0));
+    this.expiry.put(SEQUENCE_KEY, numberKey(this.sequence, 0));
     const { written } = this;
     this.written = [];
     const forget = (): void => {

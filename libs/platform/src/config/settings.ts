@@ -26,6 +26,12 @@ export class PlatformSettings {
   @Setting(file, { doc: 'Directory of everything that is stored, while no engines are named.', default: './data' })
   readonly DATA_DIR!: string;
 
+  @Setting(duration({ minimum: '0s', maximum: '10m' }), {
+    doc: 'How long a start waits for another process that works on `DATA_DIR` to end, before it is refused.',
+    default: '30s',
+  })
+  readonly DATA_DIR_WAIT!: number;
+
   @Setting(bytes, { doc: 'Below this much free disk, writes answer 503 `storage_full`; reads and sweeps go on.', default: '1GiB' })
   readonly DATA_MIN_FREE!: number;
 

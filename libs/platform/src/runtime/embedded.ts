@@ -5,9 +5,9 @@ import type { Engines, EnginesNeeds } from './engines.ts';
 
 /**
  * Opens the engines of one process that holds everything: LMDB in `DATA_DIR`. Drivers are imported here and only here, when they are needed.
- * @throws StartRefused when the directory is held, unwritable, damaged or of a newer release
+ * @throws StartRefused when the directory is held, unwritable, open to others, damaged or of a newer release
  */
-export async function openEmbeddedEngines({ settings, clock, onFatal }: EnginesNeeds): Promise<Engines> {
+export async function openEmbeddedEngines({ settings, clock, log, onFatal }: EnginesNeeds): Promise<Engines> {
   const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { InProcessMessageBus }, { FileKeyStore }] = await Promise.all([
     import('../storage/lmdb-storage.ts'),
     import('#libs/event-sourcing/src/lmdb.event-store'),
@@ -17,7 +17,8 @@ export async function openEmbeddedEngines({ settings, clock, onFatal }: EnginesN
     import('#libs/event-sourcing/src/sealing/file.key-store'),
   ]);
   const directory = settings.DATA_DIR;
-  const storage = await LmdbStorage.open({ directory, minFree: settings.DATA_MIN_FREE, onFatal }).catch((error: unknown) => {
+  const { DATA_MIN_FREE: minFree, DATA_DIR_WAIT: wait } = settings;
+  const storage = await LmdbStorage.open({ directory, minFree, wait, log, onFatal }).catch((error: unknown) => {
     throw directoryRefused(directory, error);
   });
   const keys = await FileKeyStore.open(keysIn(directory), settings.MASTER_KEYS ?? []).catch(async (error: unknown) => {

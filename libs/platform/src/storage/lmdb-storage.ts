@@ -1,22 +1,36 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DomainError } from '../domain-error.ts';
+import type { Log } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import { StartRefused } from '../start-refused.ts';
-import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+import { type DirectoryLock, lockDirectory, type TryLock } from './kernel-lock.ts';
 import { LmdbEnvironment } from './lmdb-environment.ts';
 import { byteTextKeys } from './lmdb-keys.ts';
 import { probe } from './lmdb-probe.ts';
 
 /** Counts up whenever a release lays the stored bytes out in a way that an older one cannot read. */
 const FORMAT = 1;
-const FREE_SPACE_EVERY_MS = 3_000;
+/** Free space and owner. */
+const WATCH_EVERY_MS = 3_000;
+const TAKEN_OVER = 'another process has opened it';
+/** Of a file's mode: what anybody but its owner may do. */
+const FOR_OTHERS = 0o077;
 
 /** The directory was written by a later release. */
 export class NewerFormat extends StartRefused {
   constructor(directory: string, format: string) {
     super(`${directory} has format ${format}, and this release knows formats up to ${FORMAT}: start the release that wrote it, or a later one.`);
+  }
+}
+
+/** Others may enter the directory, and it cannot be closed to them. */
+export class OpenToOthers extends StartRefused {
+  constructor(directory: string, mode: number) {
+    super(
+      `Other users may enter ${directory} (mode ${mode.toString(8)}), and this user cannot change that: 'chmod 700' it, or set DATA_DIR to a directory below it.`,
+    );
   }
 }
 
@@ -31,10 +45,15 @@ export interface LmdbStorageOptions {
   readonly directory: string;
   /** Below this many free bytes writes are refused with `storage_full`; reads and sweeps go on. */
   readonly minFree?: number;
+  /** Milliseconds that another process on the directory has to end, before this one is refused. */
+  readonly wait?: number;
+  readonly log?: Log;
   /** The disk failed, or a stored record is damaged: everything is refused from now on, and the process should stop with this sentence. Called once. */
   readonly onFatal?: (sentence: string) => void;
   /** For tests: awaited after each flush, before anybody learns of it. */
   readonly flushGate?: () => Promise<void>;
+  /** For tests: stands for a file system without locks. */
+  readonly tryLock?: TryLock;
 }
 
 /**
@@ -51,7 +70,7 @@ export class LmdbStorage {
   private freeSpace = Infinity;
   private failure: string | null = null;
   private readonly closing: (() => Promise<void>)[] = [];
-  private readonly freeSpaceTimer: NodeJS.Timeout;
+  private readonly watchTimer: NodeJS.Timeout;
 
   private constructor(
     private readonly options: LmdbStorageOptions,
@@ -60,24 +79,30 @@ export class LmdbStorage {
     readonly afterCrash: boolean,
   ) {
     const { directory, flushGate } = options;
-    this.log = new LmdbEnvironment({ path: join(directory, 'log'), onFailure: (reason) => this.fail(reason), flushGate });
+    const onTakenOver = (): void => this.takenOver();
+    this.log = new LmdbEnvironment({ path: join(directory, 'log'), onFailure: (reason) => this.fail(reason), onTakenOver, flushGate });
     this.views = new LmdbEnvironment({
       path: join(directory, 'views'),
       noSync: true,
+      onTakenOver,
       onFailure: (reason) => {
         // A commit is missing while a later one may have got through: only a refill can tell.
         rmSync(join(directory, 'views.state'), { force: true });
         this.fail(reason);
       },
     });
-    this.freeSpaceTimer = setInterval(() => void this.watchFreeSpace(), FREE_SPACE_EVERY_MS).unref();
+    this.watchTimer = setInterval(() => {
+      this.watchOwner();
+      void this.watchFreeSpace();
+    }, WATCH_EVERY_MS).unref();
   }
 
-  /** @throws DirectoryHeld, NewerFormat, DamagedData */
+  /** @throws OpenToOthers, DirectoryHeld, NewerFormat, DamagedData */
   static async open(options: LmdbStorageOptions): Promise<LmdbStorage> {
-    const { directory } = options;
+    const { directory, log } = options;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const lock = await lockDirectory(directory);
+    closeToOthers(directory, log);
+    const lock = await lockDirectory(directory, options);
     try {
       checkFormat(directory);
       const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory);
@@ -89,7 +114,7 @@ export class LmdbStorage {
       await storage.watchFreeSpace();
       return storage;
     } catch (error) {
-      await lock.release();
+      lock.release();
       throw error;
     }
   }
@@ -135,8 +160,9 @@ export class LmdbStorage {
     writeFileSync(join(path, 'format'), `${FORMAT}\n`);
     await this.log.backup(whole);
     let failure: string | null = null;
-    const copy = new LmdbEnvironment({ path: whole, noSync: true, onFailure: (reason) => (failure = reason) });
-    for (const name of without) await copy.db(name, byteTextKeys).drop();
+    const copy = new LmdbEnvironment({ path: whole, noSync: true, onFailure: (reason) => (failure = reason), onTakenOver: () => (failure = TAKEN_OVER) });
+    for (const name of without) copy.db(name, byteTextKeys).drop();
+    await copy.committed().catch(() => {});
     // Once more, since what was left out still lies in the pages that it had.
     await copy.backup(target);
     await copy.close();
@@ -147,7 +173,9 @@ export class LmdbStorage {
 
   /** Waits for everything written, and leaves the mark of a clean end. */
   async close(): Promise<void> {
-    clearInterval(this.freeSpaceTimer);
+    clearInterval(this.watchTimer);
+    // Whoever took over has marks of its own.
+    this.watchOwner();
     if (!this.failure) for (const callback of this.closing) await callback();
     if (!this.failure) await this.views.sync();
     await this.views.close();
@@ -156,11 +184,20 @@ export class LmdbStorage {
       writeFileSync(join(this.directory, 'views.state'), 'clean');
       writeFileSync(join(this.directory, 'log.state'), cleanState(this.directory));
     }
-    await this.lock.release();
+    this.lock.release();
   }
 
   private get reserve(): number {
     return this.options.minFree ?? 0;
+  }
+
+  /** Of two processes on one directory the one that does nothing stops too. */
+  private watchOwner(): void {
+    for (const environment of [this.log, this.views]) environment.watchOwner();
+  }
+
+  private takenOver(): void {
+    this.fail(TAKEN_OVER, "Everything that was acknowledged is on disk. Let only one process use a DATA_DIR; in Kubernetes, set 'strategy: Recreate'.");
   }
 
   /** A directory that cannot be asked says nothing of its space; the next write finds out. */
@@ -170,6 +207,21 @@ export class LmdbStorage {
     const { bavail, bsize } = space;
     this.freeSpace = bavail * bsize;
   }
+}
+
+/** Views hold names and addresses in clear, and the keys lie beside the log: a directory that is older, or made by hand, may let everybody in. @throws OpenToOthers */
+function closeToOthers(directory: string, log?: Log): void {
+  // Windows has no such modes.
+  const modeOf = (): number => (process.platform === 'win32' ? 0 : statSync(directory).mode & 0o7777);
+  const found = modeOf();
+  if ((found & FOR_OTHERS) === 0) return;
+  try {
+    chmodSync(directory, found & ~FOR_OTHERS);
+  } catch {
+    // Its mode tells.
+  }
+  if ((modeOf() & FOR_OTHERS) !== 0) throw new OpenToOthers(directory, found);
+  log?.warn(`Other users could enter ${directory} (mode ${found.toString(8)}); from now on only its owner can.`);
 }
 
 function checkFormat(directory: string): void {

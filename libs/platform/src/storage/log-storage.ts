@@ -18,7 +18,7 @@ export class LogForReading implements LogStorage {
   readonly log: LmdbEnvironment;
 
   constructor(directory: string) {
-    this.log = new LmdbEnvironment({ path: join(directory, 'log'), readOnly: true, onFailure: () => {} });
+    this.log = new LmdbEnvironment({ path: join(directory, 'log'), readOnly: true, onFailure: () => {}, onTakenOver: () => {} });
   }
 
   assertWritable(): void {

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { DirectoryHeld, lockDirectory, type DirectoryLock } from '#libs/platform/src/storage/directory-lock';
+import { lockDirectory } from '#libs/platform/src/storage/kernel-lock';
 import { ROOT } from '../process.ts';
 import type { EngineDefinition } from './engine.ts';
 import { WatchedDirectory } from './watched-directory.ts';
@@ -17,23 +16,12 @@ export async function sharedEngine(definition: EngineDefinition): Promise<string
   const path = join(tmpdir(), `gatehouse-engines-${checkout}`);
   const folder = join(path, `${definition.name}-lock`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const lock = await locked(folder);
+  const lock = await lockDirectory(folder, { wait: Infinity });
   try {
     const shared = join(path, definition.name);
     return (await joined(shared, definition)) ?? (await started(shared, definition));
   } finally {
-    await lock.release();
-  }
-}
-
-async function locked(path: string): Promise<DirectoryLock> {
-  for (;;) {
-    try {
-      return await lockDirectory(path);
-    } catch (error) {
-      if (!(error instanceof DirectoryHeld)) throw error;
-      await pause(100);
-    }
+    lock.release();
   }
 }
 
