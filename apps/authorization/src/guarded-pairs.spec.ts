@@ -138,6 +138,29 @@ describe('of two that race', () => {
     }
   });
 
+  it('a membership has a custom role in its organization, or the role is deleted', async () => {
+    const acme = await organization();
+    const path = '/user_management/organization_memberships';
+    for (let round = 0; round < ROUNDS; round++) {
+      const role = await customRole(acme).expect(201);
+      const isNew = round % 2 === 0;
+      const member = isNew ? '' : await membership(acme);
+      const user = isNew ? await suite.post('/user_management/users', { email: `${name('joins')}@acme.test` }).expect(201) : null;
+      const outcome = await race(
+        round,
+        () =>
+          isNew
+            ? suite.post(path, { organization_id: acme, user_id: user.id, role_slug: role.slug })
+            : suite.put(`${path}/${member}`, { role_slug: role.slug }),
+        () => suite.delete(`/authorization/organizations/${acme}/roles/${role.slug}`),
+      );
+      expectOne(outcome, [404, 409, 422]);
+      if (isDone(outcome[0])) await suite.get(`${path}/${outcome[0].body.id}`).expect(200, { role: { slug: role.slug } });
+      else if (isNew) expect((await suite.get(`${path}?user_id=${user.id}`).expect(200)).data).toEqual([]);
+      else await suite.get(`${path}/${member}`).expect(200, { role: { slug: 'member' } });
+    }
+  });
+
   it('a membership is given a role on a resource, or the resource is deleted', async () => {
     const acme = await organization();
     const member = await membership(acme);

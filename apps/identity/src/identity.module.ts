@@ -1,5 +1,8 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
+import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
+import { undoWhatMayNotHang } from '#libs/event-sourcing/src/guards/hanging';
+import { Positions } from '#libs/event-sourcing/src/positions';
 import { Reactions } from '#libs/event-sourcing/src/reaction';
 import { Repository } from '#libs/event-sourcing/src/repository';
 import { Clock } from '#libs/platform/src/clock';
@@ -16,6 +19,7 @@ import { deleteGroupsWithTheirOrganization, removeDeletedMembers } from './group
 import { Groups } from './groups/groups.ts';
 import { groupMembersView, groupsView } from './groups/groups.view.ts';
 import { identityDeletionsView } from './identity-deletions.view.ts';
+import { GivenRoles } from './memberships/given-roles.ts';
 import { deleteMembershipsWithTheirEnds, replaceDeletedRoles } from './memberships/membership.reactions.ts';
 import { Memberships } from './memberships/memberships.ts';
 import { membershipsView } from './memberships/memberships.view.ts';
@@ -65,6 +69,7 @@ export const identity: Service = {
     Memberships,
     ShownMemberships,
     RoleDirectory,
+    GivenRoles,
     Groups,
     Dependents,
     DomainVerification,
@@ -81,6 +86,9 @@ export class IdentityModule implements OnModuleInit {
     private readonly dependents: Dependents,
     private readonly shown: ShownMemberships,
     private readonly roles: RoleDirectory,
+    private readonly given: GivenRoles,
+    private readonly events: EventStore,
+    private readonly positions: Positions,
     private readonly readModels: ReadModels,
     private readonly lifecycle: Lifecycle,
     private readonly leases: Leases,
@@ -93,6 +101,9 @@ export class IdentityModule implements OnModuleInit {
     this.reactions.add(deleteDomainsWhenOrganizationDeleted(this.repository, this.clock));
     const { dependents, shown, roles, readModels } = this;
     for (const reaction of [deleteMembershipsWithTheirEnds, replaceDeletedRoles]) this.reactions.add(reaction({ dependents, shown, roles, readModels }));
+    const { events, positions, clock, given } = this;
+    const needs = { events, readModels, positions, clock };
+    this.reactions.add(undoWhatMayNotHang('undo-roles-that-may-not-be-given', ['organization_role'], [given.hanging()], needs));
     for (const reaction of [deleteGroupsWithTheirOrganization, removeDeletedMembers])
       this.reactions.add(reaction({ dependents, memberships: shown, readModels }));
     this.work('identity.young-domains', (signal) => this.lookUps.watchYoung(signal));

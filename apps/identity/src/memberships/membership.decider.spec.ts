@@ -8,6 +8,7 @@ import {
   reactivate,
   recordDeletion,
   setRoles,
+  takeRolesBack,
   type MembershipEvent,
   type MembershipState,
 } from './membership.decider.ts';
@@ -37,6 +38,22 @@ const create = (roles = [member]) => createMembership({ organization_id, user_id
 
 describe('a membership', () => {
   it('begins active, with its roles', () => given().when(create()).then(created(om)));
+  it('has what it had before where a role is taken back, unless it was given others since', () => {
+    const before = { roles: [member], status: 'active' } as const;
+    given(joined, updated({ roles: [admin] }))
+      .when(takeRolesBack(earlier, [admin], before))
+      .then(updated({ roles: [member] }));
+    given(joined, updated({ roles: [admin] }), updated({ roles: [newAdmin] }))
+      .when(takeRolesBack(earlier, [admin], before))
+      .thenNothing();
+    given(joined, deactivated, updated({ status: 'active', roles: [admin], created_again: om }))
+      .when(takeRolesBack(earlier, [admin], { roles: [member], status: 'inactive' }))
+      .then(updated({ status: 'inactive', roles: [member] }));
+    given(joined, deleted)
+      .when(takeRolesBack(earlier, [member], before))
+      .thenNothing();
+  });
+
   it('begins once', () => given(joined).when(create()).thenRefused('user_already_organization_member'));
   it('begins again after it was deleted, as another one', () =>
     given(joined, deleted)

@@ -115,6 +115,18 @@ export function dropRole(id: string, roleId: string, fallback: HeldRole): Decide
   };
 }
 
+/** Takes back that these roles were given, with what came with them; where others were given since, they stay. */
+export function takeRolesBack(id: string, given: readonly HeldRole[], before: Pick<StoredMembership, 'roles' | 'status'>): Decide {
+  return (state) => {
+    if (state?.object !== 'organization_membership' || state.id !== id || !sameRoles(state.roles, given)) return [];
+    const change = {
+      ...(before.status === 'inactive' && state.status === 'active' && { status: before.status }),
+      ...(!sameRoles(state.roles, before.roles) && { roles: before.roles }),
+    };
+    return Object.keys(change).length === 0 ? [] : [{ type: 'organization_membership.updated', data: { id, ...change } }];
+  };
+}
+
 export function deactivate(id: string): Decide {
   return (state) => {
     const membership = living(state, id);

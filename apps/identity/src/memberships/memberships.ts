@@ -22,6 +22,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { identityDeletionsView } from '../identity-deletions.view.ts';
+import { GivenRoles } from './given-roles.ts';
 import {
   createMembership,
   deactivate,
@@ -49,6 +50,7 @@ export class Memberships {
     private readonly repository: Repository,
     private readonly roles: RoleDirectory,
     private readonly shown: ShownMemberships,
+    private readonly given: GivenRoles,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(membershipsView));
@@ -61,8 +63,10 @@ export class Memberships {
     await this.shown.requireUser(context, user_id);
     await this.shown.requireOrganization(context, organization_id);
     const roles = (await this.roles.asked(context, organization_id, operation)) ?? [defaultRole(context.environment)];
-    const decision = createMembership({ user_id, organization_id, roles });
-    return this.transact(context, membershipKey(organization_id, user_id), decision);
+    const key = membershipKey(organization_id, user_id);
+    const membership = await this.transact(context, key, createMembership({ user_id, organization_id, roles }));
+    await this.given.settle(context, { organizationId: organization_id, key, roles });
+    return membership;
   }
 
   @Handles(GetOrganizationMembership)
@@ -89,7 +93,10 @@ export class Memberships {
     const { organization_id, user_id } = await this.shown.found(context, id);
     const roles = await this.roles.asked(context, organization_id, operation);
     if (roles === null) return this.shown.withId(context, id);
-    return this.transact(context, membershipKey(organization_id, user_id), setRoles(id, roles));
+    const key = membershipKey(organization_id, user_id);
+    const membership = await this.transact(context, key, setRoles(id, roles));
+    await this.given.settle(context, { organizationId: organization_id, key, roles });
+    return membership;
   }
 
   @Handles(DeactivateOrganizationMembership)

@@ -2,6 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
 import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
+import type { Standing } from '#libs/event-sourcing/src/guards/standings';
+import { streamName } from '#libs/event-sourcing/src/naming';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
@@ -46,11 +48,33 @@ export class RoleDirectory {
     const roles = await this.inOrganization(context.environment, organizationId);
     for (const slug of slugs) {
       const role = roles.named(slug);
-      if (role === undefined) throw refused('invalid_role', field, `The organization has no role '${slug}'.`, slug);
+      // One that somebody is about to delete is as good as gone: nobody would have it.
+      if (role === undefined || roles.isClosed(role)) throw refused('invalid_role', field, `The organization has no role '${slug}'.`, slug);
       if (role.resource_type_slug !== ORGANIZATION_TYPE)
         throw refused('sub_resource_scoped_role_not_allowed', field, `The role '${slug}' is scoped to the resource type '${role.resource_type_slug}'.`, slug);
     }
     return roles.held([...slugs].map((slug) => roles.named(slug)!));
+  }
+
+  /**
+   * How the organization's own roles among these stand, by everything that was recorded before the call: those of the environment are deleted with what they give.
+   * @throws DomainError `service_unavailable`
+   */
+  async standings({ environment, deadline }: RequestContext, organizationId: string, roles: readonly HeldRole[]): Promise<readonly Standing[]> {
+    await this.views.headReached(deadline, this.rows.definition.name);
+    return this.known(environment, organizationId, roles);
+  }
+
+  /** As `standings`, as the rows are: for reactions, which have waited for them. */
+  async known(environment: string, organizationId: string, roles: readonly HeldRole[]): Promise<readonly Standing[]> {
+    const row = await this.rows.get(environment, organizationId);
+    if (row === null) return [];
+    const scope = JSON.parse(row.text) as RoleScope;
+    const stream = streamName('organization_roles', environment, organizationId);
+    return roles
+      .map(({ id }) => ({ id, isDeleted: scope.deleted.includes(id) }))
+      .filter(({ id, isDeleted }) => isDeleted || scope.roles.some((role) => role.id === id))
+      .map(({ id, isDeleted }) => ({ stream, id, allows: !isDeleted, closing: scope.closings?.[id] ?? null, since: row.position }));
   }
 
   async inOrganization(environment: string, organizationId: string): Promise<RolesOfOrganization> {
@@ -97,6 +121,10 @@ class RolesOfOrganization {
     return living.map(({ id, slug }) => ({ id, slug })).sort((one, other) => placeOf(one) - placeOf(other));
   }
 
+  isClosed({ id }: HeldRole): boolean {
+    return this.scopes.some(({ closings }) => closings?.[id] !== undefined);
+  }
+
   isDeleted({ id }: HeldRole): boolean {
     return this.scopes.some(({ deleted }) => deleted.includes(id));
   }
@@ -108,7 +136,7 @@ class RolesOfOrganization {
 
 type RoleRefusal = 'invalid_role' | 'multiple_roles_not_enabled' | 'sub_resource_scoped_role_not_allowed';
 
-function refused(code: RoleRefusal, field: string, message: string, role_slug?: string): DomainError {
+export function refused(code: RoleRefusal, field: string, message: string, role_slug?: string): DomainError {
   return new DomainError('invalid', code, message, { errors: [{ code, field, message }], ...(role_slug !== undefined && { role_slug }) });
 }
 

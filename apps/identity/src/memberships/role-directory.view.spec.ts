@@ -23,7 +23,11 @@ const created = (number: number, type = 'role.created'): Fact => ({
   },
 });
 const recorded = (category: string, key: string, fact: Fact) =>
-  ({ ...fact, stream: streamName(category, ENVIRONMENT, key), meta: { environment: ENVIRONMENT } }) as RecordedEvent;
+  ({
+    ...fact,
+    stream: streamName(category, ENVIRONMENT, key),
+    meta: { environment: ENVIRONMENT, at: Date.parse('2026-01-15T12:00:00.000Z') },
+  }) as RecordedEvent;
 
 /** The rows after these facts, each by its id. */
 function rowsAfter(category: string, key: string, ...facts: readonly Fact[]): ReadonlyMap<string, RoleScope | null> {
@@ -52,6 +56,15 @@ describe('the directory of roles', () => {
   it('forgets a deleted role but for its id, which is never that of another', () => {
     const deleted: Fact = { type: 'role.deleted', data: { id: roleId(1) } };
     expect(ofEnvironment(created(1), deleted)).toMatchObject({ roles: [{ id: admin }, { id: member }], deleted: [roleId(1)] });
+  });
+
+  it('knows which custom roles somebody is about to delete', () => {
+    const intent = (type: string, given = 'mine'): Fact => ({ type: `organization_role.${type}`, data: { id: roleId(1), intent: given } });
+    const after = (...facts: readonly Fact[]) => rowsAfter('organization_roles', ACME, created(1, 'organization_role.created'), ...facts).get(ACME)!;
+    expect(after(intent('closing')).closings).toEqual({ [roleId(1)]: { intent: 'mine', at: '2026-01-15T12:00:00.000Z' } });
+    expect(after(intent('closing'), intent('reopened', 'of another')).closings).toBeDefined();
+    expect(after(intent('closing'), intent('reopened'))).toEqual(after());
+    expect(after(intent('closing'), { type: 'organization_role.deleted', data: { id: roleId(1) } })).toEqual({ roles: [], deleted: [roleId(1)] });
   });
 
   it('keeps custom roles with their organization', () => {

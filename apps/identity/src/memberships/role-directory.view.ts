@@ -1,6 +1,7 @@
 import { ROLE_DIRECTORY } from '#libs/contracts/src/roles/role-directory';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { afterClosing, withoutClosing, type WithClosings } from '#libs/event-sourcing/src/guards/closings.decider';
 import type { View } from '#libs/event-sourcing/src/view';
 import type { AuthorizationModelEvent } from '../../../authorization/src/model/authorization-model.decider.ts';
 import type { OrganizationRolesEvent } from '../../../authorization/src/model/organization-roles.decider.ts';
@@ -13,7 +14,7 @@ export interface KnownRole {
 }
 
 /** The roles of an environment, or the custom roles of an organization. */
-export interface RoleScope {
+export interface RoleScope extends WithClosings {
   /** Those that live, in the order of their priority. */
   readonly roles: readonly KnownRole[];
   /** Ids of those that are no more: an id that is in neither list is one that is not known here yet. */
@@ -27,6 +28,8 @@ const HANDLED = [
   'roles.reordered',
   'organization_role.created',
   'organization_role.deleted',
+  'organization_role.closing',
+  'organization_role.reopened',
 ] as const satisfies readonly (AuthorizationModelEvent | OrganizationRolesEvent)['type'][];
 
 /** What identity knows of the roles that the authorization service owns. A row for each environment and each organization with custom roles, under its id. */
@@ -46,7 +49,12 @@ export const roleDirectoryView: View<RoleScope> = {
       case 'role.deleted':
       case 'organization_role.deleted': {
         const { id } = data as { readonly id: string };
-        return { roles: scope.roles.filter((role) => role.id !== id), deleted: [...scope.deleted, id] };
+        return withoutClosing({ ...scope, roles: scope.roles.filter((role) => role.id !== id), deleted: [...scope.deleted, id] }, id);
+      }
+      case 'organization_role.closing':
+      case 'organization_role.reopened': {
+        const fact = data as { readonly id: string; readonly intent: string };
+        return afterClosing(scope, { type, data: fact, at: new Date(meta.at).toISOString() });
       }
       case 'roles.reordered': {
         const { role_ids } = data as { readonly role_ids: readonly string[] };

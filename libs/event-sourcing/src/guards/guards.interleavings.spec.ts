@@ -114,7 +114,11 @@ class ParkedStore extends EventStore {
   }
 
   read(stream: string, from = 1): Promise<readonly RecordedEvent[]> {
-    return this.park(`read ${stream}`, () => this.world.of(stream).slice(from - 1), ({ length }) => length);
+    return this.park(
+      `read ${stream}`,
+      () => this.world.of(stream).slice(from - 1),
+      ({ length }) => length,
+    );
   }
 
   async readBackwards(): Promise<never> {
@@ -122,12 +126,20 @@ class ParkedStore extends EventStore {
   }
 
   last(stream: string): Promise<RecordedEvent | null> {
-    return this.park(`last ${stream}`, () => this.world.of(stream).at(-1) ?? null, (record) => record?.version);
+    return this.park(
+      `last ${stream}`,
+      () => this.world.of(stream).at(-1) ?? null,
+      (record) => record?.version,
+    );
   }
 
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Appended> {
     const types = events.map(({ type }) => type).join();
-    return this.park(`${types} ${stream} ${expected}`, () => this.world.append(stream, expected, events), ({ position }) => position);
+    return this.park(
+      `${types} ${stream} ${expected}`,
+      () => this.world.append(stream, expected, events),
+      ({ position }) => position,
+    );
   }
 
   /** Nobody decides by it alone. */
@@ -257,7 +269,11 @@ class Process {
       { events: store, readModels: world.readModels(), positions: { reached: async () => {} }, clock: world.clock },
     );
     for (;;) {
-      await store.park('hear', () => {}, () => '');
+      await store.park(
+        'hear',
+        () => {},
+        () => '',
+      );
       const event = world.records[this.heard]!;
       for (let time = 0; time < 2; time++) if (reaction.handles.includes(event.type)) await reaction.react(event);
       this.heard++;

@@ -1,0 +1,113 @@
+import { Injectable } from '@nestjs/common';
+import { EventStore, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Hanging } from '#libs/event-sourcing/src/guards/hanging';
+import { mayHang } from '#libs/event-sourcing/src/guards/standings';
+import { streamName } from '#libs/event-sourcing/src/naming';
+import { Repository } from '#libs/event-sourcing/src/repository';
+import { tableOf } from '#libs/event-sourcing/src/view';
+import { Clock } from '#libs/platform/src/clock';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import {
+  membershipDecider,
+  recordDeletion,
+  takeRolesBack,
+  type HeldRole,
+  type MembershipEvent,
+  type MembershipState,
+  type StoredMembership,
+} from './membership.decider.ts';
+import { membershipsView } from './memberships.view.ts';
+import { defaultRole, refused, RoleDirectory } from './role-directory.ts';
+
+interface Given {
+  readonly organizationId: string;
+  /** Of the membership's stream. */
+  readonly key: string;
+  readonly roles: readonly HeldRole[];
+}
+
+/** What is recorded of a membership, as far as it gives roles. */
+interface RolesFact {
+  readonly id: string;
+  readonly roles?: readonly HeldRole[];
+}
+
+/** Sees to it that nobody has a custom role that is deleted because nobody has it: authorization, which does that, says so before it looks. */
+@Injectable()
+export class GivenRoles {
+  private readonly rows: Table<StoredMembership>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly roles: RoleDirectory,
+    private readonly events: EventStore,
+    private readonly clock: Clock,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(membershipsView));
+  }
+
+  /**
+   * Takes back what was recorded of a membership where one of its roles was gone by then, or being deleted; also what was recorded before, by somebody who may not
+   * have looked yet.
+   * @throws DomainError `invalid_role`; `service_unavailable` where it cannot be looked at in time
+   */
+  async settle(context: RequestContext, { organizationId, key, roles }: Given): Promise<void> {
+    const fallback = defaultRole(context.environment);
+    if (roles.every(({ id }) => id === fallback.id)) return;
+    const standings = await this.roles.standings(context, organizationId, roles);
+    if (standings.length === 0) return;
+    const records = await this.events.read(streamName(membershipDecider.category, context.environment, key));
+    const giving = records.findLast(({ data }) => (data as RolesFact).roles !== undefined);
+    if (giving === undefined || (await mayHang(this.events, standings, giving.position))) return;
+    await this.undo(giving);
+    const { id } = standings.find(({ allows, closing }) => !allows || closing !== null) ?? standings[0]!;
+    const { slug } = roles.find((role) => role.id === id)!;
+    throw refused('invalid_role', 'role_slug', `The organization has no role '${slug}'.`, slug);
+  }
+
+  /** Memberships hang on the custom roles that they still have. */
+  hanging(): Hanging {
+    return {
+      begins: ['organization_membership.created', 'organization_membership.updated'] satisfies readonly MembershipEvent['type'][],
+      hangsOn: async ({ data, meta: { environment, organization } }) => {
+        const { id, roles = [] } = data as RolesFact;
+        const fallback = defaultRole(environment);
+        if (roles.every((role) => role.id === fallback.id)) return [];
+        const row = await this.rows.get(environment, id);
+        const held = row === null ? [] : (JSON.parse(row.text) as StoredMembership).roles;
+        const kept = roles.filter((role) => held.some((other) => other.id === role.id));
+        return this.roles.known(environment, organization!, kept);
+      },
+      undo: (event) => this.undo(event),
+    };
+  }
+
+  private async undo({ stream, type, version, data, meta }: RecordedEvent): Promise<void> {
+    const { environment, actor } = meta;
+    const { id, roles: given = [] } = data as RolesFact;
+    const own = systemContext(environment, this.clock.now());
+    const key = stream.slice(streamName(membershipDecider.category, environment, '').length);
+    if (type === ('organization_membership.created' satisfies MembershipEvent['type'])) {
+      await this.repository.transact(membershipDecider, own, key, recordDeletion(id));
+      return;
+    }
+    const records = await this.events.read(stream);
+    if (records.some((record) => record.version > version && (record.data as RolesFact).roles !== undefined)) return;
+    const before = stateAfter(records.filter((record) => record.version < version));
+    if (before?.object !== 'organization_membership') return;
+    // What was taken back, and cannot stay either, ends with the role that everybody has.
+    const { roles, status } = actor.source === 'system' ? { ...before, roles: [defaultRole(environment)] } : before;
+    await this.repository.transact(membershipDecider, own, key, takeRolesBack(id, given, { roles, status }));
+  }
+}
+
+function stateAfter(records: readonly RecordedEvent[]): MembershipState {
+  return records.reduce(
+    (state, { type, data, meta }) =>
+      membershipDecider.evolve(state, { type, data, at: new Date(meta.at).toISOString() } as MembershipEvent & { readonly at: string }),
+    membershipDecider.initial,
+  );
+}
