@@ -161,7 +161,7 @@ class ParkedStore extends EventStore {
           resolve(result);
         } catch (error) {
           this.trace.push(`${call}: refused`);
-          reject(error as Error);
+          reject(error instanceof Error ? error : new Error(String(error)));
         }
       };
       this.waiting = { call, proceed };
