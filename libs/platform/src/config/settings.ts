@@ -66,6 +66,12 @@ export class EngineSettings {
   })
   readonly MONGODB_URL!: string | null;
 
+  @Setting(text('a connection string that begins with mongodb:// or mongodb+srv://', /^mongodb(\+srv)?:\/\/[^\s]+$/), {
+    doc: 'MongoDB for the data keys alone, so that they are backed up apart from the rest; unset: the database of `MONGODB_URL`.',
+    secret: true,
+  })
+  readonly KEYS_URL!: string | null;
+
   @Setting(listOf(text('a host and a port such as broker:9092', /^[A-Za-z0-9._-]{1,253}:\d{1,5}$/)), {
     doc: 'Kafka brokers to begin with; its driver knows no IPv6 literals.',
   })

@@ -28,7 +28,9 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
   try {
     const storage = await MongodbStorage.connect({ url: addresses.MONGODB_URL, log });
     opened.push(() => storage.close());
-    const keys = await MongodbKeyStore.open(storage, masterKeysOf(settings));
+    const keyStorage = addresses.KEYS_URL === null ? storage : await MongodbStorage.connect({ url: addresses.KEYS_URL, setting: 'KEYS_URL', log });
+    if (keyStorage !== storage) opened.push(() => keyStorage.close());
+    const keys = await MongodbKeyStore.open(keyStorage, masterKeysOf(settings), clock);
     const events = await EventstoredbEventStore.connect({ url: addresses.EVENTSTORE_URL, log });
     opened.push(() => events.close());
     const bus = kafka === null ? new AbsentMessageBus() : await connectKafka(addresses.KAFKA_BROKERS!, kafka, log);

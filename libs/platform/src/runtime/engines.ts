@@ -51,7 +51,7 @@ export function areShared(addresses: EngineSettings): boolean {
  * @throws StartRefused when only some of the engines are named, or one of them cannot be opened
  */
 export async function openEngines(addresses: EngineSettings, needs: EnginesNeeds): Promise<Engines> {
-  const named = ADDRESSES.filter((name) => addresses[name] !== null);
+  const named = [...ADDRESSES, 'KEYS_URL' as const].filter((name) => addresses[name] !== null);
   if (named.length === 0) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
   const missing = (needs.kafka === null ? STORES : ADDRESSES).filter((name) => addresses[name] === null);
   if (missing.length === 0) return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);

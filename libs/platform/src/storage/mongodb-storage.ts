@@ -22,6 +22,7 @@ const LOOK_MS = 5_000;
 const LOOKED_MS = CONNECT_MS + 2 * LOOK_MS;
 const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
+const MONGODB = 'MONGODB_URL';
 const DEFAULT_DATABASE = 'gatehouse';
 const AUTHENTICATION_FAILED = 18;
 const DUPLICATE_KEY = 11_000;
@@ -38,6 +39,8 @@ export const WHILE_WAITED_FOR = { maxTimeMS: QUESTION_MS } as const;
 interface Options {
   /** A connection string; its path names the database. */
   readonly url: string;
+  /** Which setting names it: MONGODB_URL where nothing else is said. */
+  readonly setting?: string;
   readonly log: Log;
   /** How long the start waits for it: a cluster starts in any order. */
   readonly patience?: number;
@@ -59,8 +62,8 @@ export class MongodbStorage {
 
   /** @throws StartRefused when the connection string is none, or nobody answers there */
   static async connect(options: Options): Promise<MongodbStorage> {
-    const { url, log, patience = PATIENCE_MS } = options;
-    const driver = new Driver(url);
+    const { log, setting = MONGODB, patience = PATIENCE_MS } = options;
+    const driver = new Driver(options);
     const { client, database } = driver;
     for (const deadline = Date.now() + patience; ; await pause(RETRY_MS)) {
       try {
@@ -68,9 +71,9 @@ export class MongodbStorage {
         await database.command({ ping: 1 });
         return new MongodbStorage(options, driver);
       } catch (error) {
-        if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, 'MongoDB refuses the name and password in MONGODB_URL.');
+        if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, `MongoDB refuses the name and password in ${setting}.`);
         if (!isPassing(error)) throw error;
-        if (Date.now() > deadline) throw await refused(client, `MongoDB has not answered for ${patience / 1_000} s at the hosts of MONGODB_URL.`);
+        if (Date.now() > deadline) throw await refused(client, `MongoDB has not answered for ${patience / 1_000} s at the hosts of ${setting}.`);
         log.warn('MongoDB does not answer yet, and is asked again.', { error });
       }
     }
@@ -121,11 +124,11 @@ export class MongodbStorage {
 
   /** Driver 7.9 was seen to stop looking for a server that went away under load: whatever it was asked was refused from then on. */
   private replaceBlind(): void {
-    const { url, log, looked = LOOKED_MS } = this.options;
+    const { log, looked = LOOKED_MS } = this.options;
     const { client } = this.driver;
     if (!this.driver.isBlind(looked)) return;
     log.warn('The driver of MongoDB no longer looks for its server, and is replaced.');
-    this.driver = new Driver(url);
+    this.driver = new Driver(this.options);
     this.collections.clear();
     client.close().catch((error: unknown) => log.warn('A driver of MongoDB that was replaced did not close.', { error }));
   }
@@ -137,8 +140,8 @@ class Driver {
   readonly database: Db;
   private readonly looks = new Map<string, number>();
 
-  constructor(url: string) {
-    this.client = clientOf(url);
+  constructor({ url, setting = MONGODB }: Pick<Options, 'url' | 'setting'>) {
+    this.client = clientOf(url, setting);
     this.database = this.client.db(this.client.options.dbName === 'test' && !namesDatabase(url) ? DEFAULT_DATABASE : undefined);
     this.client.on('serverOpening', ({ address }) => this.looks.set(address, performance.now()));
     this.client.on('serverHeartbeatSucceeded', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
@@ -156,7 +159,7 @@ export function isDuplicate(error: unknown): boolean {
   return isOf(error, DUPLICATE_KEY);
 }
 
-function clientOf(url: string): MongoClient {
+function clientOf(url: string, setting: string): MongoClient {
   try {
     return new MongoClient(url, {
       appName: 'gatehouse',
@@ -171,7 +174,7 @@ function clientOf(url: string): MongoClient {
     });
   } catch {
     // The driver's own words may quote a part of the password.
-    throw new StartRefused('MONGODB_URL is no connection string of MongoDB: special characters in name and password have to be percent-encoded.');
+    throw new StartRefused(`${setting} is no connection string of MongoDB: special characters in name and password have to be percent-encoded.`);
   }
 }
 
