@@ -2,7 +2,7 @@
  * The parts of `npm run proofs`: what takes too long for every commit.
  * introduced  counts as the day on which it last held, until it is run
  * paths       what it says something of
- * steps       one after the other, those of a list at once; each is a task of run.mjs. `counts`: how its numbers are read, as Jest's where nothing is said
+ * steps       one after the other, those of a list at once, since each keeps one processor busy; each is a task of run.mjs. `counts`: how its numbers are read, as Jest's where nothing is said
  */
 export const parts = {
   faults: {
@@ -27,14 +27,13 @@ export const parts = {
     what: '500 random histories, every answer held to the log',
     introduced: '2026-11-22',
     paths: ['apps', 'libs', 'test/histories.spec.ts', 'test/histories', 'test/chance.ts'],
-    steps: () => [{ task: ['working', 'test/histories.spec.ts'], variables: { HISTORIES: '500' } }],
+    steps: (numberOf) => [[0, 1].map((half) => histories(250, numberOf(`histories ${half}`)))],
   },
   torture: {
     what: '1,000 rounds of kill -9 under load',
     introduced: '2026-11-22',
     paths: ['apps', 'libs', 'test/torture.ts', 'test/torture', 'test/chance.ts'],
-    // Each kill waits for a start, so two of them keep two processors busy; and each looks through all that it has written.
-    steps: (numberOf) => [0, 1].map((half) => [0, 1].map((which) => rounds(250, numberOf(`torture ${half} ${which}`)))),
+    steps: (numberOf) => [[0, 1].map((half) => rounds(500, numberOf(`torture ${half}`)))],
   },
   cluster: {
     what: 'every spec over HTTP on a cluster',
@@ -55,6 +54,10 @@ export const parts = {
     steps: () => [{ task: ['test', '\\.?interleavings\\.spec\\.ts$'], variables: { EVERYTHING: 'on' } }],
   },
 };
+
+function histories(count, seed) {
+  return { task: ['working', 'test/histories.spec.ts'], variables: { HISTORIES: String(count), HISTORIES_SEED: String(seed) } };
+}
 
 function rounds(count, seed) {
   return { task: ['torture', '--rounds', String(count), '--seed', String(seed)], counts: printed };

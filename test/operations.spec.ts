@@ -54,6 +54,10 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     path: `/organizations/${at.ids.get(Organization)}/groups/${at.ids.get(Group)}/organization-memberships`,
     body: { organization_membership_id: await newMembership(at) },
   }),
+  UpdateGroupMembers: async (at) => ({
+    path: `/organizations/${at.ids.get(Organization)}/groups/${at.ids.get(Group)}/organization-memberships`,
+    body: { add: [await newMembership(at)] },
+  }),
   CreateResourceType: async () => ({ body: { slug: named('type'), name: 'Type', parent_type_slugs: ['organization'] } }),
   DeleteResourceType: async ({ caller }) => ({
     path: `/admin/resource_types/${await slugOf(caller, '/admin/resource_types', { parent_type_slugs: ['organization'] })}`,
