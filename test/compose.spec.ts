@@ -174,6 +174,10 @@ describe('the compose file', () => {
     expect(users[nameAt('gateway')]!.roles).toEqual(['gateway']);
     for (const service of ['identity', 'authorization', 'notifications', 'gatehouse']) expect(users[nameAt(service)]!.roles).toEqual(['readWrite']);
     expect(roles['gateway']!.roles).toEqual([]);
+    // What its adapters of short-lived entries and of keys keep things in, and nothing else.
+    const adapters = ['libs/read-models/src/mongodb.short-lived.ts', 'libs/event-sourcing/src/sealing/mongodb.key-store.ts'];
+    const kept = adapters.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/\bcollection\('(\w+)'\)/g)].map(([, name]) => name!));
+    expect(new Set(roles['gateway']!.privileges.map(({ resource }) => resource.collection))).toEqual(new Set(kept));
     const privileges = roles['gateway']!.privileges.map(({ resource, actions }) => [
       resource.db,
       resource.collection,

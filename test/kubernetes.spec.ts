@@ -64,7 +64,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
       : edit('cluster.env', (text) => text.replace(/^(IMAGE=.*):.*$/m, `$1:${image}`));
   const succeeds = async (script: string): Promise<string> => {
     const outcome = await plane.script(script, root);
-    expect(outcome).toEqual({ code: 0, text: expect.any(String) });
+    if (outcome.code !== 0) throw new Error(`${script}\n${outcome.text}`);
     return outcome.text;
   };
   const apply = (): Promise<string> => succeeds(`kubectl apply -k k8s/overlays/${overlay}`);
