@@ -60,6 +60,12 @@ describe('requests about users and memberships', () => {
   });
 });
 
+it('limits no environment beside the keys, unless it is told to', async () => {
+  const suite = await givenSuite({ variables: { RATE_LIMITS: 'on', RATE_LIMIT_USER_MANAGEMENT_READS: '', RATE_LIMIT_PER_SECOND: '10000' } });
+  const answers = await Promise.all(Array.from({ length: 1_100 }, () => suite.get(NOBODY)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));
+});
+
 it('counts nothing in development, unless it is told to', async () => {
   const suite = await givenSuite({ variables: { ...LIMITS, RATE_LIMIT_PER_SECOND: '1' } });
   for (let reads = 0; reads < 5; reads++) await suite.get(NOBODY).expect(404);

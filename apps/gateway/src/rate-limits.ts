@@ -39,7 +39,7 @@ export class RateLimits {
     const limits: SharedLimit[] = [{ limit: { requests: RATE_LIMIT_PER_SECOND, perSeconds: 1 }, keyOf: ({ actor }) => actor.id }];
     if (route!.path.startsWith('/user_management/')) {
       const requests = kind === 'query' ? RATE_LIMIT_USER_MANAGEMENT_READS : RATE_LIMIT_USER_MANAGEMENT_WRITES;
-      limits.push({ limit: { requests, perSeconds: 10 }, keyOf: ({ environment }) => `user_management ${kind} ${environment}` });
+      if (requests !== null) limits.push({ limit: { requests, perSeconds: 10 }, keyOf: ({ environment }) => `user_management ${kind} ${environment}` });
     }
     if (options.limit !== undefined) limits.push({ limit: options.limit, keyOf: ({ actor }) => `${name} ${actor.id}` });
     return limits;

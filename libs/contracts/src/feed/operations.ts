@@ -9,7 +9,7 @@ import { Event } from './event.ts';
   owner: 'notifications',
   summary: 'Read the events feed',
   description:
-    'Events in the order in which they were recorded, for 90 days. Keep `list_metadata.after` and ask again with it: nothing is skipped, however late it was recorded. On an empty page it is null: keep the one you have. A cursor stays valid for 30 days after its event has left the feed.',
+    'Events in the order in which they were recorded, for 90 days. Keep `list_metadata.after` and ask again with it: nothing is skipped, however late it was recorded. `asc` is the default here, but the clients for .NET, Ruby and PHP send `desc` unless they are told. On an empty page it is null: keep the one you have. A cursor stays valid for 30 days after its event has left the feed.',
   answers: feedOf(Event),
   refuses: ['bad_request'],
 })

@@ -166,11 +166,17 @@ export class GatewaySettings {
   @Setting(requests, { doc: 'Requests per second and API key.', default: '6000' })
   readonly RATE_LIMIT_PER_SECOND!: number;
 
-  @Setting(requests, { doc: 'Reads under `/user_management` in 10 seconds, of all keys of an environment together.', default: '1000' })
-  readonly RATE_LIMIT_USER_MANAGEMENT_READS!: number;
+  @Setting(requests, {
+    doc: 'Reads under `/user_management` in 10 seconds, of all keys of an environment together. Not limited where it is unset.',
+    default: '',
+  })
+  readonly RATE_LIMIT_USER_MANAGEMENT_READS!: number | null;
 
-  @Setting(requests, { doc: 'Writes under `/user_management` in 10 seconds, of all keys of an environment together.', default: '500' })
-  readonly RATE_LIMIT_USER_MANAGEMENT_WRITES!: number;
+  @Setting(requests, {
+    doc: 'Writes under `/user_management` in 10 seconds, of all keys of an environment together. Not limited where it is unset.',
+    default: '',
+  })
+  readonly RATE_LIMIT_USER_MANAGEMENT_WRITES!: number | null;
 
   @Setting(listOf(network), { doc: 'Proxies whose `X-Forwarded-For` is believed.', default: '' })
   readonly TRUSTED_PROXIES!: readonly string[];
