@@ -62,7 +62,7 @@ describe('the roles of an organization', () => {
 
   it('get a slug of their name where none is given', async () => {
     const one = await suite.post(path, { name: 'Überwacher & Co.' }).expect(201);
-    const two = await suite.post(path, { name: 'Überwacher & Co.' }).expect(201);
+    const two = await suite.post(path, { slug: null, name: 'Überwacher & Co.' }).expect(201);
     expect(one.slug).toMatch(/^org-uberwacher-co-[a-z0-9]{8}$/);
     expect(two.slug).not.toBe(one.slug);
     for (const name of ['日本', 'n'.repeat(48)]) expect((await suite.post(path, { name }).expect(201)).slug).toMatch(/^org-[a-z0-9_-]{1,44}$/);
@@ -74,7 +74,6 @@ describe('the roles of an organization', () => {
     ['nothing after the beginning', { slug: 'org-', name: 'x' }, 422, 'invalid_request_parameters'],
     ['capitals in the slug', { slug: 'org-X', name: 'x' }, 422, 'invalid_request_parameters'],
     ['a slug of 49 characters', { slug: `org-${'x'.repeat(45)}`, name: 'x' }, 422, 'invalid_request_parameters'],
-    ['a slug that is null', { slug: null, name: 'x' }, 422, 'invalid_request_parameters'],
     ['a description of 151 characters', { slug: 'org-x', name: 'x', description: 'x'.repeat(151) }, 422, 'invalid_request_parameters'],
     ['an unknown type', { slug: 'org-x', name: 'x', resource_type_slug: 'unknown' }, 404, 'entity_not_found'],
     ['the slug of another', { slug: 'org-auditor', name: 'x' }, 409, 'organization_role_slug_conflict'],

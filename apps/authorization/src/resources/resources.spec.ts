@@ -53,6 +53,8 @@ describe('resources', () => {
       );
       const byName = await create({ ...project, parent_resource_external_id: external_id, parent_resource_type_slug: 'workspace' });
       expect(byName.parent_resource_id).toBe(id);
+      const unset = await create({ ...project, parent_resource_id: id, parent_resource_external_id: null, parent_resource_type_slug: null });
+      expect(unset.parent_resource_id).toBe(id);
       const atTop = await create({ ...project, parent_resource_external_id: acme, parent_resource_type_slug: 'organization' });
       expect(atTop.parent_resource_id).toBe(rootOf(acme));
     });
@@ -108,7 +110,6 @@ describe('resources', () => {
       ],
       ['a parent with an external id alone', { parent_resource_external_id: 'x' }, 422, 'invalid_request_parameters'],
       ['a parent with a type alone', { parent_resource_type_slug: 'workspace' }, 422, 'invalid_request_parameters'],
-      ['a parent of null', { parent_resource_id: null }, 422, 'invalid_request_parameters'],
       ['an unknown organization', { organization_id: 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ' }, 404, 'entity_not_found'],
       ['an unknown type', { resource_type_slug: 'nothing' }, 404, 'entity_not_found'],
       ['an unknown parent', { parent_resource_id: UNKNOWN }, 404, 'entity_not_found'],
@@ -250,12 +251,12 @@ describe('resources', () => {
       const before = await suite.head();
       await suite.patch(`/authorization/resources/${id}`, { name, description: null, parent_resource_id: rootOf(acme) }).expect(200, { updated_at });
       await suite.patch(`/authorization/resources/${id}`, {}).expect(200, { updated_at });
+      await suite.patch(`/authorization/resources/${id}`, { name: null, parent_resource_id: null }).expect(200, { name, updated_at });
       expect(await suite.head()).toBe(before);
     });
 
     it.each([
       ['an empty name', { name: '' }, 422],
-      ['a name of null', { name: null }, 422],
       ['a name of 49 characters', { name: 'n'.repeat(49) }, 422],
       ['both forms of a parent', { parent_resource_id: UNKNOWN, parent_resource_external_id: 'x' }, 422],
       ['half a parent', { parent_resource_external_id: 'x' }, 422],

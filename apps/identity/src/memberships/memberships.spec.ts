@@ -61,6 +61,9 @@ describe('memberships', () => {
       });
     });
 
+    it('with the default role where null is written for what was not set', async () =>
+      expect(await joined({ role_slug: null, role_slugs: null })).toMatchObject({ role: { slug: 'member' } }));
+
     it('with a role that was created a moment ago', async () => {
       await role('fresh');
       expect(await joined({ role_slug: 'fresh' })).toMatchObject({ role: { slug: 'fresh' } });
@@ -80,7 +83,6 @@ describe('memberships', () => {
       ['no roles at all', { role_slugs: [] }, 422, 'invalid_request_parameters'],
       ['roles that are no text', { role_slugs: [1] }, 422, 'invalid_request_parameters'],
       ['a role without a name', { role_slug: '' }, 422, 'invalid_request_parameters'],
-      ['null for a role', { role_slug: null }, 422, 'invalid_request_parameters'],
       ['an unknown role', { role_slug: 'emperor' }, 422, 'invalid_role'],
       ['a user who never was', { user_id: 'user_01J0000000000000000000000A' }, 404, 'entity_not_found'],
       ['an organization that never was', { organization_id: 'org_01J0000000000000000000000A' }, 404, 'entity_not_found'],
