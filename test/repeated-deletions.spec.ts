@@ -134,6 +134,17 @@ describe('a deletion', () => {
     expect(await ofCommand(other)).toEqual([]);
   });
 
+  it.each(deletions.map(({ name, type }) => [name, type] as const))('that three ask for at once is done for one of them: %s', async (name, type) => {
+    const fields = await GIVEN[name]!();
+    const actor = { id: 'key', source: 'api', name: null } as const;
+    const commands = [0, 1, 2].map(() => newCommandId(Date.now()));
+    const outcomes = await Promise.allSettled(commands.map((commandId) => suite.call(type, fields, { environment, actor, commandId })));
+    const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
+    expect(refusals).toEqual([0, 1].map(() => expect.objectContaining({ code: 'entity_not_found' }) as unknown));
+    const done = outcomes.findIndex(({ status }) => status === 'fulfilled');
+    for (const [index, commandId] of commands.entries()) expect((await ofCommand(commandId)).length > 0).toBe(index === done);
+  });
+
   async function ofCommand(commandId: string): Promise<readonly string[]> {
     return (await suite.records()).filter(({ meta }) => meta.commandId === commandId).map(({ type }) => type);
   }

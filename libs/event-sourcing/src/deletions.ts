@@ -1,6 +1,9 @@
-import { isNotFound } from '#libs/platform/src/domain-error';
+import { isNotFound, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import type { Fact } from './decider.ts';
+import { mayHaveRun } from './repeats.ts';
+import type { Transacted } from './repository.ts';
 import { tableOf, type View } from './view.ts';
 
 /** A command that took something away, by its own id. */
@@ -21,6 +24,14 @@ export function deletionsView(service: string, handles: readonly string[]): View
   };
 }
 
+/** Who takes away what. */
+interface Removal {
+  readonly context: RequestContext;
+  /** As callers know it: `Group`. */
+  readonly what: string;
+  readonly id: string;
+}
+
 /** Commands that take something away: one that is repeated finds nothing, and is done all the same. */
 export class Deletions {
   private readonly rows: Table<Deletion>;
@@ -30,15 +41,20 @@ export class Deletions {
   }
 
   /**
-   * Carries out a command that refuses as not found what it cannot take away; null where this very command has done so before, as another replica may have that
-   * went before it answered.
-   * @throws DomainError as `remove`
+   * Carries out a command that takes something away, and refuses as not found what is gone: of those who ask at once, one is told that it did so. Null where this very
+   * command had done so before, as another replica may have that went before it answered, and what it names cannot be looked up any more.
+   * @throws DomainError `entity_not_found`, and as `remove`
    */
-  async once<Answer>(context: RequestContext, remove: () => Promise<Answer>): Promise<Answer | null> {
+  async once<Removed extends Pick<Transacted<unknown, Fact>, 'facts' | 'isRepeat'>>(
+    { context, what, id }: Removal,
+    remove: () => Promise<Removed>,
+  ): Promise<Removed | null> {
     try {
-      return await remove();
+      const removed = await remove();
+      if (removed.facts.length === 0 && !removed.isRepeat) throw notFound(what, id);
+      return removed;
     } catch (error) {
-      const done = isNotFound(error) ? await this.rows.find(context, context.commandId) : null;
+      const done = isNotFound(error) && mayHaveRun(context) ? await this.rows.find(context, context.commandId) : null;
       if (done === null) throw error;
       context.receipt.position = done.position;
       return null;

@@ -133,12 +133,11 @@ export class GroupRoleAssignments {
   @Handles(DeleteGroupRoleAssignment)
   async delete(operation: DeleteGroupRoleAssignment): Promise<void> {
     const { context, group_id, role_slug } = operation;
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Group role assignment', id: role_slug }, async () => {
       const index = await this.access.ofGroup(context, group_id);
       const resourceId = index.tree.idOf(namedResource(index, operation, ON_ORGANIZATION));
       const key = groupRoleAssignmentKey(group_id, namedRole(index, role_slug).id, resourceId);
-      const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole());
-      if (facts.length === 0) throw notFound('Group role assignment', `${role_slug} on ${resourceId}`);
+      return this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole());
     });
   }
 
@@ -149,10 +148,9 @@ export class GroupRoleAssignments {
 
   @Handles(DeleteGroupRoleAssignmentById)
   async deleteById({ context, group_id, role_assignment_id: id }: DeleteGroupRoleAssignmentById): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Group role assignment', id }, async () => {
       const assignment = await this.found(context, group_id, id);
-      const { facts } = await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), removeGroupRoleAssignment(id));
-      if (facts.length === 0) throw notFound('Group role assignment', id);
+      return this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), removeGroupRoleAssignment(id));
     });
   }
 
@@ -232,7 +230,7 @@ export class GroupRoleAssignments {
 
   /** As a command of its own, since what there is to be removed differs when the command is repeated, and ids count. */
   private async remove(context: RequestContext, assignment: LivingGroupRoleAssignment): Promise<string> {
-    const own = { ...context, commandId: newCommandId(this.clock.now()), receipt: {} };
+    const own = { ...context, commandId: newCommandId(this.clock.now()), attempt: 1, sentAt: undefined, receipt: {} };
     const decision = removeGroupRoleAssignment(assignment.id);
     return (await this.repository.transact(groupRoleAssignmentDecider, own, keyOf(assignment), decision)).position;
   }

@@ -77,26 +77,24 @@ export class RoleAssignments {
   @Handles(DeleteRoleAssignment)
   async delete(operation: DeleteRoleAssignment): Promise<void> {
     const { context, organization_membership_id, role_slug } = operation;
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Role assignment', id: role_slug }, async () => {
       const index = await this.access.ofMembership(context, organization_membership_id);
       const resourceId = index.tree.idOf(namedResource(index, operation));
       const key = roleAssignmentKey(organization_membership_id, namedRole(index, role_slug).id, resourceId);
-      const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRole());
-      if (facts.length === 0) throw notFound('Role assignment', `${role_slug} on ${resourceId}`);
+      return this.repository.transact(roleAssignmentDecider, context, key, removeRole());
     });
   }
 
   @Handles(DeleteRoleAssignmentById)
   async deleteById({ context, organization_membership_id, role_assignment_id: id }: DeleteRoleAssignmentById): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Role assignment', id }, async () => {
       const index = await this.access.ofMembership(context, organization_membership_id);
       const row = await this.rows.find(context, id);
       if (row === null && (await this.lists.isGroupEntry(context.environment, index, organization_membership_id, id))) throw fromGroup();
       const assignment = row === null ? null : (JSON.parse(row.text) as LivingRoleAssignment);
       if (assignment?.organization_membership_id !== organization_membership_id || !isLiving(index, assignment)) throw notFound('Role assignment', id);
       const key = roleAssignmentKey(organization_membership_id, assignment.role.id, assignment.resource.id);
-      const { facts } = await this.repository.transact(roleAssignmentDecider, context, key, removeRoleAssignment(id));
-      if (facts.length === 0) throw notFound('Role assignment', id);
+      return this.repository.transact(roleAssignmentDecider, context, key, removeRoleAssignment(id));
     });
   }
 

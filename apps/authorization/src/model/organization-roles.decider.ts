@@ -127,6 +127,7 @@ export function addOrganizationRolePermission(slug: string, permission: Permissi
 export function removeOrganizationRolePermission(slug: string, permissionId: string, lives: Living): Decide {
   return (state) => {
     const role = organizationRoleBySlug(state, slug);
+    if (!role.permissions.some(({ id }) => id === permissionId)) return [];
     return changesOf(
       role,
       {},

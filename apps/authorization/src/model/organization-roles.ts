@@ -21,7 +21,7 @@ import { streamName } from '#libs/event-sourcing/src/naming';
 import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, isNotFound, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, isNotFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -67,6 +67,11 @@ import {
 import { organizationRolesView } from './organization-roles.view.ts';
 
 type Decide = Decision<OrganizationRolesState | null, OrganizationRolesEvent>;
+
+/** What came of a command on the organization's own roles, and the model that it was decided by. */
+interface CarriedOut extends Transacted<OrganizationRolesState | null, OrganizationRolesEvent> {
+  readonly model: AuthorizationModel;
+}
 
 interface KnownRoles {
   readonly model: AuthorizationModel;
@@ -149,35 +154,37 @@ export class OrganizationRoles {
 
   @Handles(RemoveOrganizationRolePermission)
   async removePermission({ context, organization_id, role_slug: slug, permission_slug }: RemoveOrganizationRolePermission): Promise<Role> {
-    const role = await this.deletions.once(context, () =>
-      this.changed(context, { organization_id, slug }, (model, own) => {
-        const { id } = permissionBySlug(model, permission_slug);
-        if (!organizationRoleBySlug(own, slug).permissions.some((permission) => permission.id === id)) throw notFound('Permission', permission_slug);
-        return removeOrganizationRolePermission(slug, id, livingIn(model));
-      }),
+    const removed = await this.deletions.once({ context, what: 'Permission', id: permission_slug }, () =>
+      this.carriedOut(context, { organization_id, slug }, (model) =>
+        removeOrganizationRolePermission(slug, permissionBySlug(model, permission_slug).id, livingIn(model)),
+      ),
     );
-    return role ?? this.found(context, organization_id, (known) => shownIn(known, slug));
+    return removed === null ? this.found(context, organization_id, (known) => shownIn(known, slug)) : shownAfter(removed, slug);
   }
 
   @Handles(DeleteOrganizationRole)
   async delete({ context, organization_id, slug }: DeleteOrganizationRole): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Role', id: slug }, async () => {
       const { id } = await this.found(context, organization_id, ({ model, own }) => {
         refuseShared(model, slug);
         return organizationRoleBySlug(own, slug);
       });
-      await this.remove(context, organization_id, { id, slug });
+      return this.remove(context, organization_id, { id, slug });
     });
   }
 
   /** What has the role lies in other streams, of another service too: whoever deletes it says so first, looks, and only then does it. */
-  private async remove(context: RequestContext, organizationId: string, { id, slug }: PermissionReference): Promise<void> {
+  private async remove(
+    context: RequestContext,
+    organizationId: string,
+    { id, slug }: PermissionReference,
+  ): Promise<Transacted<OrganizationRolesState | null, OrganizationRolesEvent>> {
     const isUsed = async (): Promise<boolean> => (await this.access.ofOrganization(context, organizationId)).isAssigned(id);
     const refusal = (): DomainError => roleHasAssignments(slug);
     // Nobody is kept waiting for what can be told at once.
     if (await isUsed()) throw refusal();
     const decide = (decision: Decide) => this.repository.transact(organizationRolesDecider, context, organizationId, decision);
-    await narrow(context, this.clock, {
+    return narrow(context, this.clock, {
       isUsed,
       refusal,
       close: async (intent) => {
@@ -186,8 +193,8 @@ export class OrganizationRoles {
       },
       reached: (position) => this.access.reached(position, context.deadline),
       change: async (intent) => {
-        const { state, facts } = await decide(deleteOrganizationRole(id, intent));
-        return facts.length > 0 || byId(state?.roles ?? [], id) === undefined ? true : null;
+        const removed = await decide(deleteOrganizationRole(id, intent));
+        return removed.facts.length > 0 || byId(removed.state?.roles ?? [], id) === undefined ? removed : null;
       },
       reopen: (intent) => this.reopening.ofRole(context.environment, organizationId, id, intent),
     });
@@ -227,18 +234,29 @@ export class OrganizationRoles {
   private async changed(
     context: RequestContext,
     { organization_id, slug }: { readonly organization_id: string; readonly slug: string },
-    decisionOf: (model: AuthorizationModel, own: OrganizationRolesState | null) => Decide,
+    decisionOf: (model: AuthorizationModel) => Decide,
   ): Promise<Role> {
-    const { model, decision } = await this.found(context, organization_id, ({ model, own }) => {
-      refuseShared(model, slug);
-      return { model, decision: decisionOf(model, own) };
-    });
-    const state = await this.transact(context, organization_id, decision);
-    return shownOrganizationRole(organizationRoleBySlug(state, slug), permissionSlugs(model));
+    return shownAfter(await this.carriedOut(context, { organization_id, slug }, decisionOf), slug);
   }
 
-  private async transact(context: RequestContext, organizationId: string, decide: Decide): Promise<OrganizationRolesState | null> {
-    return (await this.repository.transact(organizationRolesDecider, context, organizationId, decide)).state;
+  private async carriedOut(
+    context: RequestContext,
+    { organization_id, slug }: { readonly organization_id: string; readonly slug: string },
+    decisionOf: (model: AuthorizationModel) => Decide,
+  ): Promise<CarriedOut> {
+    const { model, decision } = await this.found(context, organization_id, ({ model }) => {
+      refuseShared(model, slug);
+      return { model, decision: decisionOf(model) };
+    });
+    return { ...(await this.transact(context, organization_id, decision)), model };
+  }
+
+  private transact(
+    context: RequestContext,
+    organizationId: string,
+    decide: Decide,
+  ): Promise<Transacted<OrganizationRolesState | null, OrganizationRolesEvent>> {
+    return this.repository.transact(organizationRolesDecider, context, organizationId, decide);
   }
 
   /** What is looked for in the roles; once more in what the log has, as in `AuthorizationModels`. @throws DomainError as `of`, and as `look` */
@@ -265,6 +283,11 @@ export class OrganizationRoles {
     ]);
     return { model, own: row === null ? null : (JSON.parse(row.text) as OrganizationRolesState) };
   }
+}
+
+/** @throws DomainError `entity_not_found` */
+function shownAfter({ state, model }: CarriedOut, slug: string): Role {
+  return shownOrganizationRole(organizationRoleBySlug(state, slug), permissionSlugs(model));
 }
 
 /** @throws DomainError `entity_not_found` */

@@ -49,9 +49,9 @@ export class Permissions {
 
   @Handles(DeletePermission)
   async delete({ context, slug }: DeletePermission): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Permission', id: slug }, async () => {
       const { id } = await this.models.found(context, (model) => permissionBySlug(model, slug));
-      await this.models.transact(context, deletePermission(id));
+      return this.models.decide(context, deletePermission(id));
     });
   }
 }

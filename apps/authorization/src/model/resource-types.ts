@@ -81,21 +81,21 @@ export class ResourceTypes {
       isNarrower: takesParentsAway(model, slug, given),
     }));
     if (!isNarrower) return shownResourceType(resourceTypeBySlug(await this.models.transact(context, updateResourceType(slug, given, null)), slug));
-    const model = await this.narrowed(context, id, {
+    const { state } = await this.narrowed(context, id, {
       close: (intent) => closeForUpdate(given, intent),
       isUsed: () => this.uses.byResources(context, id),
       refusal: () => typeInUse(`There are resources of the type '${slug}', so no parent type can be taken from it.`),
       change: (intent) => updateResourceType(slug, given, intent),
       isDone: (after) => !takesParentsAway(after, slug, given),
     });
-    return shownResourceType(resourceTypeBySlug(model, slug));
+    return shownResourceType(resourceTypeBySlug(state!, slug));
   }
 
   @Handles(DeleteResourceType)
   async delete({ context, slug }: DeleteResourceType): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Resource type', id: slug }, async () => {
       const { id } = await this.models.found(context, (model) => resourceTypeBySlug(model, slug));
-      await this.narrowed(context, id, {
+      return this.narrowed(context, id, {
         close: closeForDeletion,
         isUsed: async () => (await this.uses.byOrganizationRoles(context, id)) || (await this.uses.byResources(context, id)),
         refusal: () => typeInUse(`There are roles or resources of the type '${slug}'.`),
@@ -106,7 +106,11 @@ export class ResourceTypes {
   }
 
   /** What may use a type, or hang it under another, lies in other streams: whoever takes something away says so first, looks, and only then does it. */
-  private async narrowed(context: RequestContext, id: string, { close, isUsed, refusal, change, isDone }: NarrowedType): Promise<AuthorizationModel> {
+  private async narrowed(
+    context: RequestContext,
+    id: string,
+    { close, isUsed, refusal, change, isDone }: NarrowedType,
+  ): ReturnType<AuthorizationModels['decide']> {
     // Nobody is kept waiting for what can be told at once.
     if (await isUsed()) throw refusal();
     return narrow(context, this.clock, {
@@ -120,8 +124,8 @@ export class ResourceTypes {
         await Promise.all([this.positions.reached(position, context.deadline), this.access.reached(position, context.deadline)]);
       },
       change: async (intent) => {
-        const { state, facts } = await this.models.decide(context, change(intent));
-        return facts.length > 0 || isDone(state!) ? state! : null;
+        const decided = await this.models.decide(context, change(intent));
+        return decided.facts.length > 0 || isDone(decided.state!) ? decided : null;
       },
       reopen: (intent) => this.reopening.ofType(context.environment, id, intent),
     });

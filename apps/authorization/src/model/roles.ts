@@ -75,9 +75,9 @@ export class Roles {
 
   @Handles(DeleteRole)
   async delete({ context, slug }: DeleteRole): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Role', id: slug }, async () => {
       const { id } = await this.models.found(context, (model) => roleBySlug(model, slug));
-      await this.models.transact(context, deleteRole(id, DEFAULT_ROLE));
+      return this.models.decide(context, deleteRole(id, DEFAULT_ROLE));
     });
   }
 

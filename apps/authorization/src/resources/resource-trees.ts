@@ -5,6 +5,7 @@ import type { Decision } from '#libs/event-sourcing/src/decider';
 import { EventStore, START, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { streamName } from '#libs/event-sourcing/src/naming';
 import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/records';
+import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/repeats';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
@@ -36,8 +37,11 @@ export interface TreeCommand {
   readonly decide: (organization: OrganizationIndex, row: ResourceRow | null) => Decision<ResourceTree, ResourceEvent>;
 }
 
-interface Carried {
+/** What came of a command on a tree. */
+export interface Carried {
   readonly facts: readonly ResourceEvent[];
+  /** This very command was carried out before; see the repository. */
+  readonly isRepeat: boolean;
   /** Where they were recorded; of a command that was satisfied already, where the log ended at that time. */
   readonly position: Position;
   /** The rows that it changed, by id; null for what is gone. */
@@ -50,6 +54,8 @@ interface Waiting extends TreeCommand {
   /** Number of the first id of its records. */
   readonly firstId: number;
   tries: number;
+  /** Up to this version the stream does not have it. */
+  missingUpTo: number;
   readonly resolve: (carried: Carried) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -85,7 +91,8 @@ export class ResourceTrees {
   /**
    * Carries out a command on one tree: durable, its rows written and its effect seen by checks, when it resolves. Commands of this process take turns, and those
    * that only add share one; those of other replicas are met by the version of the stream.
-   * @throws DomainError as the decision refuses; `lock_timeout` where others were always faster; `service_unavailable` past the context's deadline
+   * @throws DomainError as the decision refuses; `lock_timeout` where others were always faster; `service_unavailable` past the context's deadline;
+   *   `idempotency_outcome_unknown` where nobody can tell any more whether it was carried out before
    */
   transact(context: RequestContext, command: TreeCommand): Promise<Carried> {
     const { receipt } = context;
@@ -93,7 +100,7 @@ export class ResourceTrees {
     receipt.transacts = (receipt.transacts ?? 0) + 1;
     const key = `${context.environment} ${command.organizationId}`;
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { ...command, context, firstId, tries: 0, resolve, reject };
+      const waiting: Waiting = { ...command, context, firstId, tries: 0, missingUpTo: -1, resolve, reject };
       const queue = this.queues.get(key);
       if (queue !== undefined) queue.push(waiting);
       else void this.serve(key, [waiting]);
@@ -166,7 +173,7 @@ export class ResourceTrees {
   private async attempt(turn: readonly Waiting[]): Promise<readonly Waiting[]> {
     // The one that can wait longest; whoever cannot is answered by its gateway.
     const { context, organizationId, changes } = turn.reduce((one, other) => (other.context.deadline > one.context.deadline ? other : one));
-    if (this.clock.now() > context.deadline) throw unavailable('Too many changes to the resources of this organization at once.');
+    if (this.clock.now() > context.deadline) throw tooMany();
     let organization = await this.access.ofOrganization(context, organizationId);
     let row: ResourceRow | null = null;
     if (changes !== undefined) {
@@ -176,15 +183,16 @@ export class ResourceTrees {
       organization = await this.access.ofOrganization(context, organizationId);
     }
     const { version } = organization.tree;
-    const { decided, satisfied, postponed } = this.decide(turn, organization, row);
-    if (satisfied.length > 0) await this.answerSatisfied(satisfied);
+    const { decided, satisfied, postponed } = this.decide(await this.withoutRepeated(turn, organization), organization, row);
+    if (satisfied.length > 0) await this.answerUnchanged(satisfied, false);
+    this.dropLate(decided);
     if (decided.size === 0) return postponed;
     try {
       const { position, rows } = await this.append([...decided.values()], { organizationId, version, row });
       for (const { context: each } of decided.values()) each.receipt.position = position;
       // Who cannot look in time whether it may stay is told that nobody knows: the reaction looks again.
       await this.access.reached(position, context.deadline);
-      for (const [waiting, { facts }] of decided) waiting.resolve({ facts, position, rows });
+      for (const [waiting, { facts }] of decided) waiting.resolve({ facts, isRepeat: false, position, rows });
       return postponed;
     } catch (error) {
       if (!(error instanceof WrongVersion)) throw error;
@@ -214,11 +222,53 @@ export class ResourceTrees {
     return { decided, satisfied, postponed };
   }
 
-  private async answerSatisfied(satisfied: readonly Waiting[]): Promise<void> {
+  private async answerUnchanged(waiting: readonly Waiting[], isRepeat: boolean): Promise<void> {
     const position = await this.events.head();
-    for (const { context, resolve } of satisfied) {
+    for (const { context, resolve } of waiting) {
       context.receipt.position = position;
-      resolve({ facts: [], position, rows: new Map() });
+      resolve({ facts: [], isRepeat, position, rows: new Map() });
+    }
+  }
+
+  /**
+   * Those of a turn that were not carried out before; the others are answered. Looks where that can be: what reaches the stream after this tree is met by its version.
+   * From the end of the stream, since a tree that was loaded from rows does not know how many events left none.
+   */
+  private async withoutRepeated(turn: readonly Waiting[], { tree, id }: OrganizationIndex): Promise<readonly Waiting[]> {
+    const { version } = tree;
+    const doubtful = turn.filter(({ context, missingUpTo }) => missingUpTo < version && mayHaveRun(context));
+    for (const waiting of turn) if (waiting.missingUpTo < version && !doubtful.includes(waiting)) waiting.missingUpTo = version;
+    if (doubtful.length === 0) return turn;
+    const { environment } = doubtful[0]!.context;
+    const calls = doubtful.map((waiting) => ({ context: waiting.context, firstId: firstIdOf(waiting) }));
+    const after = Math.min(...doubtful.map(({ missingUpTo }) => missingUpTo));
+    const { records, unknown } = await recordedCalls({ events: this.events, clock: this.clock }, streamName(CATEGORY, environment, id), { calls, after });
+    for (const waiting of doubtful) {
+      waiting.missingUpTo = version;
+      if (unknown.has(firstIdOf(waiting))) waiting.reject(outcomeUnknown());
+    }
+    const repeated = doubtful.filter((waiting) => records.has(firstIdOf(waiting)));
+    if (repeated.length > 0) await this.answerRepeated(repeated, [...records.values()].flat());
+    return turn.filter((waiting) => !records.has(firstIdOf(waiting)) && !unknown.has(firstIdOf(waiting)));
+  }
+
+  /** As they stand: what was recorded is seen by checks and told by rows, even if whoever recorded it did not come so far. */
+  private async answerRepeated(waiting: readonly Waiting[], records: readonly RecordedEvent[]): Promise<void> {
+    const last = records.map(({ position }) => position).reduce((one, other) => (one > other ? one : other));
+    await Promise.all([
+      this.access.reached(last, Math.max(...waiting.map(({ context }) => context.deadline))),
+      this.views.shown(records, last, resourcesView.name),
+    ]);
+    await this.answerUnchanged(waiting, true);
+  }
+
+  /** Nobody waits for them any more, or everybody was told that nothing happened. */
+  private dropLate(decided: Map<Waiting, Decided>): void {
+    const now = this.clock.now();
+    for (const waiting of decided.keys()) {
+      if (now <= waiting.context.deadline) continue;
+      decided.delete(waiting);
+      waiting.reject(tooMany());
     }
   }
 
@@ -232,10 +282,12 @@ export class ResourceTrees {
       // A tree that was loaded from rows does not know how many events left none.
       tree.version = Math.max(tree.version, last.version);
     }
-    const commands = new Set(news.map(({ meta }) => meta.commandId));
-    const isDone = (one: Waiting): boolean => commands.has(one.context.commandId);
-    await this.answerSatisfied(waiting.filter(isDone));
-    return yielding(waiting.filter((one) => !isDone(one)));
+    const recorded = new Set(news.map((record) => record.id));
+    const done = waiting.filter((one) => recorded.has(firstIdOf(one)));
+    if (done.length > 0) await this.answerRepeated(done, news);
+    const rest = waiting.filter((one) => !done.includes(one));
+    for (const one of rest) one.missingUpTo = Math.max(one.missingUpTo, last?.version ?? version);
+    return yielding(rest);
   }
 
   /** The row as the tree knows the resource; null where it has to be asked for again. */
@@ -292,6 +344,15 @@ export function rowAfter(told: readonly RecordedEvent[]): ResourceRow | null {
     (row, { type, data, meta }) => resourceAfter(row, { type, data } as ResourceEvent, new Date(meta.at).toISOString()),
     null,
   );
+}
+
+/** The id of its first record, whenever it is carried out. */
+function firstIdOf({ context, firstId }: Waiting): string {
+  return derivedId(context.commandId, firstId);
+}
+
+function tooMany(): DomainError {
+  return unavailable('Too many changes to the resources of this organization at once.');
 }
 
 /** Those that may try again. */

@@ -133,6 +133,8 @@ describe('resources in several processes', () => {
   }
   const creation = (external_id: string, parent_resource_id?: string) =>
     operation(CreateAuthorizationResource, { organization_id: ORGANIZATION, resource_type_slug: 'folder', external_id, name: 'Name', parent_resource_id });
+  /** The same command, handed on to another replica. */
+  const again = <O extends { readonly context: RequestContext }>(command: O): O => ({ ...command, context: { ...command.context, receipt: {}, attempt: 2 } });
   const outcomes = async (work: readonly Promise<unknown>[]) =>
     (await Promise.allSettled(work)).map((result) => (result.status === 'fulfilled' ? 'done' : (result.reason as { code: string }).code));
   const recorded = async () => (await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION))).map(({ type }) => type);
@@ -185,14 +187,35 @@ describe('resources in several processes', () => {
     const command = creation('gone');
     const { id } = await replicas[0]!.create(command);
     await replicas[1]!.delete(operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false }));
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    expect(await outcomes([replicas[1]!.create({ ...command, context: { ...command.context, receipt: {} } })])).toEqual(['entity_not_found']);
-    expect(await recorded()).toEqual(['resource.created', 'resource.closing', 'resource.deleted']);
+    const others = Array.from({ length: 150 }, (_, number) => replicas[1]!.create(creation(`other-${number}`)));
+    await Promise.all(others);
+    // On every replica, one that has just read rows of which the deletion left none included, and in a turn with commands that come for the first time.
+    const third = replica(events);
+    await indexes.at(-1)!.start();
+    for (const [number, asked] of [...replicas, third].entries()) {
+      const [repeated, first] = [asked.create(again(command)), asked.create(creation(`first-${number}`))];
+      expect(await outcomes([repeated, first])).toEqual(['entity_not_found', 'done']);
+    }
+    expect((await recorded()).filter((type) => type === 'resource.deleted')).toHaveLength(1);
+    expect(await recorded()).toHaveLength(156);
+  });
+
+  it('are changed once by a command that comes again, and answered as they stand', async () => {
+    const { id } = await replicas[0]!.create(creation('undone'));
+    const command = operation(UpdateAuthorizationResource, { resource_id: id, name: 'First' });
+    await replicas[0]!.update(command);
+    await replicas[0]!.update(operation(UpdateAuthorizationResource, { resource_id: id, name: 'Second' }));
+    expect(await replicas[1]!.update(again(command))).toMatchObject({ name: 'Second' });
+    const old = { ...again(command), context: { ...command.context, receipt: {}, sentAt: performance.now() - 1_001 } };
+    expect(await replicas[0]!.update(old)).toMatchObject({ name: 'Second' });
+    expect(await recorded()).toEqual(['resource.created', 'resource.updated', 'resource.updated']);
   });
 
   it('are deleted once by a command that both are asked for', async () => {
     const { id } = await replicas[0]!.create(creation('ended'));
-    const command = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false });
+    // The other is asked when the first has not answered for a second.
+    const handedOn = { sentAt: performance.now() - 1_001 };
+    const command = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false }, handedOn);
     beforeAppend = async () => {
       beforeAppend = async () => {};
       await replicas[1]!.delete({ ...command, context: { ...command.context, receipt: {} } });
@@ -207,7 +230,10 @@ describe('resources in several processes', () => {
     const command = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false });
     await replicas[0]!.delete(command);
     const named = { organization_id: ORGANIZATION, resource_type_slug: 'folder', external_id, cascade_delete: false };
-    const repeats = [replicas[1]!.delete(command), replicas[1]!.deleteByExternalId(operation(DeleteAuthorizationResourceByExternalId, named, command.context))];
+    const repeats = [
+      replicas[1]!.delete(again(command)),
+      replicas[1]!.deleteByExternalId(operation(DeleteAuthorizationResourceByExternalId, named, again(command).context)),
+    ];
     expect(await outcomes(repeats)).toEqual(['done', 'done']);
     const other = operation(DeleteAuthorizationResource, { resource_id: id, cascade_delete: false });
     expect(await outcomes([replicas[1]!.delete(other)])).toEqual(['entity_not_found']);

@@ -19,7 +19,7 @@ import { mayHang, refuseClosed } from '#libs/event-sourcing/src/guards/standings
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { DomainError, isNotFound, notFound } from '#libs/platform/src/domain-error';
-import { derivedId, timeOfId } from '#libs/platform/src/ids';
+import { derivedId } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -46,7 +46,7 @@ import type { ResourceEvent } from './resource.events.ts';
 import { filterOf } from './resource-filter.ts';
 import { parentNamed, typeNamed, type GivenParent, type NamedParent } from './parent-reference.ts';
 import { ResourceRows, shown } from './resource-rows.ts';
-import { ResourceTrees, type TreeCommand } from './resource-trees.ts';
+import { ResourceTrees, type Carried, type TreeCommand } from './resource-trees.ts';
 import { undo } from './undo-resource.ts';
 import type { ResourceRow } from './resources.view.ts';
 
@@ -62,9 +62,6 @@ interface Recorded {
   readonly commandId: string;
   readonly position: Position;
 }
-
-/** A command that was given this short a time ago has not been carried out and what it made deleted. */
-const UNREPEATED = 200;
 
 /** How the resource that a request is about is found in the index of its organization. */
 type Find = (organization: OrganizationIndex) => ResourceReference;
@@ -97,7 +94,6 @@ export class Resources {
     const { context, organization_id, resource_type_slug } = operation;
     const parent = parentNamed(operation);
     const id = createdBy(context);
-    await this.refuseRevival(context);
     const known = new TypeWatch();
     const { facts, position, rows } = await this.reopening.past(context, organization_id, () =>
       this.trees.transact(context, {
@@ -166,9 +162,9 @@ export class Resources {
 
   @Handles(DeleteAuthorizationResource)
   async delete({ context, resource_id, cascade_delete }: DeleteAuthorizationResource): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Resource', id: resource_id }, async () => {
       const { id } = await this.access.ofResource(context, resource_id);
-      await this.remove(context, id, () => ({ id: resource_id }), cascade_delete);
+      return this.remove(context, id, () => ({ id: resource_id }), cascade_delete);
     });
   }
 
@@ -176,7 +172,7 @@ export class Resources {
   async deleteByExternalId(operation: DeleteAuthorizationResourceByExternalId): Promise<void> {
     const { context, organization_id, resource_type_slug, external_id, cascade_delete } = operation;
     const find: Find = ({ model }) => ({ type: typeNamed(model, resource_type_slug), externalId: external_id });
-    await this.deletions.once(context, () => this.remove(context, organization_id, find, cascade_delete));
+    await this.deletions.once({ context, what: 'Resource', id: external_id }, () => this.remove(context, organization_id, find, cascade_delete));
   }
 
   private async change(given: GivenChange, organizationId: string, find: Find): Promise<AuthorizationResource> {
@@ -219,11 +215,8 @@ export class Resources {
     return this.present(context, rows.get(id), id);
   }
 
-  private async remove(context: RequestContext, organizationId: string, find: Find, isCascade: boolean): Promise<void> {
-    if (isCascade) {
-      await this.trees.transact(context, { organizationId, decide: (organization) => deleteResource(find(organization)) });
-      return;
-    }
+  private async remove(context: RequestContext, organizationId: string, find: Find, isCascade: boolean): Promise<Carried> {
+    if (isCascade) return this.trees.transact(context, { organizationId, decide: (organization) => deleteResource(find(organization)) });
     // What is assigned on it lies in other streams: whoever deletes it says so first, looks, and only then does it.
     let id = '';
     const isUsed = async (): Promise<boolean> => {
@@ -234,7 +227,7 @@ export class Resources {
     };
     if (await isUsed()) throw hasDependents();
     const closingIn = ({ closings }: OrganizationIndex, intent: string) => ({ intent, open: closings.of(id).closing });
-    await narrow(context, this.clock, {
+    return narrow(context, this.clock, {
       isUsed,
       refusal: hasDependents,
       close: async (intent) => {
@@ -253,10 +246,10 @@ export class Resources {
       reached: (position) => this.access.reached(position, context.deadline),
       change: async (intent) => {
         const decide: TreeCommand['decide'] = (organization) => deleteUnusedResource(id, closingIn(organization, intent));
-        const { facts } = await this.trees.transact(context, { organizationId, decide });
-        if (facts.length > 0) return true;
+        const removed = await this.trees.transact(context, { organizationId, decide });
+        if (removed.facts.length > 0) return removed;
         const { tree } = await this.access.ofOrganization(context, organizationId);
-        return tree.nodeById(id) === undefined ? true : null;
+        return tree.nodeById(id) === undefined ? removed : null;
       },
       reopen: (intent) => this.reopening.ofResource(context.environment, organizationId, id, intent),
     });
@@ -281,16 +274,6 @@ export class Resources {
         throw new DomainError('invalid', 'bad_request', 'The parent belongs to another organization than the resource.');
     }
     throw error;
-  }
-
-  /**
-   * A repeated command meets what it made; once that was deleted, which the tree does not remember, it stays deleted.
-   * @throws DomainError `entity_not_found`
-   */
-  private async refuseRevival(context: RequestContext): Promise<void> {
-    if (this.clock.now() - timeOfId(context.commandId) < UNREPEATED) return;
-    const id = createdBy(context);
-    if ((await this.rows.table.hasHeld(context.environment, id)) && (await this.rows.byId(context, id)) === null) throw notFound('Resource', id);
   }
 
   /**

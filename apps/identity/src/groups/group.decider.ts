@@ -116,7 +116,7 @@ export function changeMembers(id: string, { add, remove }: { readonly add: reado
   };
 }
 
-/** One that is not in the group, or whose group is gone, needs no removal: whoever is asked for one answers that from what is shown. */
+/** One that is not in the group, or whose group is gone, needs no removal. */
 export function removeMember(id: string, membershipId: string): Decide {
   return (state) => {
     if (state?.object !== 'group' || !hasMember(state, membershipId)) return [];

@@ -36,7 +36,6 @@ import {
   createGroup,
   deleteGroup,
   groupDecider,
-  hasMember,
   livingGroup,
   removeMember,
   updateGroup,
@@ -97,10 +96,10 @@ export class Groups {
 
   @Handles(DeleteGroup)
   async delete(operation: DeleteGroup): Promise<void> {
-    const { context } = operation;
-    await this.deletions.once(context, async () => {
+    const { context, group_id } = operation;
+    await this.deletions.once({ context, what: 'Group', id: group_id }, async () => {
       const { id } = await this.found(operation);
-      await this.repository.transact(groupDecider, context, id, deleteGroup(id));
+      return this.repository.transact(groupDecider, context, id, deleteGroup(id));
     });
   }
 
@@ -127,11 +126,10 @@ export class Groups {
   @Handles(RemoveGroupMember)
   async removeMember(operation: RemoveGroupMember): Promise<void> {
     const { context, organization_membership_id } = operation;
-    await this.deletions.once(context, async () => {
-      const group = await this.found(operation);
+    await this.deletions.once({ context, what: 'Organization membership', id: organization_membership_id }, async () => {
+      const { id } = await this.found(operation);
       await this.requireMembership(operation, organization_membership_id);
-      if (!hasMember(group, organization_membership_id)) throw notFound('Organization membership', organization_membership_id);
-      await this.repository.transact(groupDecider, context, group.id, removeMember(group.id, organization_membership_id));
+      return this.repository.transact(groupDecider, context, id, removeMember(id, organization_membership_id));
     });
   }
 

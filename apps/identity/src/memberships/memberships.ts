@@ -111,9 +111,9 @@ export class Memberships {
 
   @Handles(DeleteOrganizationMembership)
   async delete({ context, id }: DeleteOrganizationMembership): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Organization membership', id }, async () => {
       const { organization_id, user_id } = await this.shown.found(context, id);
-      await this.repository.transact(membershipDecider, context, membershipKey(organization_id, user_id), deleteMembership(id));
+      return this.repository.transact(membershipDecider, context, membershipKey(organization_id, user_id), deleteMembership(id));
     });
   }
 

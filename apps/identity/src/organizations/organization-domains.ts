@@ -18,7 +18,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { DomainVerification, type DomainAddress } from './domain-verification.ts';
-import { addDomain, domainAlreadyVerified, livingDomain, organizationDecider, removeDomain, restartVerification } from './organization.decider.ts';
+import { addDomain, domainAlreadyVerified, living, livingDomain, organizationDecider, removeDomain, restartVerification } from './organization.decider.ts';
 import { organizationsView } from './organizations.view.ts';
 import { requestedDomain } from './requested-domains.ts';
 
@@ -44,9 +44,8 @@ export class OrganizationDomains {
     const requested = requestedDomain(domain);
     const decision = addDomain(organization_id, requested, this.settings.DOMAINS_PER_ORGANIZATION);
     const { state } = await this.repository.transact(organizationDecider, context, organization_id, decision);
-    const added = state?.domains.find((candidate) => candidate.domain === requested.domain);
-    if (added === undefined) throw notFound('Organization', organization_id);
-    return added;
+    // One that was removed since, of a command that comes again.
+    return present(living(state, organization_id).domains.find((candidate) => candidate.domain === requested.domain) ?? null, requested.domain);
   }
 
   @Handles(GetOrganizationDomain)
@@ -64,9 +63,9 @@ export class OrganizationDomains {
 
   @Handles(DeleteOrganizationDomain)
   async delete({ context, id }: DeleteOrganizationDomain): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Organization domain', id }, async () => {
       const { address } = await this.found(context, id);
-      await this.repository.transact(organizationDecider, context, address.organization, removeDomain(id));
+      return this.repository.transact(organizationDecider, context, address.organization, removeDomain(id));
     });
   }
 

@@ -81,9 +81,9 @@ export class Organizations {
 
   @Handles(DeleteOrganization)
   async delete({ context, id }: DeleteOrganization): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Organization', id }, async () => {
       if ((await this.rows.find(context, id)) === null) throw notFound('Organization', id);
-      await this.repository.transact(organizationDecider, context, id, deleteOrganization(id));
+      return this.repository.transact(organizationDecider, context, id, deleteOrganization(id));
     });
   }
 }

@@ -94,9 +94,9 @@ export class Users {
 
   @Handles(DeleteUser)
   async delete({ context, id }: DeleteUser): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'User', id }, async () => {
       if ((await this.rows.find(context, id)) === null) throw notFound('User', id);
-      await this.repository.transact(userDecider, context, id, deleteUser(id));
+      return this.repository.transact(userDecider, context, id, deleteUser(id));
     });
   }
 

@@ -106,9 +106,9 @@ export class WebhookEndpoints {
 
   @Handles(DeleteWebhookEndpoint)
   async delete({ context, id }: DeleteWebhookEndpoint): Promise<void> {
-    await this.deletions.once(context, async () => {
+    await this.deletions.once({ context, what: 'Webhook endpoint', id }, async () => {
       await this.get(context, id);
-      await this.repository.transact(webhookEndpointDecider, context, id, deleteEndpoint(id));
+      return this.repository.transact(webhookEndpointDecider, context, id, deleteEndpoint(id));
     });
   }
 
