@@ -181,6 +181,19 @@ describe('of two that race', () => {
     }
   });
 
+  it('who ask for the same deletion, one does it, and the others find nothing', async () => {
+    const acme = await organization();
+    for (let round = 0; round < ROUNDS; round++) {
+      const [deleted, other] = [await type('organization'), await type('organization')];
+      const { id } = await resource(acme, other).expect(201);
+      const role = await customRole(acme).expect(201);
+      for (const path of [`/admin/resource_types/${deleted}`, `/authorization/resources/${id}`, `/authorization/organizations/${acme}/roles/${role.slug}`]) {
+        const outcomes = await Promise.all([1, 2, 3].map(async () => (await suite.delete(path)).status));
+        expect([path, ...outcomes.sort()]).toEqual([path, 204, 404, 404]);
+      }
+    }
+  });
+
   it('a resource is put under another, or its type loses that parent type', async () => {
     const acme = await organization();
     for (let round = 0; round < ROUNDS; round++) {

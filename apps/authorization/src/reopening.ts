@@ -24,8 +24,8 @@ export class Reopening {
   ) {}
 
   /** Carries out what refuses what is closed; what was left closed is reopened first. */
-  past<Done>(context: RequestContext, organizationId: string, work: () => Promise<Done>): Promise<Done> {
-    return pastAbandoned(context, (standing) => this.of(context.environment, organizationId, standing), work);
+  past<Done>(context: RequestContext, work: () => Promise<Done>): Promise<Done> {
+    return pastAbandoned(context, (standing) => this.of(context.environment, standing), work);
   }
 
   /** For intents as the log tells of them, by the kinds of things. */
@@ -60,8 +60,10 @@ export class Reopening {
     });
   }
 
-  private of(environment: string, organizationId: string, { id, closing }: Standing): Promise<void> {
+  private of(environment: string, { stream, id, closing }: Standing): Promise<void> {
     const { intent } = closing!;
+    // The key of the stream, unless it is that of the model.
+    const organizationId = stream.slice(stream.indexOf(environment) + environment.length + 1);
     if (id.startsWith('resource_type_')) return this.ofType(environment, id, intent);
     if (id.startsWith('role_')) return this.ofRole(environment, organizationId, id, intent);
     return this.ofResource(environment, organizationId, id, intent);

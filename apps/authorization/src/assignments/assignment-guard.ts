@@ -31,8 +31,8 @@ export class AssignmentGuard {
   ) {}
 
   /** Carries out what `refuseClosed` refuses; what was left closed is reopened first. */
-  past<Done>(context: RequestContext, organizationId: string, work: () => Promise<Done>): Promise<Done> {
-    return this.reopening.past(context, organizationId, work);
+  past<Done>(context: RequestContext, work: () => Promise<Done>): Promise<Done> {
+    return this.reopening.past(context, work);
   }
 
   /** @throws DomainError `entity_not_found` for what somebody is about to delete */

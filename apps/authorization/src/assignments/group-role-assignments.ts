@@ -89,8 +89,7 @@ export class GroupRoleAssignments {
   @Handles(CreateGroupRoleAssignment)
   async create(operation: CreateGroupRoleAssignment): Promise<GroupRoleAssignment> {
     const { context, group_id } = operation;
-    const { id: organizationId } = await this.access.ofGroup(context, group_id);
-    const { given, transacted } = await this.guard.past(context, organizationId, async () => {
+    const { given, transacted } = await this.guard.past(context, async () => {
       const index = await this.access.ofGroup(context, group_id);
       const given = givenBy(index, group_id, operation);
       this.guard.refuseClosed(index, given);
@@ -189,7 +188,7 @@ export class GroupRoleAssignments {
 
   /** All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated. */
   private async keepAll(context: RequestContext, organizationId: string, wanted: ReadonlyMap<string, Given>): Promise<readonly Kept[]> {
-    const kept = await this.guard.past(context, organizationId, async () => {
+    const kept = await this.guard.past(context, async () => {
       const index = await this.access.ofOrganization(context, organizationId);
       for (const given of wanted.values()) this.guard.refuseClosed(index, given);
       return Promise.all(

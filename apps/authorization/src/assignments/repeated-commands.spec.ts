@@ -73,12 +73,7 @@ describe('a command about the roles of a group', () => {
     const index = organization();
     const access = { ofGroup: async () => index, ofOrganization: async () => index } as unknown as AccessIndex;
     // Nothing is closed here.
-    const guard = new AssignmentGuard(
-      events,
-      access,
-      { past: (_context: unknown, _id: unknown, work: () => unknown) => work() } as unknown as Reopening,
-      clock,
-    );
+    const guard = new AssignmentGuard(events, access, { past: (_context: unknown, work: () => unknown) => work() } as unknown as Reopening, clock);
     assignments = new GroupRoleAssignments(repository, access, guard, clock, readModels);
   });
   afterEach(async () => {

@@ -56,12 +56,11 @@ export class RoleAssignments {
   @Handles(CreateRoleAssignment)
   async create(operation: CreateRoleAssignment): Promise<RoleAssignment> {
     const { context, organization_membership_id, role_slug } = operation;
-    const { id: organization_id } = await this.access.ofMembership(context, organization_membership_id);
-    const { given, key, transacted } = await this.guard.past(context, organization_id, async () => {
+    const { given, key, transacted } = await this.guard.past(context, async () => {
       const index = await this.access.ofMembership(context, organization_membership_id);
       const node = namedResource(index, operation);
       const { id, slug } = roleFor(index, role_slug, node);
-      const given = { organization_id, organization_membership_id, role: { id, slug }, resource: assignedResource(index, node) };
+      const given = { organization_id: index.id, organization_membership_id, role: { id, slug }, resource: assignedResource(index, node) };
       this.guard.refuseClosed(index, given);
       const key = roleAssignmentKey(organization_membership_id, id, given.resource.id);
       return { given, key, transacted: await this.repository.transact(roleAssignmentDecider, context, key, assignRole(given)) };

@@ -114,7 +114,7 @@ export class OrganizationRoles {
       type: typeNamed(model, operation.resource_type_slug ?? BUILT_IN_TYPE.slug),
       own,
     }));
-    const created = await this.reopening.past(context, organization_id, async () => {
+    const created = await this.reopening.past(context, async () => {
       if (type.id !== null && byId(own?.roles ?? [], id) === undefined) await this.refuseClosed(context, organization_id, type);
       return this.repository.transact(
         organizationRolesDecider,

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
 import type { Decision } from '#libs/event-sourcing/src/decider';
-import { EventStore, START, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { streamName } from '#libs/event-sourcing/src/naming';
 import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/records';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/repeats';
@@ -22,6 +22,8 @@ import { resourceAfter, resourcesView, storedText, type ResourceRow } from './re
 const CATEGORY = 'resource_tree';
 /** Ids of records that a command keeps for each aggregate that it asks; see the repository. */
 const IDS_PER_TRANSACT = 1_024;
+/** Records that are read at once. */
+const PAGE = 100;
 /** How often a command gives way to those of other replicas. */
 const MAX_TRIES = 10;
 /** How many commands that only add are decided together: an append stays far below what any engine takes at once. */
@@ -131,11 +133,9 @@ export class ResourceTrees {
     for (;;) {
       const now = this.clock.now();
       if (now > context.deadline) throw unavailable('Too many writes to the same tree at once.');
-      const records = await this.events.read(stream);
-      const { version, position } = records.at(-1) ?? { version: 0, position: START };
-      await this.access.reached(position, context.deadline);
+      const { told, version } = await this.toldOf(stream, id);
+      // It knows everything by then that was read before.
       const organization = await this.access.ofOrganization(context, organizationId);
-      const told = records.filter(({ data }) => (data as ResourceEvent['data']).id === id);
       const facts = decide(organization, told);
       if (facts.length === 0) return;
       try {
@@ -147,10 +147,25 @@ export class ResourceTrees {
     }
   }
 
-  /** The record that a resource began with, or null. Read from the whole stream: for commands that come again. */
+  /** The record that a resource began with, or null: for commands that come again. */
   async creationOf({ environment }: RequestContext, organizationId: string, id: string): Promise<RecordedEvent | null> {
-    const records = await this.events.read(streamName(CATEGORY, environment, organizationId));
-    return records.find(({ type, data }) => type === 'resource.created' && (data as ResourceEvent['data']).id === id) ?? null;
+    const { told } = await this.toldOf(streamName(CATEGORY, environment, organizationId), id);
+    return told.find(({ type }) => type === 'resource.created') ?? null;
+  }
+
+  /** What a stream tells of a resource, from its creation on, and where the stream stands. */
+  private async toldOf(stream: string, id: string): Promise<{ readonly told: readonly RecordedEvent[]; readonly version: number }> {
+    const told: RecordedEvent[] = [];
+    let version = 0;
+    for (let from: number | undefined; from !== 0;) {
+      const page = await this.events.readBackwards(stream, PAGE, from);
+      if (page.length === 0) break;
+      version = Math.max(version, page[0]!.version);
+      told.push(...page.filter(({ data }) => (data as ResourceEvent['data']).id === id));
+      if (told.at(-1)?.type === 'resource.created') break;
+      from = page.at(-1)!.version - 1;
+    }
+    return { told: told.toReversed(), version };
   }
 
   /** Until nobody waits any more. */

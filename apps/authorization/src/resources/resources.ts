@@ -95,7 +95,7 @@ export class Resources {
     const parent = parentNamed(operation);
     const id = createdBy(context);
     const known = new TypeWatch();
-    const { facts, position, rows } = await this.reopening.past(context, organization_id, () =>
+    const { facts, position, rows } = await this.reopening.past(context, () =>
       this.trees.transact(context, {
         organizationId: organization_id,
         adds: true,
@@ -181,7 +181,7 @@ export class Resources {
     const known = new TypeWatch();
     let id = '';
     const { facts, position, rows } = await this.reopening
-      .past(context, organizationId, () =>
+      .past(context, () =>
         this.trees.transact(context, {
           organizationId,
           changes: (organization) => {

@@ -23,8 +23,8 @@ class Abandoned extends Error {
   }
 }
 
-/** Records that are read at first, from the end of a stream. */
-const REACH = 64;
+/** Records that are read at once. */
+const PAGE = 100;
 
 /**
  * Whether what was recorded at a position may hang on all of these: each allows it, and none was closed by an intent that was open at that position. The same
@@ -73,13 +73,15 @@ async function wasClosed(events: EventStore, { stream, id, closing, since }: Sta
   return next === undefined ? closing !== null : !next.type.endsWith('.closing');
 }
 
-/** What a stream records after a position, without what lies far before it. */
+/** What a stream records after a position, without what lies before it. */
 async function recordedAfter(events: EventStore, stream: string, position: Position): Promise<readonly RecordedEvent[]> {
-  const last = await events.last(stream);
-  if (last === null || last.position <= position) return [];
-  for (let reach = REACH; ; reach *= 4) {
-    const from = Math.max(1, last.version - reach);
-    const tail = await events.read(stream, from);
-    if (from === 1 || (tail[0]?.position ?? '') <= position) return tail.filter((record) => record.position > position);
+  const found: RecordedEvent[] = [];
+  for (let from: number | undefined; from !== 0;) {
+    const page = await events.readBackwards(stream, PAGE, from);
+    const news = page.filter((record) => record.position > position);
+    found.push(...news);
+    if (news.length < PAGE) break;
+    from = page.at(-1)!.version - 1;
   }
+  return found.toReversed();
 }
