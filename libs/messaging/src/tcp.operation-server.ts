@@ -5,7 +5,8 @@ import { operations, Serialised, type Owner, type RegisteredOperation } from '#l
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { messageValidatorOf } from '#libs/contracts/src/validation';
 import type { Clock } from '#libs/platform/src/clock';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { timeOfId } from '#libs/platform/src/ids';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -26,6 +27,8 @@ const MAX_PEERS = 512;
 const MAX_STRANGERS = 256;
 /** Nobody waits longer, whatever the request says. */
 const LONGEST = 600_000;
+/** Whatever a command creates has the time in the command's id, so nothing is created further ahead of the clock here (milliseconds). */
+const MOST_AHEAD = 5_000;
 const GREETING_TIME = 5_000;
 /** A client says something twice a second. */
 const SILENCE = 30_000;
@@ -73,6 +76,7 @@ export class TcpOperationServer {
   private readonly peers = new Set<Peer>();
   private readonly strangers = new Map<string, { readonly socket: Socket; readonly since: number }>();
   private readonly declined;
+  private readonly ahead;
   private queued: Request[] = [];
   private running = 0;
   private held = 0;
@@ -86,6 +90,10 @@ export class TcpOperationServer {
     this.known = new Map(operations().flatMap((each) => (owners.includes(each.options.owner) ? [[each.name, each]] : [])));
     this.complaints = new Complaints(log);
     this.declined = metrics.counter({ name: 'operations_declined_total', help: 'Operations that were not begun here.', labels: ['reason'] });
+    this.ahead = metrics.counter({
+      name: 'commands_ahead_total',
+      help: 'Commands of processes whose clocks are more than 5 s ahead of the one here: they were refused.',
+    });
     metrics.gauge({
       name: 'operation_peers',
       help: 'Connections of processes that ask operations of this one.',
@@ -279,6 +287,12 @@ export class TcpOperationServer {
       receipt: head.transacts === undefined ? {} : { transacts: head.transacts },
     };
     request.context = context;
+    if (registered.kind === 'command' && timeOfId(context.commandId) - this.needs.clock.now() > MOST_AHEAD) {
+      this.ahead.inc();
+      this.complaints.warn('A command was refused: the clock of the process that asked is ahead of the one here.', { from: peer.from });
+      this.answerError(request, registered, unavailable('The clocks of this cluster disagree.'));
+      return;
+    }
     try {
       const operation = messageValidatorOf(registered)(fields);
       operation.context = context;

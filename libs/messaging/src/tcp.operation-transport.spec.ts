@@ -1,12 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ok, Operation } from '#libs/contracts/src/operation';
-import { newUlid } from '#libs/platform/src/ids';
+import { BASE_32, newCommandId, newUlid } from '#libs/platform/src/ids';
 import { until } from '#libs/testing/src/until';
 import { givenReplica, givenTransport, OWNER, Way, type GivenReplica, type GivenTransport } from './given-replicas.ts';
 import { asked, Lamp, LightLamp, LookAtLamp, operationTransportContract, type Lamps } from './operation-transport.contract.ts';
 
 const UNAVAILABLE = { kind: 'unavailable', code: 'service_unavailable', details: { retryAfter: 1 } };
 const LAMP = 'lamp_01J00000000000000000000000';
+const YEAR = 365 * 24 * 60 * 60_000;
+
+/** As ids begin. */
+function timeText(time: number): string {
+  return Array.from({ length: 10 }, (_, place) => BASE_32[Math.floor(time / 32 ** (9 - place)) % 32]).join('');
+}
 
 operationTransportContract('over TCP', async (lamps) => {
   const replica = await givenReplica({ lamps });
@@ -55,6 +61,22 @@ describe('the transport over TCP', () => {
     }
     return ids;
   };
+  it('is refused commands that are more than 5 s ahead of the clock of whoever carries them out, and nothing else', async () => {
+    const server = await replica();
+    const from = await opened([server.address]);
+    // Ids of one process never go back: those of every spec after this one would be ahead too.
+    const idAt = (time: number): string => timeText(time) + newCommandId(Date.now()).slice(10);
+    const light = (ahead: number): Promise<Lamp> => from.transport.call(asked(LightLamp, { id: LAMP, colour: 'red' }, { commandId: idAt(Date.now() + ahead) }));
+    const counted = async (): Promise<string | undefined> => /gatehouse_commands_ahead_total (\d+)/.exec(await server.metrics.text())?.[1];
+    for (const ahead of [0, 2_000, -60_000, -YEAR]) await expect(light(ahead)).resolves.toMatchObject({ id: LAMP });
+    expect([begun(server), await counted()]).toEqual([4, '0']);
+    for (const ahead of [10_000, 3 * YEAR]) await expect(light(ahead)).rejects.toMatchObject({ kind: 'unavailable' });
+    expect([begun(server), await counted()]).toEqual([4, '2']);
+    expect(server.log.lines).toEqual([expect.objectContaining({ level: 'warn', sentence: expect.stringContaining('clock') })]);
+    const query = asked(LookAtLamp, { id: LAMP, mode: 'probe' }, { commandId: idAt(Date.now() + YEAR) });
+    await expect(from.transport.call(query)).resolves.toMatchObject({ id: LAMP });
+  });
+
   /** Until every replica can be asked. */
   const allAreThere = async ({ metrics }: GivenTransport, count: number): Promise<void> => {
     while (!(await metrics.text()).includes(`gatehouse_operation_replicas{owner="${OWNER}",state="ready"} ${count}`)) await pause(5);
