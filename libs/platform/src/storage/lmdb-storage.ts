@@ -26,7 +26,7 @@ export class NewerFormat extends StartRefused {
 }
 
 /** Others may enter the directory, and it cannot be closed to them. */
-export class OpenToOthers extends StartRefused {
+class OpenToOthers extends StartRefused {
   constructor(directory: string, mode: number) {
     super(
       `Other users may enter ${directory} (mode ${mode.toString(8)}), and this user cannot change that: 'chmod 700' it, or set DATA_DIR to a directory below it.`,
