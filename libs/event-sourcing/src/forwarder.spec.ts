@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -15,11 +16,12 @@ import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { until } from '#libs/testing/src/until';
-import type { NewEvent } from './event-store.ts';
+import { type NewEvent, UnreadableRecord } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { Forwarders } from './forwarder.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
+import { KeyMissing } from './sealing/key-store.ts';
 
 const clock = new SystemClock();
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
@@ -111,6 +113,22 @@ describe('the forwarder', () => {
       ce_time: '2026-01-15T12:00:00.000Z',
     });
     expect(headers['position']).toBe(await events.head());
+  });
+
+  it('waits for a record whose key is missing, and passes over nothing', async () => {
+    let isMissing = true;
+    const subscribe = events.subscribe.bind(events);
+    events.subscribe = async function* (...given) {
+      for await (const batch of subscribe(...given)) yield batch.map((event) => (isMissing ? new UnreadableRecord(event, new KeyMissing('person.1')) : event));
+    };
+    await record('organization', 0, announced('event_1'));
+    await start();
+    await pause(500);
+    expect(delivered).toEqual([]);
+    isMissing = false;
+    await until(() => delivered.length === 1);
+    expect(delivered[0]!.headers['ce_id']).toBe('event_1');
+    expect(await metrics.text()).not.toMatch(/forwarder_skipped_total\{[^}]*\} [1-9]/);
   });
 
   it('copies what has no public name to the topic of domain events', async () => {
