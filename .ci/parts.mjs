@@ -48,7 +48,7 @@ export const parts = {
     steps: () => [{ task: ['mutations'], counts: printed }],
   },
   interleavings: {
-    what: 'every order of the steps of processes that meet',
+    what: 'the orders of the steps of processes that meet: of two of them all, of three 150,000 states',
     introduced: '2026-11-22',
     paths: ['apps/authorization', 'libs/event-sourcing', 'libs/platform', 'libs/read-models'],
     steps: () => [{ task: ['test', '\\.?interleavings\\.spec\\.ts$'], variables: { EVERYTHING: 'on' } }],

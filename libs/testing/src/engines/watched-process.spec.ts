@@ -12,6 +12,15 @@ import { WatchedProcess } from './watched-process.ts';
 
 const SLEEP = { name: 'sleep', command: ['sleep', '1000'], isReady: async () => true };
 
+/** One that somebody else has started, as a file of specs finds those of another. */
+class FoundProcess extends WatchedProcess {
+  static in(directory: WatchedDirectory): FoundProcess {
+    const found = new FoundProcess(directory, SLEEP);
+    found.find();
+    return found;
+  }
+}
+
 function lives(pid: number): boolean {
   try {
     // A zombie is still known by its number.
@@ -37,6 +46,20 @@ describe('a watched process', () => {
     expect(sleep.pid).not.toBe(pid);
     await sleep.kill();
     expect(sleep.pid).toBeNull();
+  });
+
+  it('ends and starts again for who did not start it, also while it is paused', async () => {
+    const pid = (await WatchedProcess.start(directory, SLEEP)).pid!;
+    const found = FoundProcess.in(directory);
+    expect(found.pid).toBe(pid);
+    await found.pause();
+    await found.stop();
+    expect([found.pid, lives(pid)]).toEqual([null, false]);
+    await found.restart();
+    expect(lives(found.pid!)).toBe(true);
+    expect(FoundProcess.in(directory).pid).toBe(found.pid);
+    await found.kill();
+    expect(found.pid).toBeNull();
   });
 
   it('tells of an end that nobody asked for, and of no other', async () => {
