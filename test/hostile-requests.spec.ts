@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { placesOf, prefixOf } from '#libs/contracts/src/json-schema';
-import { operations, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { MAX_BODY, operations, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { answerMatches } from '#libs/testing/src/answers';
 import { exchange, holdToDocument } from '#libs/testing/src/exchange';
@@ -12,7 +12,6 @@ import { inhabitants, pathOfList, pagedLists, type Inhabitants } from './inhabit
 
 const document = openApiDocument('0.1.0');
 const ULID = '01J0000000000000000000000A';
-const MIB = 1_048_576;
 
 const published = operations().filter((operation) => operation.route !== null);
 const withBody = published.filter(({ route, options }) => route!.method !== 'get' && (route!.method !== 'delete' || options.body === true));
@@ -72,7 +71,7 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
       '{"name":"\u0001"}',
       '"',
     ];
-    const deep = 100_000;
+    const deep = 10_000;
 
     it.each(bodies)('refuses the malformed body %j', async (body) => {
       expect(await send(method, pathOf(operation), body)).toMatchObject({ status: 400, body: { code: 'bad_request' } });
@@ -98,10 +97,10 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
       expect(await send(method, pathOf(operation), body)).toMatchObject({ status: 400, body: { code: 'bad_request' } });
     });
 
-    it('refuses a body over 1 MiB', async () => {
+    it('refuses a body over its limit', async () => {
       const answer = await rawExchange(
         suite.url,
-        `${method} ${pathOf(operation)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\nContent-Type: application/json\r\nContent-Length: ${MIB + 1}\r\nConnection: close\r\n\r\n`,
+        `${method} ${pathOf(operation)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\nContent-Type: application/json\r\nContent-Length: ${(operation.options.maxBody ?? MAX_BODY) + 1}\r\nConnection: close\r\n\r\n`,
       );
       expect(answer?.status).toBe(413);
       answerMatches(document, method, pathOf(operation), 413, answer!.headers, answer!.text);
@@ -118,7 +117,7 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
   it.each(['name', 'metadata', 'domain_data', 'external_id', 'domains', 'allow_profiles_outside_organization'])(
     'refuses depth in the field %s',
     async (field) => {
-      const nested = '{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000);
+      const nested = '{"a":'.repeat(9_000) + '1' + '}'.repeat(9_000);
       for (const value of [nested, `{"a":${nested}}`, `[${nested}]`]) {
         const { status } = await send('POST', '/organizations', `{"name":"x","${field}":${value}}`);
         expect([400, 422]).toContain(status);
@@ -126,8 +125,8 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
     },
   );
 
-  it('answers one error for a list of a hundred thousand wrong ones', async () => {
-    const { status, text } = await send('POST', '/organizations', JSON.stringify({ name: 'x', domain_data: Array.from({ length: 100_000 }, () => 0) }));
+  it('answers one error for a list of thirty thousand wrong ones', async () => {
+    const { status, text } = await send('POST', '/organizations', JSON.stringify({ name: 'x', domain_data: Array.from({ length: 30_000 }, () => 0) }));
     expect(status).toBe(422);
     expect(text.length).toBeLessThan(1_000);
   });
@@ -256,13 +255,22 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
       ['a value with a control character', 'X-Y: a\u0001b\r\n'],
       ['a folded line', 'X-Y: a\r\n b\r\nX Y\r\n'],
       ['no colon', 'nonsense\r\n'],
-      ['more than fits', `X-Y: ${'x'.repeat(100_000)}\r\n`],
-      ['more than anybody has', Array.from({ length: 5_000 }, (_, index) => `X-${index}: y\r\n`).join('')],
+      ['a second host', 'Host: y\r\n'],
     ])('with %s are refused', async (_, lines) => {
       const answer = await rawExchange(suite.url, `POST /organizations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\n${lines}\r\n{}`, end);
       expect(answer?.status).toBeGreaterThanOrEqual(400);
       expect(answer?.status).toBeLessThan(500);
       expect(JSON.parse(answer!.text)).toEqual(expect.objectContaining({ message: expect.any(String), code: 'bad_request' }));
+    });
+
+    it.each<[string, string]>([
+      ['longer than fits', `X-Y: ${'x'.repeat(100_000)}\r\n`],
+      ['more than anybody has', Array.from({ length: 5_000 }, (_, index) => `X-${index}: y\r\n`).join('')],
+      ['more than a hundred', Array.from({ length: 120 }, (_, index) => `X-${index}: y\r\n`).join('')],
+    ])('that are %s are refused as such', async (_, lines) => {
+      const answer = await rawExchange(suite.url, `POST /organizations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${suite.key}\r\n${lines}\r\n`, end);
+      expect(answer?.status).toBe(431);
+      answerMatches(document, 'POST', '/organizations', 431, answer!.headers, answer!.text);
     });
   });
 
@@ -274,7 +282,7 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
       '\0\0\0\0',
       '{"name":"x"}\r\n\r\n',
       '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
-      `GET /${'x'.repeat(100_000)} HTTP/1.1\r\n\r\n`,
+      'GET /organizations HTTP/1.1\r\n\r\n',
     ])('that say %j are answered 400', async (bytes) => {
       const answer = await rawExchange(suite.url, bytes, end);
       expect(answer?.status).toBe(400);

@@ -20,7 +20,7 @@ export class ErrorAnswers {
 function refusedByServer(error: unknown): DomainError | null {
   if (!(error instanceof Error)) return null;
   const { code = '', statusCode = 500 } = error as { code?: string; statusCode?: number };
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new DomainError('invalid', 'payload_too_large', 'The body is over 1 MiB.');
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new DomainError('invalid', 'payload_too_large', 'The body is longer than this operation takes.');
   const isOfServer = code.startsWith('FST_') || code === 'ECONNRESET';
   return isOfServer && statusCode >= 400 && statusCode < 500 ? badRequest('The request cannot be read.') : null;
 }

@@ -2,12 +2,13 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { MAX_BODY } from '#libs/contracts/src/operation';
 import type { GatewaySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { badRequest, refusal, send } from './outcome.ts';
+import { refusedOverflow, uriTooLong } from './request-head.ts';
 import { requestIdOf } from './request-id.ts';
 
-const BODY_LIMIT = 1_048_576;
 /** 128 characters, each percent-encoded, with room to spare. */
 const MAX_PARAMETER = 512;
 /** How often slow requests are looked for. */
@@ -17,7 +18,7 @@ const CHECK_TIMEOUTS = 1_000;
 export class GatewayAdapter extends FastifyAdapter {
   constructor({ REQUEST_TIMEOUT, TRUSTED_PROXIES }: Pick<GatewaySettings, 'REQUEST_TIMEOUT' | 'TRUSTED_PROXIES'>) {
     super({
-      bodyLimit: BODY_LIMIT,
+      bodyLimit: MAX_BODY,
       routerOptions: { maxParamLength: MAX_PARAMETER },
       requestTimeout: REQUEST_TIMEOUT,
       http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS, REQUEST_TIMEOUT), requireHostHeader: false },
@@ -29,9 +30,9 @@ export class GatewayAdapter extends FastifyAdapter {
       // The gateway drains before the server closes; what still arrives then is answered.
       return503OnClosing: false,
       // Found before any route or hook: an encoding that means nothing, a parameter longer than any.
-      frameworkErrors: (_error: Error, request: FastifyRequest, reply: FastifyReply) => {
+      frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
         reply.header('X-Request-ID', request.id);
-        send(reply, refusal(badRequest('The path cannot be read.'))!);
+        send(reply, refusal(codeOf(error) === 'FST_ERR_MAX_PARAM_LENGTH' ? uriTooLong() : badRequest('The path cannot be read.'))!);
       },
       clientErrorHandler: answerUnreadable,
       // Nest middleware is not used, and looking for it costs every request.
@@ -49,16 +50,12 @@ export class GatewayAdapter extends FastifyAdapter {
 }
 
 /** Answers what is no HTTP request, or none in time; there is no request object yet. */
-function answerUnreadable(error: Error & { readonly code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+function answerUnreadable(error: Error, socket: Socket): void {
+  if (codeOf(error) === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const cause =
-    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-      ? new DomainError('invalid', 'request_timeout', 'The request did not arrive completely in time.')
-      : badRequest('The request cannot be read.');
-  const { status, text } = refusal(cause)!;
+  const { status, text } = refusal(causeOf(error))!;
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     `X-Request-ID: ${requestIdOf({ headers: {} })}`,
@@ -67,4 +64,19 @@ function answerUnreadable(error: Error & { readonly code?: string }, socket: Soc
     'Connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+}
+
+function codeOf(error: Error): string | undefined {
+  return (error as { readonly code?: string }).code;
+}
+
+function causeOf(error: Error): DomainError {
+  switch (codeOf(error)) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new DomainError('invalid', 'request_timeout', 'The request did not arrive completely in time.');
+    case 'HPE_HEADER_OVERFLOW':
+      return refusedOverflow((error as { readonly rawPacket?: Buffer }).rawPacket);
+    default:
+      return badRequest('The request cannot be read.');
+  }
 }

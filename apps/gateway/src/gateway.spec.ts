@@ -91,6 +91,24 @@ describe('the gateway', () => {
       });
     });
 
+    it.each([
+      ['POST', '/notes/label/w1', 'DELETE, GET, HEAD'],
+      ['POST', '/notes/label/w1/x/y', 'DELETE, GET, HEAD'],
+      ['POST', '/notes/label/w1%2Fauthors', 'DELETE, GET, HEAD'],
+      // The path of a sub-resource, whatever the method.
+      ['POST', '/notes/label/w1/authors', 'GET, HEAD'],
+      ['DELETE', '/notes/label/w1/authors', 'GET, HEAD'],
+      ['PUT', '/notes/l%61bel/w1/%61uthors', 'GET, HEAD'],
+      ['POST', '/notes/label/w1/authors/more', 'DELETE, GET, HEAD'],
+    ])('tells of %s %s what the path really has', async (method, path, allowed) => {
+      const response = await gateway.request(method, path);
+      expect([response.status, response.headers.get('allow')]).toEqual([405, allowed]);
+    });
+
+    it.each(['GET', 'POST', 'DELETE'])('knows no object without a label on %s', async (method) => {
+      expect(await refusalOf(await gateway.request(method, '/notes/label/'))).toEqual({ status: 404, code: 'route_not_found' });
+    });
+
     it('does so for its other paths too', async () => {
       for (const path of ['/docs', '/openapi.json', '/health/live']) expect((await gateway.request('POST', path)).headers.get('allow')).toBe('GET, HEAD');
     });
@@ -119,8 +137,15 @@ describe('the gateway', () => {
       expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
     });
 
-    it('refuses a path parameter that is longer than any', async () => {
-      expect(await refusalOf(await gateway.request('GET', `/notes/${'x'.repeat(2_000)}`))).toEqual({ status: 400, code: 'bad_request' });
+    it('refuses a path that is longer than any', async () => {
+      const tooLong = { status: 414, code: 'uri_too_long' };
+      for (const path of [`/notes/${'x'.repeat(2_000)}`, `/notes/label/${'x'.repeat(5_000)}`, `/${'x'.repeat(5_000)}`])
+        expect(await refusalOf(await gateway.request('GET', path))).toEqual(tooLong);
+      expect((await gateway.request('GET', `/notes/note_${ULID}?x=${'x'.repeat(5_000)}`)).status).toBe(200);
+      // The parser reads 16 KiB, and ends with what it has.
+      const answer = await raw(gateway.port, `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1.1 414 URI Too Long\r\n/);
+      expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'uri_too_long' });
       expect(await refusalOf(await gateway.request('GET', `/notes/label/${'x'.repeat(2_000)}`))).toMatchObject({
         status: 422,
         errors: [{ field: 'label', code: 'too_long' }],
@@ -195,22 +220,61 @@ describe('the gateway', () => {
       expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
     });
 
-    it('refuses a body over 1 MiB, however it arrives', async () => {
-      const body = JSON.stringify({ text: 'x'.repeat(1_048_576) });
-      expect(await refusalOf(await gateway.request('POST', '/notes', { body, headers: json }))).toEqual({ status: 413, code: 'payload_too_large' });
+    it.each([
+      ['/notes', 64],
+      ['/notes/import', 128],
+    ])('%s refuses a body over %d KiB, however it arrives', async (path, kibibytes) => {
+      const bodyOf = (bytes: number): string => '{"text":"x"}'.padEnd(bytes);
+      expect((await gateway.request('POST', path, { body: bodyOf(kibibytes * 1024), headers: json })).status).toBe(201);
+      const refused = { status: 413, code: 'payload_too_large' };
+      expect(await refusalOf(await gateway.request('POST', path, { body: bodyOf(kibibytes * 1024 + 1), headers: json }))).toEqual(refused);
       const chunks = new ReadableStream({
         start: (stream) => {
-          for (let count = 0; count < 17; count++) stream.enqueue(Buffer.alloc(65_536, 0x20));
+          for (let count = 0; count <= kibibytes; count++) stream.enqueue(Buffer.alloc(1_024, 0x20));
           stream.close();
         },
       });
-      const streamed = await fetch(`${gateway.url}/notes`, {
-        method: 'POST',
-        headers: { ...json, Authorization: `Bearer ${KEY}` },
-        body: chunks,
-        duplex: 'half',
+      const headers = { ...json, Authorization: `Bearer ${KEY}` };
+      expect(await refusalOf(await fetch(gateway.url + path, { method: 'POST', headers, body: chunks, duplex: 'half' }))).toEqual(refused);
+    });
+
+    describe('of more than 4 KiB', () => {
+      const send = (anything: string, padding = 5_000): Promise<Response> =>
+        gateway.request('POST', '/notes/import', { body: `{"text":"x","anything":${anything}}`.padEnd(padding), headers: json });
+      const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth);
+      const keyed = (count: number): string => `{${Array.from({ length: count }, (_, index) => `"k${index}":0`).join(',')}}`;
+      const refused = { status: 400, code: 'bad_request' };
+
+      it('are refused where they are nested deeper than 32 levels', async () => {
+        // One level is the body's own.
+        expect((await send(nested(31))).status).toBe(201);
+        expect(await refusalOf(await send(nested(32)))).toEqual(refused);
+        expect(await refusalOf(await send('{"a":'.repeat(32) + '1' + '}'.repeat(32)))).toEqual(refused);
+        expect(await refusalOf(await send('[{"a":'.repeat(5_000)))).toEqual(refused);
+        // Side by side is not deep.
+        expect((await send(`[${Array.from({ length: 500 }, () => nested(20)).join(',')}]`)).status).toBe(201);
       });
-      expect(await refusalOf(streamed)).toEqual({ status: 413, code: 'payload_too_large' });
+
+      it('are refused where they have more than 2,000 keys', async () => {
+        expect((await send(keyed(1_998))).status).toBe(201);
+        expect(await refusalOf(await send(keyed(1_999)))).toEqual(refused);
+      });
+
+      it('are judged by what is structure, not by what is text', async () => {
+        for (const text of ['['.repeat(5_000), ':'.repeat(5_000), '\\"['.repeat(1_000), '\\\\', '{"a":"'.replaceAll('"', '\\"').repeat(500)])
+          expect((await send(`["${text}"]`)).status).toBe(201);
+        // The quote that is escaped does not end the text, the one after two backslashes does.
+        expect(await refusalOf(await send(`["\\\\",${nested(40)}]`))).toEqual(refused);
+        expect((await send(`["\\",${nested(40)}"]`)).status).toBe(201);
+      });
+
+      it('are looked at before they are parsed, so that what is no JSON is refused too', async () => {
+        for (const body of ['"', '"\\', '}'.repeat(5_000), '"a'.repeat(3_000)]) expect(await refusalOf(await send(body))).toEqual(refused);
+      });
+
+      it('and only they', async () => {
+        expect((await send(nested(100), 0)).status).toBe(201);
+      });
     });
 
     it('ignores a body where the operation takes none', async () => {
@@ -276,6 +340,33 @@ describe('the gateway', () => {
       const answer = await raw(gateway.port, 'NONSENSE\r\n\r\n');
       expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\nX-Request-ID: req_/);
       expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'bad_request' });
+    });
+
+    const ask = (lines: string, path = `/notes/note_${ULID}`, version = '1.1'): Promise<string> =>
+      raw(gateway.port, `GET ${path} HTTP/${version}\r\n${lines}Authorization: Bearer ${KEY}\r\nConnection: close\r\n\r\n`);
+
+    it.each(['', 'Host: a\r\nHost: a\r\n', 'Host: a\r\nhOST: b\r\n'])('refuses a request that names its host not once: %j', async (lines) => {
+      for (const path of [`/notes/note_${ULID}`, '/nothing', '/docs', '/health/live']) {
+        const answer = await ask(lines, path);
+        expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+        expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'bad_request' });
+      }
+    });
+
+    it('answers HTTP/1.0, which has no host', async () => {
+      expect(await ask('', undefined, '1.0')).toMatch(/^HTTP\/1.1 200 /);
+      expect(await ask('Host: a\r\nHost: b\r\n', undefined, '1.0')).toMatch(/^HTTP\/1.1 400 /);
+    });
+
+    it('refuses more headers than anybody sends', async () => {
+      const headers = (count: number, value = 'y'): string => Array.from({ length: count }, (_, index) => `X-${index}: ${value}\r\n`).join('');
+      // With Host, Authorization and Connection it is a hundred.
+      expect(await ask(`Host: x\r\n${headers(97)}`)).toMatch(/^HTTP\/1.1 200 /);
+      for (const lines of [headers(98), headers(1_500), headers(5_000), headers(50, 'y'.repeat(1_000)), `X: ${'y'.repeat(20_000)}\r\n`]) {
+        const answer = await ask(`Host: x\r\n${lines}`);
+        expect(answer).toMatch(/^HTTP\/1.1 431 Request Header Fields Too Large\r\n/);
+        expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'headers_too_large' });
+      }
     });
 
     it('ignores an expectation that it does not know', async () => {
@@ -355,6 +446,53 @@ it('limits requests per key, and says when to come back', async () => {
   } finally {
     await gateway.close();
   }
+});
+
+describe('the bytes of bodies', () => {
+  // The clock is that of the machine: whatever is sent in a moment lies in two windows at most.
+  const LIMIT = 64 * 1024;
+  const body = '{"text":"x"}'.padEnd(LIMIT / 2);
+  const headers = { 'Content-Type': 'application/json' };
+  const statusesOf = async (variables: Readonly<Record<string, string>>, send: (gateway: GivenGateway) => Promise<Response>): Promise<readonly Response[]> => {
+    const gateway = await givenGateway({ RATE_LIMIT_BODY_BYTES: '64KiB', ...variables });
+    try {
+      return await Promise.all(Array.from({ length: 12 }, () => send(gateway)));
+    } finally {
+      await gateway.close();
+    }
+  };
+  const whole = (gateway: GivenGateway): Promise<Response> => gateway.request('POST', '/notes', { body, headers });
+  const inChunks = (gateway: GivenGateway): Promise<Response> => {
+    const stream = new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(Buffer.from(body));
+        controller.close();
+      },
+    });
+    return fetch(`${gateway.url}/notes`, { method: 'POST', headers: { ...headers, Authorization: `Bearer ${KEY}` }, body: stream, duplex: 'half' });
+  };
+
+  it.each([
+    ['with their length', whole],
+    ['in chunks', inChunks],
+  ])('are counted per key, where they come %s', async (_, send) => {
+    const responses = await statusesOf({ RATE_LIMITS: 'on' }, send);
+    const refused = responses.filter(({ status }) => status === 429);
+    expect(responses.some(({ status }) => status === 201)).toBe(true);
+    // Two halves fill a window, and there may be two windows.
+    expect(refused.length).toBeGreaterThanOrEqual(12 - 2 * 2);
+    expect(refused[0]!.headers.get('retry-after')).toBe('1');
+    expect(await refusalOf(refused[0]!)).toEqual({ status: 429, code: 'rate_limit_exceeded' });
+  });
+
+  it('are not counted where no requests are', async () => {
+    expect(new Set((await statusesOf({}, whole)).map(({ status }) => status))).toEqual(new Set([201]));
+  });
+
+  it('of small bodies are hardly noticed', async () => {
+    const small = (gateway: GivenGateway): Promise<Response> => gateway.request('POST', '/notes', { body: '{"text":"x"}', headers });
+    expect(new Set((await statusesOf({ RATE_LIMITS: 'on' }, small)).map(({ status }) => status))).toEqual(new Set([201]));
+  });
 });
 
 it('writes one line per request, without bodies and keys', async () => {

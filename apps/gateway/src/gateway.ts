@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { Server } from 'node:http';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
@@ -12,8 +11,9 @@ import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency } from './idempotency.ts';
 import { OperationRoutes } from './operation-routes.ts';
-import { badRequest, MethodNotAllowed, noSuchPath, refusal, send } from './outcome.ts';
+import { MethodNotAllowed, noSuchPath, refusal, send } from './outcome.ts';
 import { PathTable } from './path-table.ts';
+import { refusedHead } from './request-head.ts';
 import { Traffic } from './traffic.ts';
 
 /** The public surface: puts the routes on the server when the application is put together, and empties it when the application stops. */
@@ -45,15 +45,18 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     server.addHook('onRequest', (request, reply, done) => {
       reply.header('X-Request-ID', request.id);
       if (this.readiness.isDraining) reply.header('Connection', 'close');
-      done();
+      done(refusedHead(request.raw) ?? undefined);
     });
     server.setErrorHandler((error, request, reply) => send(reply, this.errors.of(error, request.id)));
     this.answerUnknownPaths(server);
     await server.register(async (scope) => {
-      // As text: it is parsed where its operation is known, whatever type the client calls it.
-      scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body: Buffer, done) =>
-        isUtf8(body) ? done(null, body.toString()) : done(badRequest('The body is not UTF-8.')),
-      );
+      scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+        try {
+          done(null, this.routes.textOfBody(request, body));
+        } catch (error) {
+          done(error as Error);
+        }
+      });
       for (const operation of operations()) if (operation.route !== null) scope.route(this.routes.of(operation));
     });
     this.docs.mount(server);

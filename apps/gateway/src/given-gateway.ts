@@ -94,6 +94,12 @@ class DeleteNotes extends Command<void> {
   @Text({ doc: 'What they say.', max: 100 }) text!: string;
 }
 
+@Operation({ post: '/notes/import', owner: 'identity', summary: 'Import a note', answers: created(Note), maxBody: 128 * 1024 })
+class ImportNote extends Command<Note> {
+  @Picked() text!: string;
+  @Optional() @Json({ doc: 'Anything.' }) anything?: unknown;
+}
+
 @Operation({ post: '/notes/check', owner: 'identity', summary: 'Check a text', answers: ok(Note) })
 class CheckNote extends Query<Note> {
   @Text({ doc: 'The text.', max: 100 }) text!: string;
@@ -133,6 +139,11 @@ export class Notes {
         throw new Error('secret detail');
     }
     return this.note(derivedId(context.commandId, 0), text, { metadata, context });
+  }
+
+  @Handles(ImportNote)
+  async import({ text, context }: ImportNote): Promise<Note> {
+    return this.note(derivedId(context.commandId, 0), text, {});
   }
 
   @Handles(GetNote)

@@ -1,6 +1,7 @@
+import { isUtf8 } from 'node:buffer';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-import { operations, Serialised, takesKey, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { MAX_BODY, operations, Serialised, takesKey, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { placesOf } from '#libs/contracts/src/json-schema';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { validatorOf } from '#libs/contracts/src/validation';
@@ -12,7 +13,7 @@ import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { Authentication, type Caller } from './authentication.ts';
-import { requireJson, valueOfBody } from './body.ts';
+import { requireJson, requireModest, valueOfBody } from './body.ts';
 import { Departures } from './departures.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
@@ -117,6 +118,7 @@ export class OperationRoutes {
     return {
       method: method.toUpperCase(),
       url,
+      bodyLimit: options.maxBody ?? MAX_BODY,
       onRequest: (request, _reply, done) => this.admit(count, request, done),
       handler,
       onResponse: (request, reply, done) => {
@@ -126,10 +128,23 @@ export class OperationRoutes {
     };
   }
 
+  /**
+   * A body as text, once its bytes have been found to be modest: it is parsed where its operation is known, whatever type the client calls it.
+   * @throws DomainError `bad_request`, or `rate_limit_exceeded`
+   */
+  textOfBody({ headers, caller }: FastifyRequest, body: Buffer): string {
+    if (headers['content-length'] === undefined) this.rateLimits.countBody(body.length, caller!);
+    if (!isUtf8(body)) throw badRequest('The body is not UTF-8.');
+    requireModest(body);
+    return body.toString();
+  }
+
   /** Lets a request in before its body is read: by key, then by rate. Known keys and counters in memory take no turn of the event loop. */
   private admit(count: ReturnType<RateLimits['of']>, request: FastifyRequest, done: (error?: Error) => void): void {
     const enter = (caller: Caller): void | Promise<void> => {
       request.caller = caller;
+      const length = lengthOfBody(request);
+      if (length > 0) this.rateLimits.countBody(length, caller);
       return count(caller);
     };
     try {
@@ -161,6 +176,13 @@ export class OperationRoutes {
       receipt: {},
     };
   }
+}
+
+/** As the request says before its body is read; 0 for one that comes in chunks, whose bytes are counted when they are there. */
+function lengthOfBody({ headers, routeOptions }: FastifyRequest): number {
+  const length = headers['content-length'];
+  // What is longer is not read.
+  return length === undefined ? 0 : Math.min(Number(length), routeOptions.bodyLimit ?? MAX_BODY);
 }
 
 /** A path under that of an open route, whose end could be taken for the identifier of another object. */

@@ -85,6 +85,11 @@ export class MethodNotAllowed extends DomainError {
   }
 }
 
+/** So many bytes in a second that reading them would keep others waiting. */
+export function tooManyBytes(): DomainError {
+  return new DomainError('limited', 'rate_limit_exceeded', 'Too many bytes in the bodies of requests.', { retryAfter: 1 });
+}
+
 /** The request cannot be read as HTTP with JSON. */
 export function badRequest(message: string): DomainError {
   return new DomainError('invalid', 'bad_request', message);

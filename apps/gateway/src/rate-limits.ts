@@ -3,7 +3,7 @@ import type { OperationLimit, RegisteredOperation } from '#libs/contracts/src/op
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import type { Caller } from './authentication.ts';
-import { LimitReached } from './outcome.ts';
+import { LimitReached, tooManyBytes } from './outcome.ts';
 import { RequestCounters } from './request-counters.ts';
 
 /** A limit, and with whom a caller shares it. */
@@ -32,6 +32,19 @@ export class RateLimits {
       }
     };
     return (caller) => countFrom(0, caller);
+  }
+
+  /**
+   * Counts the bytes of a body. The one with which the limit is reached still goes through, so that no limit refuses a body for ever.
+   * @throws DomainError `rate_limit_exceeded`
+   */
+  countBody(bytes: number, { actor }: Caller): void {
+    const { RATE_LIMITS, RATE_LIMIT_BODY_BYTES: limit } = this.settings;
+    if (!RATE_LIMITS) return;
+    const now = this.clock.now();
+    const total = this.counters.add(`body ${actor.id}`, { start: now - (now % 1000), length: 1000, limit }, bytes);
+    // Only limits far below the least that the setting allows are waited for.
+    if (typeof total === 'number' && total - bytes >= limit) throw tooManyBytes();
   }
 
   private limitsOf({ name, kind, route, options }: RegisteredOperation): readonly SharedLimit[] {

@@ -63,14 +63,14 @@ export class RequestCounters {
     private readonly log: Log,
   ) {}
 
-  /** Counts a request; answers how many the window has had. */
-  add(key: string, window: CountedWindow): number | Promise<number> {
+  /** Counts a request, or what else `amount` says; answers how many the window has had. */
+  add(key: string, window: CountedWindow, amount = 1): number | Promise<number> {
     const counter = this.counterOf(key, window);
-    counter.here++;
+    counter.here += amount;
     const total = counter.here + counter.elsewhere;
     // Nobody has to hear of what is refused here.
     if (total > window.limit || performance.now() < this.awayUntil) return total;
-    if (window.limit <= EXACT_UP_TO) return this.addExactly(counter, total);
+    if (window.limit <= EXACT_UP_TO) return this.addExactly(counter, total, amount);
     this.changed.add(counter);
     if (counter.here - counter.told >= window.limit * PORTION && this.asking < AT_ONCE) void this.exchange(counter);
     else this.timer ??= setTimeout(() => void this.exchangeAll(), EXCHANGE_EVERY).unref();
@@ -89,9 +89,9 @@ export class RequestCounters {
     return counter;
   }
 
-  private async addExactly(counter: Counter, total: number): Promise<number> {
-    counter.told++;
-    return (await this.tell(counter, 1)) ?? total;
+  private async addExactly(counter: Counter, total: number, amount: number): Promise<number> {
+    counter.told += amount;
+    return (await this.tell(counter, amount)) ?? total;
   }
 
   private async exchangeAll(): Promise<void> {

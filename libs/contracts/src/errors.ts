@@ -2,7 +2,7 @@ import type { ErrorKind } from '#libs/platform/src/domain-error';
 
 export interface DeclaredError {
   readonly kind: ErrorKind;
-  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 414 | 415 | 422 | 429 | 431 | 500 | 503;
   readonly doc: string;
   /** What nothing is refused by yet: the part of the product that it waits for. */
   readonly comesWith?: string;
@@ -18,10 +18,12 @@ export const ERRORS = declare({
   route_not_found: { kind: 'not-found', status: 404, doc: 'No such path.' },
   method_not_allowed: { kind: 'invalid', status: 405, doc: 'The path exists, but not with this method; see `Allow`.' },
   request_timeout: { kind: 'invalid', status: 408, doc: 'The request did not arrive completely in time.' },
-  payload_too_large: { kind: 'invalid', status: 413, doc: 'The body is over 1 MiB.' },
+  payload_too_large: { kind: 'invalid', status: 413, doc: 'The body is longer than the operation takes: 64 KiB, unless it says more.' },
+  uri_too_long: { kind: 'invalid', status: 414, doc: 'The path is longer than any.' },
+  headers_too_large: { kind: 'invalid', status: 431, doc: 'The request has more than 100 headers, or more than 16 KiB of them.' },
   bad_request: { kind: 'invalid', status: 400, doc: 'The request cannot be understood or carried out.' },
   invalid_request_parameters: { kind: 'invalid', status: 422, doc: 'Fields are missing or wrong; `errors` names each.' },
-  rate_limit_exceeded: { kind: 'limited', status: 429, doc: 'Too many requests; try again after `Retry-After`.' },
+  rate_limit_exceeded: { kind: 'limited', status: 429, doc: 'Too many requests, or too many bytes in their bodies; try again after `Retry-After`.' },
   service_unavailable: { kind: 'unavailable', status: 503, doc: 'Nothing happened; try again after `Retry-After`.' },
   storage_full: { kind: 'unavailable', status: 503, doc: 'The disk is nearly full: writes are refused, reads go on.' },
   idempotency_outcome_unknown: {

@@ -37,13 +37,16 @@ export type Field = Common & { readonly name: string; readonly optional: boolean
     | { readonly kind: 'map' }
     | { readonly kind: 'json' }
     | { readonly kind: 'nested'; readonly of: () => Class }
-    | { readonly kind: 'list'; readonly items: ListItems; readonly maxItems?: number; readonly minItems?: number }
+    | { readonly kind: 'list'; readonly items: ListItems; readonly maxItems?: number; readonly minItems?: number; readonly unique?: true }
   );
 
 export type ListItems =
   | { readonly kind: 'nested'; readonly of: () => Class }
   | { readonly kind: 'oneOf'; readonly values: readonly string[] }
-  | ({ readonly kind: 'text' } & Omit<TextOptions, keyof Common>);
+  | ({ readonly kind: 'text' } & TextItems);
+
+/** `known`: the texts that the operation takes. They are published; another is refused by the operation, with a code of its own. */
+export type TextItems = Omit<TextOptions, keyof Common> & { readonly known?: readonly string[] };
 
 const FIELDS = Symbol('gatehouse:fields');
 const OPTIONAL = Symbol('gatehouse:optional');

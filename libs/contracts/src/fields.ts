@@ -1,4 +1,4 @@
-import { fieldsOf, recordField, recordOptional, type Common, type DeclaredField, type TextOptions } from './field.ts';
+import { fieldsOf, recordField, recordOptional, type Common, type DeclaredField, type TextItems, type TextOptions } from './field.ts';
 import type { Class } from './operation.ts';
 import { addRule } from './rules.ts';
 
@@ -26,9 +26,10 @@ export const MapOfText = (options: Common) => record({ kind: 'map', ...options }
 /** Any JSON. */
 export const Json = (options: Common) => record({ kind: 'json', ...options });
 export const Nested = (of: () => Class, options: Common) => record({ kind: 'nested', of, ...options });
+/** `unique`: the operation refuses an item that is there twice. */
 export const ListOf = (
-  items: (() => Class) | { text: Omit<TextOptions, keyof Common> } | { oneOf: readonly string[] },
-  options: Common & { maxItems?: number; minItems?: number },
+  items: (() => Class) | { text: TextItems } | { oneOf: readonly string[] },
+  options: Common & { maxItems?: number; minItems?: number; unique?: true },
 ) =>
   record({
     kind: 'list',

@@ -123,13 +123,14 @@ function listSchema(field: Extract<Field, { kind: 'list' }>, purpose: Purpose, n
   if (purpose === 'serialise') return { type: 'array', items };
   const maxItems = field.maxItems ?? (purpose === 'answer' ? undefined : MAX_ITEMS);
   const limits = { ...(field.minItems !== undefined && { minItems: field.minItems }), ...(maxItems !== undefined && { maxItems }) };
-  if (purpose !== 'check') return { type: 'array', ...limits, items };
+  if (purpose !== 'check') return { type: 'array', ...limits, ...(field.unique === true && { uniqueItems: true }), items };
   // Items of a list that is too long anyway are not looked at: a body of a million wrong ones costs one error.
   return { type: 'array', ...limits, if: { maxItems }, then: { items } };
 }
 
 function itemSchema(items: ListItems, purpose: Purpose, nest: Nest): Schema {
   if (items.kind === 'nested') return nest(items.of(), purpose);
+  if (items.kind === 'text' && items.known !== undefined && (purpose === 'request' || purpose === 'answer')) return { type: 'string', enum: items.known };
   if (items.kind === 'text') return textSchema(items, purpose);
   return purpose === 'serialise' ? { type: 'string' } : { type: 'string', enum: items.values };
 }

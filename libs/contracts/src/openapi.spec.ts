@@ -1,6 +1,7 @@
 import { DocumentSchemas } from '#libs/testing/src/document-schemas';
 import './all.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
+import { WEBHOOK_EVENT_NAMES } from './events.ts';
 import { Integer, ListOf, Nested, Optional, Ref, Text } from './fields.ts';
 import { created, listOf, Operation, operations, Command } from './operation.ts';
 import { openApiDocument, type OpenApiOperation } from './openapi.ts';
@@ -186,6 +187,50 @@ describe('the API document', () => {
     });
     expect(parameters).toContainEqual(expect.objectContaining({ name: 'room', schema: { type: 'string', maxLength: 128 } }));
     expect(parameters).not.toContainEqual({ $ref: '#/components/parameters/IdempotencyKey' });
+  });
+
+  it('has its sections in the order in which a reader needs them', () => {
+    const { tags, paths } = openApiDocument('1.2.3') as unknown as {
+      tags: readonly { name: string }[];
+      paths: Record<string, Record<string, { tags: readonly string[] }>>;
+    };
+    const names = tags.map(({ name }) => name);
+    expect(names.slice(0, 4)).toEqual(['Organizations', 'Organization domains', 'User management', 'Authorization']);
+    expect(names.slice(-3)).toEqual(['Events', 'Webhook endpoints', 'Administration']);
+    // What is named nowhere stands in between.
+    expect(names).toContain('Shelves');
+    for (const [path, methods] of Object.entries(paths))
+      for (const { tags: own } of Object.values(methods)) expect(own.includes('Administration')).toBe(path.startsWith('/admin/'));
+  });
+
+  it('says which lists hold nothing twice, and which events there are to subscribe to', () => {
+    const bodyOf = (path: string, method: string) =>
+      (
+        (openApiDocument('1').paths[path]![method]! as unknown as Record<string, unknown>)['requestBody'] as {
+          content: { 'application/json': { schema: Schema } };
+        }
+      ).content['application/json'].schema.properties;
+    interface Schema {
+      readonly properties: Readonly<Record<string, { readonly uniqueItems?: boolean; readonly items?: { readonly enum?: readonly string[] } }>>;
+    }
+    expect(bodyOf('/admin/roles/priority', 'put')['role_slugs']).toMatchObject({ uniqueItems: true });
+    for (const [path, method] of [
+      ['/webhook_endpoints', 'post'],
+      ['/webhook_endpoints/{id}', 'patch'],
+    ] as const)
+      expect(bodyOf(path, method)['events']?.items?.enum).toEqual(WEBHOOK_EVENT_NAMES);
+  });
+
+  it('says of request ids what is done: any is taken, and the answer names one of our form', () => {
+    const { components } = openApiDocument('1') as unknown as {
+      components: { parameters: Record<string, { schema: object }>; headers: Record<string, { schema: object }> };
+    };
+    expect(components.parameters['RequestId']!.schema).toEqual({ type: 'string' });
+    expect(components.headers['RequestId']!.schema).toEqual({ type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' });
+  });
+
+  it('says of an operation that takes a longer body how long it may be', () => {
+    expect(openApiDocument('1').paths['/organizations']!['post']!['description']).toContain('Its body has at most 256 KiB.');
   });
 
   it('shows what webhooks receive', () => {

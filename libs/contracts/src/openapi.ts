@@ -38,7 +38,7 @@ export function openApiDocument(version: string): OpenApiDocument {
     .sort((one, other) => compare(routeKey(one), routeKey(other)));
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
   for (const operation of published) (paths[operation.route!.path] ??= {})[operation.route!.method] = operationObject(operation, components);
-  const tags = [...new Set(published.map(tagOf))].sort(compare);
+  const tags = [...new Set(published.map(tagOf))].sort((one, other) => placeOf(one) - placeOf(other) || compare(one, other));
   return {
     openapi: '3.1.0',
     info: {
@@ -95,18 +95,29 @@ function requestBody(body: readonly Field[], bodyOrQuery: readonly Field[], comp
 }
 
 function description({ options }: RegisteredOperation): { description?: string } {
-  const { description: text, emits = [], limit, body } = options;
+  const { description: text, emits = [], limit, maxBody, body } = options;
   const sentences = [
     ...(text === undefined ? [] : [text]),
     ...(body === true ? ['Each field may stand in the body or in the query.'] : []),
     ...(emits.length === 0 ? [] : [`Emits ${emits.map((name) => `\`${name}\``).join(', ')}.`]),
+    ...(maxBody === undefined ? [] : [`Its body has at most ${maxBody / 1024} KiB.`]),
     ...(limit === undefined ? [] : [`At most ${limit.requests} requests per ${limit.perSeconds} seconds.`]),
   ];
   return sentences.length === 0 ? {} : { description: sentences.join('\n\n') };
 }
 
+/** In the order in which a reader needs them: what one begins with, and the operator's own at the end. What is not named stands in between. */
+const FIRST_SECTIONS = ['Organizations', 'Organization domains', 'User management', 'Authorization'];
+const LAST_SECTIONS = ['Events', 'Webhook endpoints', 'Api keys', 'Administration'];
+
+function placeOf(tag: string): number {
+  const first = FIRST_SECTIONS.indexOf(tag);
+  return first === -1 ? FIRST_SECTIONS.length + 1 + LAST_SECTIONS.indexOf(tag) : first;
+}
+
 /** The first word of the path: `organization_domains` is "Organization domains". */
 function tagOf({ route }: RegisteredOperation): string {
+  if (route!.path.startsWith('/admin/')) return 'Administration';
   const words = route!.path.split('/')[1]!.replaceAll('_', ' ');
   return words[0]!.toUpperCase() + words.slice(1);
 }
@@ -197,6 +208,8 @@ const COMMON: readonly ErrorCode[] = [
   'unauthorized',
   'request_timeout',
   'payload_too_large',
+  'uri_too_long',
+  'headers_too_large',
   'invalid_request_parameters',
   'position_not_reached',
   'rate_limit_exceeded',
@@ -293,6 +306,8 @@ const COMMON_CODES: Readonly<Record<string, readonly ErrorCode[]>> = {
   MethodNotAllowed: ['method_not_allowed'],
   RequestTimeout: ['request_timeout'],
   PayloadTooLarge: ['payload_too_large'],
+  UriTooLong: ['uri_too_long'],
+  HeadersTooLarge: ['headers_too_large'],
   Invalid: ['invalid_request_parameters', 'position_not_reached'],
   RateLimited: ['rate_limit_exceeded'],
   InternalError: ['internal_error'],
@@ -308,7 +323,10 @@ const RATE_LIMIT_HEADERS = {
 const COMMON_RESPONSES = Object.fromEntries(Object.entries(COMMON_CODES).map(([name, codes]) => [name, errorResponse(codes)]));
 
 const HEADERS = {
-  RequestId: { description: 'Identifies the request in logs.', schema: { type: 'string' } },
+  RequestId: {
+    description: 'Identifies the request in logs: your own id where it has this form, else a new one.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+  },
   GatehousePosition: {
     description: 'Where the log stood after the command. A read that sends it sees the command, wherever it is answered.',
     schema: { type: 'string' },
@@ -349,8 +367,8 @@ const HEADER_PARAMETERS = {
     name: 'X-Request-ID',
     in: 'header',
     required: false,
-    description: 'Your own id for the request; replaced where it has another form.',
-    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+    description: 'Your own id for the request: 1 to 64 letters, digits, `_` and `-`. Anything else is replaced by a new one; the answer tells which.',
+    schema: { type: 'string' },
   },
 } as const;
 

@@ -67,6 +67,9 @@ export interface OperationLimit {
   readonly perSeconds: number;
 }
 
+/** The longest body of a request, in bytes, unless its operation takes more. */
+export const MAX_BODY = 64 * 1024;
+
 interface Definition<T> {
   readonly owner: Owner;
   /** One sentence in the API docs. */
@@ -81,6 +84,8 @@ interface Definition<T> {
   readonly warns?: true;
   /** A DELETE that takes its fields from a JSON body, from the query, or from both. */
   readonly body?: true;
+  /** The longest body that it takes, in bytes, where that is more than `MAX_BODY`. */
+  readonly maxBody?: number;
   /** Names of events that it emits, for the docs. */
   readonly emits?: readonly string[];
 }

@@ -17,6 +17,7 @@ export class DomainData {
   post: '/organizations',
   owner: 'identity',
   summary: 'Create an organization',
+  maxBody: 256 * 1024,
   answers: created(Organization),
   refuses: ['invalid_metadata', 'external_id_already_used', 'domain_already_exists', 'domain_not_allowed', 'organization_domain_limit_reached'],
   emits: ['organization.created', 'organization_domain.created', 'organization_domain.verified'],
@@ -65,6 +66,7 @@ export class ListOrganizations extends PageQuery<Organization> {
   put: '/organizations/{id}',
   owner: 'identity',
   summary: 'Update an organization',
+  maxBody: 256 * 1024,
   description:
     'What is absent stays. `metadata` is merged: null removes a key, `{}` removes all. `domain_data` replaces the domains; one that was verified stays verified.',
   answers: ok(Organization),

@@ -133,6 +133,7 @@ export class ReplaceGroupRoleAssignments extends Command<List<GroupRoleAssignmen
   patch: '/authorization/groups/{group_id}/role_assignments',
   owner: 'authorization',
   summary: 'Give a group roles and take others from it',
+  maxBody: 128 * 1024,
   description:
     'At most 100 together. Nothing happens unless every role and resource is there. A role to add that the group has already stays as it is, and one to remove that it has not stays away. If the answer does not come, send the request again: it goes on where it was interrupted. Answers what the group has then, the newest first, at most 100.',
   answers: listOf(GroupRoleAssignment),

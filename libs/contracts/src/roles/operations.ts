@@ -84,7 +84,7 @@ export class AddRolePermission extends Command<Role> {
   emits: ['role.updated'],
 })
 export class SetRolePriority extends Command<List<Role>> {
-  @ListOf({ text: SLUG }, { doc: 'Slugs of roles, the one of highest priority first.', minItems: 1, example: ['admin', 'member'] })
+  @ListOf({ text: SLUG }, { doc: 'Slugs of roles, the one of highest priority first.', minItems: 1, unique: true, example: ['admin', 'member'] })
   role_slugs!: readonly string[];
 }
 

@@ -21,6 +21,7 @@ const SALT_POSITION = { doc: 'For `ssha256`: whether the salt stood before or be
   post: '/user_management/users',
   owner: 'identity',
   summary: 'Create a user',
+  maxBody: 128 * 1024,
   description: 'A taken `email` or `external_id` is `user_creation_error`; its `errors` say which.',
   answers: created(User),
   refuses: [
@@ -77,6 +78,7 @@ export class ListUsers extends PageQuery<User> {
   put: '/user_management/users/{id}',
   owner: 'identity',
   summary: 'Update a user',
+  maxBody: 128 * 1024,
   description:
     'What is absent stays. `metadata` is merged: null removes a key, `{}` removes all. Another `email` is unverified unless `email_verified` says otherwise.',
   answers: ok(User),

@@ -4,8 +4,7 @@ import { accepted, Command, created, empty, listOf, ok, Operation, Query } from 
 import { PageQuery } from '../pages.ts';
 import { WebhookDelivery, WebhookEndpoint, WebhookReplay } from './webhook-endpoint.ts';
 
-/** Any text: an unknown name is refused with a code of its own. */
-const EVENT_NAMES = { text: { min: 1, max: 100 } } as const;
+const EVENT_NAMES = { text: { min: 1, max: 100, known: WEBHOOK_EVENT_NAMES } } as const;
 
 @Operation({ get: '/webhook_endpoints', owner: 'notifications', summary: 'List webhook endpoints', answers: listOf(WebhookEndpoint) })
 export class ListWebhookEndpoints extends PageQuery<WebhookEndpoint> {}

@@ -40,6 +40,17 @@ export const bytes: Kind<number> = {
   },
 };
 
+/** A number of bytes with a lower limit. */
+export function size({ minimum }: { readonly minimum: string }): Kind<number> {
+  return {
+    allowed: `a size of at least ${minimum}, such as 512KiB or 4MiB`,
+    read: (given) => {
+      const value = bytes.read(given);
+      return value === undefined || value < bytes.read(minimum)! ? undefined : value;
+    },
+  };
+}
+
 const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Milliseconds, written with a unit: `250ms`, `30s`, `24h`, `90d`. */

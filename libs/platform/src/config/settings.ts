@@ -1,4 +1,4 @@
-import { bytes, dnsServer, duration, flag, hostAndPort, integer, listOf, network, oneOf, text } from './kinds.ts';
+import { bytes, dnsServer, duration, flag, hostAndPort, integer, listOf, network, oneOf, size, text } from './kinds.ts';
 import { DEFAULT_MODE, MODES, Setting, type Mode } from './setting.ts';
 
 const port = integer({ minimum: 0, maximum: 65_535 });
@@ -165,6 +165,12 @@ export class GatewaySettings {
 
   @Setting(requests, { doc: 'Requests per second and API key.', default: '6000' })
   readonly RATE_LIMIT_PER_SECOND!: number;
+
+  @Setting(size({ minimum: '64KiB' }), {
+    doc: 'Bytes in the bodies of requests per second and API key: what is read takes time from everybody.',
+    default: '4MiB',
+  })
+  readonly RATE_LIMIT_BODY_BYTES!: number;
 
   @Setting(requests, {
     doc: 'Reads under `/user_management` in 10 seconds, of all keys of an environment together. Not limited where it is unset.',
