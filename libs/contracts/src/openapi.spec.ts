@@ -146,7 +146,7 @@ describe('the API document', () => {
         },
       },
     });
-    expect(Object.keys(operation.responses)).toEqual(['201', '400', '401', '404', '408', '409', '413', '422', '429', '500', '503']);
+    expect(Object.keys(operation.responses)).toEqual(['201', '400', '401', '404', '408', '409', '413', '414', '422', '429', '431', '500', '503']);
     expect(operation.responses['201']).toMatchObject({ content: { 'application/json': { schema: { $ref: '#/components/schemas/Shelf' } } } });
   });
 
