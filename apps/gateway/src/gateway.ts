@@ -44,8 +44,10 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     server.removeAllContentTypeParsers();
     server.addHook('onRequest', (request, reply, done) => {
       reply.header('X-Request-ID', request.id);
-      if (this.readiness.isDraining) reply.header('Connection', 'close');
-      done(refusedHead(request.raw) ?? undefined);
+      const refused = refusedHead(request.raw);
+      // What comes behind a head that cannot be trusted is not read as another request.
+      if (refused !== null || this.readiness.isDraining) reply.header('Connection', 'close');
+      done(refused ?? undefined);
     });
     server.setErrorHandler((error, request, reply) => send(reply, this.errors.of(error, request.id)));
     this.answerUnknownPaths(server);
