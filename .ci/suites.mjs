@@ -9,6 +9,7 @@ const WORKING = 1.5;
 const shared = [
   'apps/authorization/src/assignments/group-role-assignments.spec.ts',
   'apps/authorization/src/assignments/role-assignments.spec.ts',
+  'apps/authorization/src/guarded-pairs.spec.ts',
   'apps/authorization/src/model/organization-roles.spec.ts',
   'apps/authorization/src/model/permissions.spec.ts',
   'apps/authorization/src/model/resource-types.spec.ts',
