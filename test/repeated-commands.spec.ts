@@ -27,7 +27,7 @@ interface Given {
   readonly type: Class<Operation>;
   readonly fields: object;
   /** Takes back what the command did. */
-  undo(): Promise<unknown>;
+  readonly undo: () => Promise<unknown>;
   /** How the answer shows that it stands as it was taken back. */
   readonly standing: object;
 }
