@@ -84,10 +84,9 @@ async function run({ task, variables = {}, counts }, seed) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-proofs-'));
   const results = join(folder, 'results.json');
   const args = counts === undefined ? [...task, '--json', `--outputFile=${results}`] : task;
-  const required = { BROWSER: 'required', ENGINES: 'required' };
   const child = spawn(process.execPath, ['run.mjs', ...args], {
     cwd: root,
-    env: { ...process.env, ...required, ...variables, SEED: seed },
+    env: { ...process.env, ENGINES: 'required', ...variables, SEED: seed },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -106,10 +106,9 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
       answerMatches(document, method, pathOf(operation), 413, answer!.headers, answer!.text);
     });
 
-    it('survives any depth', async () => {
+    it('refuses any depth', async () => {
       for (const body of ['['.repeat(deep) + ']'.repeat(deep), '{"a":'.repeat(deep) + '1' + '}'.repeat(deep), '['.repeat(deep)]) {
-        const { status } = await send(method, pathOf(operation), body);
-        expect([400, 404, 422]).toContain(status);
+        expect(await send(method, pathOf(operation), body)).toMatchObject({ status: 400, body: { code: 'bad_request' } });
       }
     });
   });
@@ -119,8 +118,7 @@ describe('what cannot be understood is refused, and leaves nothing behind', () =
     async (field) => {
       const nested = '{"a":'.repeat(9_000) + '1' + '}'.repeat(9_000);
       for (const value of [nested, `{"a":${nested}}`, `[${nested}]`]) {
-        const { status } = await send('POST', '/organizations', `{"name":"x","${field}":${value}}`);
-        expect([400, 422]).toContain(status);
+        expect(await send('POST', '/organizations', `{"name":"x","${field}":${value}}`)).toMatchObject({ status: 400, body: { code: 'bad_request' } });
       }
     },
   );
@@ -335,14 +333,13 @@ describe('what only looks hostile is data', () => {
     expect((await suite.get(`/organizations/${created.id}`).expect(200)).metadata).toEqual(left);
   });
 
-  it.each(['"quoted"', '</script>', '\u2028', '\\', '😀', "'; DROP TABLE", '{{7*7}}', '\u0001', '\ud83d'])('gives the name %j back as it was', async (name) => {
-    const request = { method: 'post', path: '/organizations', body: { name } } as const;
-    const answer = await exchange(suite, request);
-    holdToDocument(document, request, answer);
-    // A lone half of a character cannot be sent back.
-    if (answer.status === 201) expect(answer.body.name).toBe(name);
-    else expect(answer.status).toBe(422);
+  it.each(['"quoted"', '</script>', '\u2028', '\\', '😀', "'; DROP TABLE", '{{7*7}}', '\u0001'])('gives the name %j back as it was', async (name) => {
+    const { id } = await suite.post('/organizations', { name }).expect(201, { name });
+    await suite.get(`/organizations/${id}`).expect(200, { name });
   });
+
+  it('refuses a name with half a character, which could not be sent back', () =>
+    suite.post('/organizations', { name: '\ud83d' }).expect(422, { code: 'invalid_request_parameters' }));
 
   it('answers a client that has closed its half of the connection', async () => {
     const answer = await rawExchange(suite.url, ...post('{"name":"half closed"}', Buffer.from('')), end);

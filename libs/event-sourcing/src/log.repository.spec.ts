@@ -163,6 +163,26 @@ describe('a transaction', () => {
     expect(await events.read(streamOf('a'))).toHaveLength(1);
   });
 
+  it('refuses what would be given an id twice: one aggregate too many, or another after more facts than have ids', async () => {
+    const all = context({ receipt: { transacts: 1_023 } });
+    await repository.transact(bookDecider, all, 'a', create());
+    await expect(repository.transact(bookDecider, all, 'b', create())).rejects.toThrow(RangeError);
+    const asked = context();
+    const renamed = Array.from({ length: 1_024 }, (_, index): BookEvent => ({ type: 'book.changed', data: { title: `Number ${index}` } }));
+    await repository.transact(bookDecider, asked, 'a', () => renamed);
+    await repository.transact(bookDecider, asked, 'b', create());
+    await repository.transact(bookDecider, asked, 'a', () => [...renamed, ...renamed.slice(0, 1)]);
+    await expect(repository.transact(bookDecider, asked, 'c', create())).rejects.toThrow(RangeError);
+    expect(await events.read(streamOf('c'))).toEqual([]);
+  });
+
+  it('fails where two kinds of aggregates claim the same, since neither would see whose it is', async () => {
+    const magazineDecider = { ...bookDecider, category: 'magazine' };
+    await repository.transact(bookDecider, context(), 'a', create('isbn-1'));
+    await expect(repository.transact(magazineDecider, context(), 'b', create('isbn-1'))).rejects.toThrow('book.isbn is claimed by book and by magazine');
+    expect(await events.read(`magazine-${ENVIRONMENT}-b`)).toEqual([]);
+  });
+
   describe('that comes again', () => {
     /** Counts what is read of the log beside what every command reads. */
     class CountingStore extends MeasuredEventStore {

@@ -15,7 +15,7 @@ export function givenProgram(...names: readonly string[]): string | null {
   const folders = [...(environmentVariables()['PATH'] ?? '').split(delimiter), BROUGHT];
   const found = names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isProgram);
   if (found !== undefined) return found;
-  const missing = `${names.join(' or ')} (.ci/deployment-tools brings it)`;
+  const missing = `${names.join(' or ')} (.ci/run brings it)`;
   if (environmentVariables()['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`);
   noteLeftOut(missing);
   return null;

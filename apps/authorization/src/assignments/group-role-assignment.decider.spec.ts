@@ -3,6 +3,7 @@ import {
   assignGroupRole,
   groupRoleAssignmentDecider,
   keepGroupRole,
+  livingGroupRoleAssignment,
   removeGroupRole,
   removeGroupRoleAssignment,
   type GroupRoleAssignmentEvent,
@@ -44,4 +45,15 @@ describe('a role that a group has on a resource', () => {
   it('cannot be taken away before it was given', () => after().when(removeGroupRoleAssignment(EARLIER)).thenNothing());
   it('stays when an assignment is taken away that the group had before', () =>
     after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(removeGroupRoleAssignment(EARLIER)).thenNothing());
+
+  it('lives until it is taken away', () => {
+    const fold = (...events: readonly GroupRoleAssignmentEvent[]) =>
+      events.reduce(
+        (state, event) => groupRoleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }),
+        groupRoleAssignmentDecider.initial,
+      );
+    expect(livingGroupRoleAssignment(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
+    for (const state of [fold(), fold(assigned(own), removed(own))])
+      expect(() => livingGroupRoleAssignment(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
+  });
 });

@@ -1,5 +1,12 @@
 import { specOf } from '#libs/testing/src/decider-spec';
-import { assignRole, removeRole, removeRoleAssignment, roleAssignmentDecider, type RoleAssignmentEvent } from './role-assignment.decider.ts';
+import {
+  assignRole,
+  livingRoleAssignment,
+  removeRole,
+  removeRoleAssignment,
+  roleAssignmentDecider,
+  type RoleAssignmentEvent,
+} from './role-assignment.decider.ts';
 
 const given = {
   organization_id: 'org_01KF0000000000000000000001',
@@ -27,9 +34,16 @@ describe('a role that a membership has on a resource', () => {
   it('stays when an assignment is taken away that it had before', () =>
     after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(removeRoleAssignment(EARLIER)).thenNothing());
 
+  const fold = (...events: readonly RoleAssignmentEvent[]) =>
+    events.reduce((state, event) => roleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }), roleAssignmentDecider.initial);
+
+  it('lives until it is taken away', () => {
+    expect(livingRoleAssignment(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
+    for (const state of [fold(), fold(assigned(own), removed(own))])
+      expect(() => livingRoleAssignment(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
+  });
+
   it('belongs to its organization, also when it is gone', () => {
-    const fold = (...events: readonly RoleAssignmentEvent[]) =>
-      events.reduce((state, event) => roleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }), roleAssignmentDecider.initial);
     expect(roleAssignmentDecider.organization?.(fold(assigned(own)))).toBe(given.organization_id);
     expect(roleAssignmentDecider.organization?.(fold(assigned(own), removed(own)))).toBe(given.organization_id);
   });

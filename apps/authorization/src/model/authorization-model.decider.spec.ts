@@ -437,6 +437,23 @@ describe('a role', () => {
   });
 });
 
+describe('how much there can be', () => {
+  it.each<[string, number, (slug: string) => AuthorizationModelEvent, ModelDecision]>([
+    ['resource types', 1_000, (slug) => typed(slug), createResourceType({ ...named('last'), parent_type_slugs: ['organization'] })],
+    // The seeds are among them.
+    ['permissions', 10_000 - seeds.permissions.length, (slug) => permitted(slug), createPermission(named('last'))],
+    ['roles', 1_000 - seeds.roles.length, (slug) => roled(slug), createRole(named('last'), CUSTOM)],
+  ])('is limited for %s', (_, most, created, create) => {
+    const events = Array.from({ length: most }, (_, index) => created(`number-${index}`));
+    given(...events.slice(1))
+      .when(create)
+      .thenMatching({ data: { slug: 'last' } });
+    given(...events)
+      .when(create)
+      .thenRefused('bad_request');
+  });
+});
+
 describe('the priority of roles', () => {
   const three = [roled('a'), roled('b'), roled('c')];
 

@@ -90,6 +90,33 @@ describe('the roles of an organization', () => {
       .thenNothing();
   });
 
+  it('hold no more permissions than a role may, and are renamed although they do', () => {
+    const many = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `perm_${index}`, slug: `permission-${index}` }));
+    given(created('org-a'))
+      .when(setOrganizationRolePermissions('org-a', many(1_000)))
+      .thenMatching({ type: 'organization_role.updated' });
+    given(created('org-a'))
+      .when(setOrganizationRolePermissions('org-a', many(1_001)))
+      .thenRefused('bad_request');
+    given(created('org-a', many(1_001)))
+      .when(updateOrganizationRole('org-a', { name: 'A' }, all))
+      .then({ type: 'organization_role.updated', data: { id: 'role_org-a', name: 'A' } });
+  });
+
+  it('are announced as they are, and as they were where they are no more', () => {
+    const evolve = (state: Parameters<typeof organizationRolesDecider.evolve>[0], event: OrganizationRolesEvent) =>
+      organizationRolesDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' });
+    const before = evolve(null, created('org-a'));
+    const renamed: OrganizationRolesEvent = { type: 'organization_role.updated', data: { id: 'role_org-a', name: 'A' } };
+    const subject = { object: 'organization_role', id: 'role_org-a', name: 'org-a', permissions: ['read'] };
+    expect(organizationRolesDecider.announce(created('org-a'), null, before)).toMatchObject({ subject, names: ['organization_role.created'] });
+    expect(organizationRolesDecider.announce(renamed, before, evolve(before, renamed))).toMatchObject({ subject: { ...subject, name: 'A' } });
+    expect(organizationRolesDecider.announce(deleted('org-a'), before, evolve(before, deleted('org-a')))).toMatchObject({
+      subject,
+      names: ['organization_role.deleted'],
+    });
+  });
+
   it('lose what died with whatever changes', () =>
     given(created('org-a', [read, write]))
       .when(updateOrganizationRole('org-a', { name: 'A' }, (permission) => permission !== read.id))

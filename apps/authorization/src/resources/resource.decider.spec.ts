@@ -116,6 +116,12 @@ describe('a resource', () => {
         .thenRefused('entity_not_found');
     });
 
+    it('not under what is not there, which is named as the caller named it', () => {
+      const named = (parent: ResourceReference) => () => creation(PROJECT, parent)(treeOf([]), contextOf());
+      expect(named(called('w'))).toThrow(idOf('w'));
+      expect(named({ type: WORKSPACE, externalId: 'own-name' })).toThrow('own-name');
+    });
+
     it('not under a type that is no parent of its own', () => {
       given().when(creation(TASK)).thenRefused('bad_request');
       given(created('w', WORKSPACE))
@@ -129,7 +135,12 @@ describe('a resource', () => {
         .then(fact(TASK, idOf('p')));
     });
 
-    it('not of the type organization', () => given().when(creation(TOP)).thenRefused('bad_request'));
+    it('not of the type organization, whatever it may hang under', () => {
+      given().when(creation(TOP)).thenRefused('bad_request');
+      given()
+        .when(creation({ ...TOP, parents: [TOP] }))
+        .thenRefused('bad_request');
+    });
 
     it('at most five levels under its organization', () => {
       const four = ['a', 'b', 'c', 'd'].map((name, index, names) => created(name, FOLDER, index === 0 ? ROOT : idOf(names[index - 1]!)));
