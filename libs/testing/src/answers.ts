@@ -6,6 +6,7 @@ type Json = Readonly<Record<string, unknown>>;
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 const schemas = new WeakMap<OpenApiDocument, DocumentSchemas>();
+const templates = new WeakMap<OpenApiDocument, readonly Template[]>();
 
 /**
  * Holds an answer to the document: its status is declared for the operation, its headers are there, its body has the declared fields and no
@@ -23,7 +24,7 @@ export function answerMatches(document: OpenApiDocument, method: string, path: s
 
 /** What an answer to this request may be, by status: each is tried, and one has to fit. */
 function responsesFor(document: OpenApiDocument, method: string, path: string, value: unknown): readonly Json[] {
-  const template = templateOf(document, path, '[^/]+') ?? (codeOf(value) === 'route_not_found' ? undefined : templateOf(document, path, '.+'));
+  const template = templateOf(document, path, 'segments') ?? (codeOf(value) === 'route_not_found' ? undefined : templateOf(document, path, 'anything'));
   const operation = template === undefined ? undefined : document.paths[template]?.[method];
   if (operation !== undefined) return [operation.responses];
   const { MethodNotAllowed, RouteNotFound, ...early } = document.components.responses;
@@ -37,11 +38,29 @@ function byEveryStatus(response: Json): Json {
   return new Proxy({}, { get: () => response });
 }
 
+/** A path of the document, and what fits it: each placeholder one segment, or whatever there is. */
+interface Template {
+  readonly path: string;
+  readonly segments: RegExp;
+  readonly anything: RegExp;
+}
+
 /** The template that a path fits: the one with the fewest placeholders, since static segments come first. */
-function templateOf(document: OpenApiDocument, path: string, placeholder: string): string | undefined {
-  return Object.keys(document.paths)
-    .filter((template) => new RegExp(`^${template.replaceAll(/[.]/g, '\\.').replaceAll(/\{\w+\}/g, placeholder)}$`).test(path))
-    .sort((one, other) => one.split('{').length - other.split('{').length)[0];
+function templateOf(document: OpenApiDocument, path: string, placeholders: 'segments' | 'anything'): string | undefined {
+  return templatesOf(document).find((template) => template[placeholders].test(path))?.path;
+}
+
+/** Those with the fewest placeholders first. They are compiled once: every answer of every spec is held to them. */
+function templatesOf(document: OpenApiDocument): readonly Template[] {
+  let found = templates.get(document);
+  if (found === undefined) {
+    const compiled = (path: string, placeholder: string) => new RegExp(`^${path.replaceAll(/[.]/g, '\\.').replaceAll(/\{\w+\}/g, placeholder)}$`);
+    found = Object.keys(document.paths)
+      .sort((one, other) => one.split('{').length - other.split('{').length)
+      .map((path) => ({ path, segments: compiled(path, '[^/]+'), anything: compiled(path, '.+') }));
+    templates.set(document, found);
+  }
+  return found;
 }
 
 function problemsOf(document: OpenApiDocument, response: Json, headers: AnswerHeaders, value: unknown): readonly string[] {

@@ -9,6 +9,8 @@ import { PUBLISHED_FORMATS, TEXT_FORMATS, type TextFormat } from '#libs/contract
 export class DocumentSchemas {
   private readonly ajv: Ajv2020;
   private readonly compiled = new Map<string, ValidateFunction>();
+  /** The same by what was asked: a document has each of its schemas as one object, whose text is long. */
+  private readonly known = new WeakMap<object, ValidateFunction>();
 
   constructor(
     document: { readonly components: { readonly schemas: Readonly<Record<string, Schema>> } },
@@ -27,12 +29,13 @@ export class DocumentSchemas {
   }
 
   compile(schema: unknown): ValidateFunction {
-    const key = JSON.stringify(schema);
-    let validate = this.compiled.get(key);
-    if (validate === undefined) {
-      validate = this.ajv.compile(this.prepared(schema) as Schema);
-      this.compiled.set(key, validate);
-    }
+    const object = schema as object;
+    let validate = this.known.get(object);
+    if (validate !== undefined) return validate;
+    const text = JSON.stringify(schema);
+    validate = this.compiled.get(text);
+    if (validate === undefined) this.compiled.set(text, (validate = this.ajv.compile(this.prepared(schema) as Schema)));
+    this.known.set(object, validate);
     return validate;
   }
 
