@@ -4,7 +4,6 @@ import { placesOf, prefixOf } from '#libs/contracts/src/json-schema';
 import { MAX_BODY, operations, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { answerMatches } from '#libs/testing/src/answers';
-import { exchange, holdToDocument } from '#libs/testing/src/exchange';
 import { end, rawExchange, type Step } from '#libs/testing/src/raw-http';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';

@@ -1,19 +1,26 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { ServerCredentials } from '@grpc/grpc-js';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { givenAuthority } from '#libs/testing/src/certificates';
 import type { Engine } from '#libs/testing/src/engines/engine';
-import { startEventstoreServer } from '#libs/testing/src/engines/eventstore';
+import { eventstore, startEventstoreServer } from '#libs/testing/src/engines/eventstore';
+import { Members } from '#libs/testing/src/engines/eventstore-server/members';
+import { serverOf } from '#libs/testing/src/engines/eventstore-server/server';
+import { Streams } from '#libs/testing/src/engines/eventstore-server/streams';
+import { freePort } from '#libs/testing/src/engines/free-port';
 import { givenEventstore } from '#libs/testing/src/engines/given';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { until } from '#libs/testing/src/until';
 import { eventStoreContract, newEvent, take } from './event-store.contract.ts';
 import { type Appended, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
+import { LmdbEventStore } from './lmdb.event-store.ts';
 
 const printed: string[] = [];
 const log = new PinoLog({ level: 'debug', readable: false, destination: { write: (line) => void printed.push(line) } });
@@ -43,8 +50,24 @@ async function givenStore(url: string): Promise<EventstoredbEventStore> {
 
 const hostOf = ({ address }: Engine): string => new URL(address).host;
 
+/** The same in this process, for what needs an empty log and no server that fails: a process for each test costs more than most of the tests. */
+async function givenServerHere(): Promise<string> {
+  const directory = WatchedDirectory.create('eventstore');
+  opened.push(() => directory.remove());
+  const storage = await LmdbStorage.open({ directory: directory.path, minFree: 0 });
+  opened.push(() => storage.close());
+  const port = await freePort();
+  const members = new Members({ self: `127.0.0.1:${port}` });
+  const server = serverOf(members, new Streams(new LmdbEventStore(storage), members));
+  opened.push(() => server.forceShutdown());
+  await new Promise<void>((resolve, reject) =>
+    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error))),
+  );
+  return eventstore.addressAt(port);
+}
+
 eventStoreContract('EventStoreDB', async () => {
-  const { address: url } = await givenServer();
+  const url = await givenServerHere();
   return async () => {
     const store = await EventstoredbEventStore.connect({ url, log });
     return { store, close: () => store.close() };
