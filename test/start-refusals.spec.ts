@@ -3,9 +3,12 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, r
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Suite } from '#apps/suite/src/suite';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { settingsOf } from '#libs/platform/src/config/setting';
 import { SETTINGS_CLASSES } from '#libs/platform/src/config/settings';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { StartRefused } from '#libs/platform/src/start-refused';
 import { LogForReading } from '#libs/platform/src/storage/log-storage';
 import { failedStart, SuiteProcess } from '#libs/testing/src/process';
 
@@ -46,17 +49,20 @@ function copy(): string {
 }
 
 /** The log as it lies on disk. */
-/** Where the log of a directory ends; fails where any record of it cannot be relied on. */
-async function endOfLog(directory: string): Promise<string> {
-  const log = new LmdbEventStore(new LogForReading(directory));
-  for await (const problem of log.verify()) expect(problem).toBeUndefined();
-  return log.head();
-}
-
 function hashOfLog(directory: string): string {
   return createHash('sha256')
     .update(readFileSync(logOf(directory)))
     .digest('hex');
+}
+
+/** Where the log of a directory ends; fails where any record of it cannot be relied on. */
+async function endOfLog(directory: string): Promise<string> {
+  const storage = new LogForReading(directory);
+  const log = new LmdbEventStore(storage);
+  for await (const problem of log.verify()) expect(problem).toBeUndefined();
+  const end = await log.head();
+  await storage.log.close();
+  return end;
 }
 
 /** Starts, and answers the one line in which it says why it does not. */
@@ -70,20 +76,42 @@ async function refusal(variables: Variables): Promise<string> {
   return lines[0]!;
 }
 
+/**
+ * The same without a program, which takes most of its start for loading: answers the sentence that a program prints as its one line. That it does so, programs show
+ * for what is refused at each of the moments of a start: by the first settings, by the data, and by the machine.
+ */
+async function refusalHere(variables: Variables): Promise<string> {
+  const started = Suite.start({
+    variables: { PORT: '0', DATA_DIR: join(root, `new-${++copies}`), DATA_MIN_FREE: '0', ...variables },
+    log: new PinoLog({ level: 'silent', readable: false }),
+    onFatal: (sentence) => {
+      throw new Error(sentence);
+    },
+  });
+  const error: unknown = await started.then(
+    (suite) => suite.close(),
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(StartRefused);
+  const { message } = error as StartRefused;
+  expect(message).toMatch(/^.*\.$/);
+  return message;
+}
+
 describe('a start that cannot be says in one line why, and what to do', () => {
-  it.each<[string, () => Variables, RegExp]>([
-    ['the port is taken', () => ({ PORT: takenPort }), /PORT/],
-    ['the port of operations is taken', () => ({ OPERATIONS_PORT: takenPort }), /OPERATIONS_PORT/],
-    ['the address is of another machine', () => ({ HOST: '203.0.113.1' }), /HOST/],
-    ['the host has no address', () => ({ HOST: 'no-such-host.invalid' }), /HOST/],
-    ['the directory is a file', () => ({ DATA_DIR: join(sound, 'development.key') }), /it is a file/],
-    ['the directory would be below a file', () => ({ DATA_DIR: join(sound, 'development.key', 'below') }), /part of the path is a file/],
-    ['the directory cannot be written to', () => ({ DATA_DIR: unwritable() }), /DATA_DIR .* cannot be used/],
-    ['the first key is none', () => ({ DATA_DIR: withWrongKey(copy()) }), /holds no key/],
-    ['production has no master key', () => ({ GATEHOUSE_MODE: 'production' }), /MASTER_KEYS is not set/],
-    ['the same from a file with Windows line ends', () => ({ GATEHOUSE_MODE: 'production\r' }), /MASTER_KEYS is not set/],
-    ['there is no such mode', () => ({ GATEHOUSE_MODE: 'prod' }), /GATEHOUSE_MODE is "prod", but must be development or production/],
-  ])('%s', async (_, variables, expected) => expect(await refusal(variables())).toMatch(expected));
+  it.each<[string, (variables: Variables) => Promise<string>, () => Variables, RegExp]>([
+    ['the port is taken', refusal, () => ({ PORT: takenPort }), /PORT/],
+    ['the port of operations is taken', refusalHere, () => ({ OPERATIONS_PORT: takenPort }), /OPERATIONS_PORT/],
+    ['the address is of another machine', refusalHere, () => ({ HOST: '203.0.113.1' }), /HOST/],
+    ['the host has no address', refusalHere, () => ({ HOST: 'no-such-host.invalid' }), /HOST/],
+    ['the directory is a file', refusal, () => ({ DATA_DIR: join(sound, 'development.key') }), /it is a file/],
+    ['the directory would be below a file', refusalHere, () => ({ DATA_DIR: join(sound, 'development.key', 'below') }), /part of the path is a file/],
+    ['the directory cannot be written to', refusalHere, () => ({ DATA_DIR: unwritable() }), /DATA_DIR .* cannot be used/],
+    ['the first key is none', refusalHere, () => ({ DATA_DIR: withWrongKey(copy()) }), /holds no key/],
+    ['production has no master key', refusal, () => ({ GATEHOUSE_MODE: 'production' }), /MASTER_KEYS is not set/],
+    ['the same from a file with Windows line ends', refusalHere, () => ({ GATEHOUSE_MODE: 'production\r' }), /MASTER_KEYS is not set/],
+    ['there is no such mode', refusal, () => ({ GATEHOUSE_MODE: 'prod' }), /GATEHOUSE_MODE is "prod", but must be development or production/],
+  ])('%s', async (_, ask, variables, expected) => expect(await ask(variables())).toMatch(expected));
 
   it('the directory is held by another process', async () => {
     const directory = copy();
@@ -109,7 +137,8 @@ describe('a start that cannot be says in one line why, and what to do', () => {
     settingsOf(type).filter(({ kind, secret }, index) => (secret || index === 0) && kind.read(WRONG) === undefined),
   );
   it.each(settings.map((field) => [field.name, field] as const))('the setting %s is wrong', async (name, { kind, secret }) => {
-    const line = await refusal({ [name]: WRONG });
+    // What is read before anything is loaded, and what is read afterwards.
+    const line = await (['HOST', 'SERVICE_KEY'].includes(name) ? refusal : refusalHere)({ [name]: WRONG });
     for (const part of [name, kind.allowed]) expect(line).toContain(part);
     expect(line.includes(WRONG)).toBe(!secret);
   });
@@ -144,7 +173,7 @@ describe('data that cannot be used is told in one line, and is left as it is', (
     const directory = copy();
     damage(join(directory, 'keys'));
     const before = await endOfLog(directory);
-    expect(await refusal({ DATA_DIR: directory })).toMatch(expected);
+    expect(await refusalHere({ DATA_DIR: directory })).toMatch(expected);
     expect(await endOfLog(directory)).toBe(before);
   });
 });

@@ -176,6 +176,16 @@ describe('a transaction', () => {
     expect(await events.read(streamOf('c'))).toEqual([]);
   });
 
+  it('goes on without a claim that it may do without, where another holds it, and fails with whatever else stands in the way', async () => {
+    const unclaimed = { ...bookDecider, claims: () => [] };
+    const lenient = { ...bookDecider, claims: (state: BookState) => bookDecider.claims!(state).map((claim) => ({ ...claim, mayBeUnclaimed: true as const })) };
+    await repository.transact(bookDecider, context(), 'a', create('isbn-1'));
+    await repository.transact({ ...bookDecider, category: 'magazine' }, context(), 'a', create('isbn-2'));
+    for (const number of ['1', '2']) await repository.transact(unclaimed, context(), `held-${number}`, create(`isbn-${number}`));
+    expect(await repository.transact(lenient, context(), 'held-1', change({ title: 'Other' }))).toMatchObject({ version: 2 });
+    await expect(repository.transact(lenient, context(), 'held-2', change({ title: 'Other' }))).rejects.toThrow('is claimed by magazine and by book');
+  });
+
   it('fails where two kinds of aggregates claim the same, since neither would see whose it is', async () => {
     const magazineDecider = { ...bookDecider, category: 'magazine' };
     await repository.transact(bookDecider, context(), 'a', create('isbn-1'));

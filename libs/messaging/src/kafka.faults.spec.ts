@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { givenKafka } from '#libs/testing/src/engines/given';
-import type { Engine } from '#libs/testing/src/engines/engine';
+import { givenEngine } from '#libs/testing/src/engines/given';
 import { kafka } from '#libs/testing/src/engines/kafka';
-import { startEngine } from '#libs/testing/src/engines/start-engine';
-import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { eventually } from '#libs/testing/src/until';
 import { givenKafkaBus, LinesLog, message } from './kafka/given-kafka-bus.ts';
 import type { KafkaMessageBus } from './kafka.message-bus.ts';
@@ -12,17 +9,11 @@ import type { Message } from './message-bus.ts';
 
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
-((await givenKafka()) === null ? describe.skip : describe)('the bus on a Kafka that fails', () => {
-  let directory: WatchedDirectory;
-  let engine: Engine;
-  beforeAll(async () => {
-    directory = WatchedDirectory.create('bus-faults');
-    engine = await startEngine(kafka, directory);
-  }, 60_000);
-  afterAll(async () => {
-    await engine.close();
-    directory.remove();
-  });
+/** One that may be hurt: that there is one to share says nothing of whether another can be started. */
+const own = await givenEngine(kafka);
+
+(own === null ? describe.skip : describe)('the bus on a Kafka that fails', () => {
+  const engine = own!;
 
   /** Publishes as a forwarder does: the next only after the one before, which is repeated until it is taken. */
   async function publishUntil(bus: KafkaMessageBus, topic: string, signal: AbortSignal): Promise<readonly Message[]> {

@@ -2,16 +2,15 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { DomainError } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
-import type { Engine } from '#libs/testing/src/engines/engine';
-import { givenMongodb } from '#libs/testing/src/engines/given';
+import { givenEngine, givenMongodb } from '#libs/testing/src/engines/given';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
-import { startEngine } from '#libs/testing/src/engines/start-engine';
-import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { MongodbReadModels, type MongodbTable } from './mongodb.read-models.ts';
 import { readModelsContract } from './read-models.contract.ts';
 import { Fenced, type Table, type TableDefinition, type Write } from './read-models.ts';
 
 const isThere = (await givenMongodb()) !== null;
+/** One that may be hurt: that there is one to share says nothing of whether another can be started. */
+const own = await givenEngine(mongodb);
 const log = new PinoLog({ level: 'silent', readable: false });
 const newDatabase = async (): Promise<string> => (await givenMongodb())!;
 
@@ -131,20 +130,12 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
     });
   });
 
-  describe('while MongoDB fails', () => {
-    const directory = WatchedDirectory.create('read-models');
-    let engine: Engine;
+  (own === null ? describe.skip : describe)('while MongoDB fails', () => {
+    const engine = own!;
     let storage: MongodbStorage;
 
-    beforeAll(async () => {
-      engine = await startEngine(mongodb, directory);
-      storage = await MongodbStorage.connect({ url: engine.address, log });
-    }, 60_000);
-    afterAll(async () => {
-      await storage.close();
-      await engine.close();
-      directory.remove();
-    });
+    beforeAll(async () => void (storage = await MongodbStorage.connect({ url: engine.address, log })), 60_000);
+    afterAll(() => storage.close());
 
     it.each([
       ['stopped and started', byId, () => engine.stop(), () => engine.restart()],
