@@ -2,7 +2,6 @@ import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { Hanging } from '#libs/event-sourcing/src/guards/hanging';
 import type { Repository } from '#libs/event-sourcing/src/repository';
 import type { Clock } from '#libs/platform/src/clock';
-import { isNotFound } from '#libs/platform/src/domain-error';
 import { systemContext } from '#libs/platform/src/system-context';
 import {
   groupRoleAssignmentDecider,
@@ -46,16 +45,7 @@ export function hangings({ parents, repository, trees, clock }: Needs): readonly
         // What is gone already hangs on nothing.
         return place.length === 0 ? [] : [await parents.organization(environment, organization!), ...place];
       },
-      undo: async ({ data, meta: { environment, organization, commandId } }) => {
-        const { id } = data as { readonly id: string };
-        try {
-          await trees.amend(context(environment), organization!, id, undo(commandId));
-        } catch (error) {
-          if (!isNotFound(error)) throw error;
-          // With the organization gone, there is no place left.
-          await trees.record(context(environment), organization!, [{ type: 'resource.deleted', data: { id } }]);
-        }
-      },
+      undo: ({ data, meta: { environment, organization, commandId } }) => trees.amend(context(environment), organization!, idIn(data), undo(commandId)),
     },
     {
       begins: ['organization_role.created' satisfies OrganizationRolesEvent['type']],

@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Position, RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import type { Positions } from '#libs/event-sourcing/src/positions';
 import type { Reaction } from '#libs/event-sourcing/src/reaction';
 import type { Clock } from '#libs/platform/src/clock';
@@ -20,7 +20,7 @@ const BATCH = 500;
 
 /**
  * What hung under a deleted resource died with it; this tells so of each, one level at a time: the event of a child makes it tell of the grandchildren. Asked
- * again, it finds no rows left to tell of.
+ * again, it finds nothing left to tell of.
  */
 export function deleteResourcesUnderDeleted(needs: Needs): Reaction {
   return {
@@ -42,14 +42,13 @@ async function recordEnds({ trees, rows, positions, clock }: Needs, { meta, posi
   const { environment } = meta;
   const context = (): RequestContext => systemContext(environment, clock.now());
   // Nothing is put under what is dead; what was put there before has its row when the views have come so far.
-  for (let seen = position; ;) {
-    await positions.reached(seen, context().deadline);
+  const left = async (upTo: Position): Promise<readonly string[]> => {
+    await positions.reached(upTo > position ? upTo : position, context().deadline);
     const page = await rows.table.page(environment, { where: { index, values: [value] }, order: 'asc', limit: BATCH });
     // The organization resource is told of by its organization.
-    const facts = page.rows.filter(({ text }) => !isOrganizationResource(text)).map(({ id }): ResourceEvent => ({ type: 'resource.deleted', data: { id } }));
-    if (facts.length === 0) return;
-    seen = await trees.record(context(), meta.organization!, facts);
-  }
+    return page.rows.filter(({ text }) => !isOrganizationResource(text)).map(({ id }) => id);
+  };
+  while (await trees.recordEnds(context(), meta.organization!, left));
 }
 
 function isOrganizationResource(text: string): boolean {

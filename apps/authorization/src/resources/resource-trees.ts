@@ -7,7 +7,7 @@ import { streamName } from '#libs/event-sourcing/src/naming';
 import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/records';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/repeats';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { DomainError, isNotFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -109,34 +109,49 @@ export class ResourceTrees {
     });
   }
 
-  /** Records facts that need no decision, such as the ends of what hung under something deleted, in whatever state the tree is. */
-  async record(context: RequestContext, organizationId: string, facts: readonly ResourceEvent[]): Promise<Position> {
-    for (;;) {
+  /**
+   * Records the ends of what died with something deleted, in whatever state the tree is: each once, whoever else tells of it at the same time. `left`: some of those
+   * that nothing tells of up to a position, which has to be as new as what it answers. False where there are none.
+   */
+  async recordEnds(context: RequestContext, organizationId: string, left: (upTo: Position) => Promise<readonly string[]>): Promise<boolean> {
+    const stream = streamName(CATEGORY, context.environment, organizationId);
+    const last = await this.events.last(stream);
+    if (last === null) return false;
+    const ids = new Set(await left(last.position));
+    if (ids.size === 0) return false;
+    for (let { version } = last; ids.size > 0;) {
       const now = this.clock.now();
-      if (now > context.deadline) throw unavailable('Too many writes to the same tree at once.');
-      const version = (await this.events.last(streamName(CATEGORY, context.environment, organizationId)))?.version ?? 0;
+      if (now > context.deadline) throw tooManyWrites();
+      const facts = [...ids].map((id): ResourceEvent => ({ type: 'resource.deleted', data: { id } }));
       try {
-        const one = { context, firstId: 0, facts, at: momentOf(context.commandId, now) };
-        return (await this.append([one], { organizationId, version, row: null })).position;
+        await this.append([{ context, firstId: 0, facts, at: momentOf(context.commandId, now) }], { organizationId, version, row: null });
+        break;
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;
       }
+      for (const news of await this.events.read(stream, version + 1)) {
+        version = news.version;
+        // Told of by somebody else meanwhile.
+        if (news.type === ('resource.deleted' satisfies ResourceEvent['type'])) ids.delete((news.data as ResourceEvent['data']).id);
+      }
     }
+    return true;
   }
 
   /**
-   * Records what is decided on a tree and on all that its stream tells of one resource, which has to be the latest. Nothing where nothing is decided.
-   * @throws DomainError `entity_not_found` where the organization is gone; `service_unavailable` past the context's deadline
+   * Records what is decided on a tree and on all that its stream tells of one resource, which has to be the latest. Nothing where nothing is decided. With the
+   * organization gone there is no place left: the resource ends, unless its stream tells so already.
+   * @throws DomainError `service_unavailable` past the context's deadline
    */
   async amend(context: RequestContext, organizationId: string, id: string, decide: Amendment): Promise<void> {
     const stream = streamName(CATEGORY, context.environment, organizationId);
     for (;;) {
       const now = this.clock.now();
-      if (now > context.deadline) throw unavailable('Too many writes to the same tree at once.');
+      if (now > context.deadline) throw tooManyWrites();
       const { told, version } = await this.toldOf(stream, id);
       // It knows everything by then that was read before.
-      const organization = await this.access.ofOrganization(context, organizationId);
-      const facts = decide(organization, told);
+      const organization = await this.access.ofOrganization(context, organizationId).catch(nullWhereGone);
+      const facts = organization === null ? endOf(id, told) : decide(organization, told);
       if (facts.length === 0) return;
       try {
         await this.append([{ context, firstId: 0, facts, at: momentOf(context.commandId, now) }], { organizationId, version, row: rowAfter(told) });
@@ -361,9 +376,23 @@ export function rowAfter(told: readonly RecordedEvent[]): ResourceRow | null {
   );
 }
 
+/** Of a resource that is not told to be gone yet. */
+function endOf(id: string, told: readonly RecordedEvent[]): readonly ResourceEvent[] {
+  return rowAfter(told) === null ? [] : [{ type: 'resource.deleted', data: { id } }];
+}
+
+function nullWhereGone(error: unknown): null {
+  if (!isNotFound(error)) throw error;
+  return null;
+}
+
 /** The id of its first record, whenever it is carried out. */
 function firstIdOf({ context, firstId }: Waiting): string {
   return derivedId(context.commandId, firstId);
+}
+
+function tooManyWrites(): DomainError {
+  return unavailable('Too many writes to the same tree at once.');
 }
 
 function tooMany(): DomainError {

@@ -285,7 +285,7 @@ export class Resources {
     const own = systemContext(context.environment, this.clock.now());
     const index = await this.access.ofOrganization(context, organizationId).catch(async (error: unknown) => {
       // Nothing else would come across what was made in it.
-      if (isNotFound(error)) await this.trees.record(own, organizationId, [{ type: 'resource.deleted', data: { id } }]);
+      if (isNotFound(error)) await this.trees.amend(own, organizationId, id, undo(commandId));
       throw error;
     });
     const [count, standings] = [index.tree.countOf(placed.resource_type_id), placeStandings(index, placed)];
