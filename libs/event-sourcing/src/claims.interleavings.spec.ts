@@ -50,7 +50,7 @@ class LeapingClock extends Clock {
 
 /** Three processes have a million states and more: enough of them that the planted faults are found, or as many as a quarter of an hour has. */
 const SAMPLE = isEverythingWanted() ? 150_000 : 3_000;
-const LONGEST_WALK = isEverythingWanted() ? 3_600_000 : 60_000;
+const LONGEST_WALK = isEverythingWanted() ? 3_600_000 : 240_000;
 /** An attempt has six steps at most, and a conflict that somebody left behind costs another attempt. */
 const LONGEST_ALONE = 12;
 

@@ -57,7 +57,7 @@ const useStream = (name: string): string => streamName('use', ENVIRONMENT, name)
 
 /** Three processes have a hundred thousand states and more: enough of them every day, and many on request. */
 const SAMPLE = isEverythingWanted() ? 100_000 : 3_000;
-const LONGEST_WALK = isEverythingWanted() ? 3_600_000 : 60_000;
+const LONGEST_WALK = isEverythingWanted() ? 3_600_000 : 240_000;
 
 /** What is left out of the protocol. */
 type Fault = 'look' | 'intent' | 'reaction';
