@@ -211,6 +211,54 @@ describe('the subscribers of a process', () => {
     await until(() => [...back, anew].every(({ seen }) => seen.length === 6) && streams.subscriptions.size === 1);
   }, 60_000);
 
+  it('learn nothing of it when the server throws out whom it takes for slow, as often as it does', async () => {
+    const near = [subscribe(), subscribe(START, 'prompt')];
+    await append(20);
+    await until(() => near.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
+    let isOver = false;
+    const writing = (async () => {
+      while (!isOver) await append(40);
+    })();
+    const far = subscribe();
+    let thrownOut = 0;
+    try {
+      for (let round = 0; round < 12; round++) {
+        const { length } = near[0]!.seen;
+        await until(() => near[0]!.seen.length > length && streams.subscriptions.size > 0);
+        for (const subscription of streams.subscriptions) {
+          subscription.throwOut();
+          thrownOut += 1;
+        }
+      }
+    } finally {
+      isOver = true;
+      await writing;
+    }
+    const last = await append(1);
+    const subscribers = [...near, far];
+    await until(() => subscribers.every(({ seen, ended }) => ended !== null || seen.at(-1)?.position === last));
+    const ids = await written();
+    expect(thrownOut).toBeGreaterThanOrEqual(12);
+    for (const { seen, ended } of subscribers) {
+      expect(ended).toBeNull();
+      expect(idsOf(seen)).toEqual(ids);
+    }
+  }, 60_000);
+
+  it('hear of it when they are thrown out three times without having got anywhere', async () => {
+    const subscribers = [subscribe(), subscribe(START, 'prompt')];
+    await append(20);
+    await until(() => subscribers.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
+    streams.throwsOutEverybody = true;
+    for (const subscription of streams.subscriptions) subscription.throwOut();
+    await until(() => subscribers.every(({ ended }) => ended !== null));
+    expect(subscribers.every(({ ended, seen }) => isUnavailable(ended) && seen.length === 20)).toBe(true);
+    streams.throwsOutEverybody = false;
+    const back = subscribers.map(({ seen }) => subscribe(seen.at(-1)!.position));
+    await append(5);
+    await until(() => back.every(({ seen }) => seen.length === 5));
+  }, 30_000);
+
   it('wait while what comes is only what the server writes about itself, and what they are to see is behind it', async () => {
     const first = await append(1);
     const ofItsOwn = Array.from({ length: 12 }, () => newEvent(STORED));

@@ -1,9 +1,12 @@
+import { TimeoutError } from '@eventstore/db-client';
 import { START, type Position, type RecordedEvent } from '../event-store.ts';
 import type { Arrived, LogSubscription } from './log-subscription.ts';
 import { LogTail } from './log-tail.ts';
 
 /** When nothing has come for this long, it is asked whether anybody is there, and whether there was anything to come. */
 const IDLE_MS = 4_000;
+/** A subscription that was thrown out so often, and brought nothing each time, has failed. */
+const FRUITLESS = 3;
 
 interface Needs {
   /** A subscription to what comes after a position. */
@@ -57,27 +60,44 @@ export class LogSubscribers {
     return at;
   }
 
-  /** What comes over a subscription, or nothing when nothing came for a while. @throws Error when it hangs: the log goes on without it */
+  /**
+   * What comes after a position, or nothing when nothing came for a while. Servers before 24.10 throw out a live subscriber that falls 32 events behind: nothing
+   * is lost by that, and who follows learns nothing of it.
+   * @throws what has ended a subscription otherwise
+   */
   private async *received(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncGenerator<readonly Arrived[]> {
-    const subscription = this.needs.open(after);
+    let at = after;
+    for (let fruitless = 0; !signal.aborted;) {
+      const subscription = this.needs.open(at);
+      try {
+        yield* this.receivedOver(subscription, at, signal, pace);
+      } catch (error) {
+        const reached = subscription.position ?? at;
+        fruitless = reached > at ? 0 : fruitless + 1;
+        if (!(error instanceof TimeoutError) || fruitless === FRUITLESS) throw error;
+        at = reached;
+      } finally {
+        subscription.close();
+      }
+    }
+  }
+
+  /** Until the signal aborts. @throws Error when it hangs: the log goes on without it */
+  private async *receivedOver(subscription: LogSubscription, after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncGenerator<readonly Arrived[]> {
     let stood: Position | null = null;
     let expected = START;
-    try {
-      while (!signal.aborted) {
-        const arrived = await subscription.next(IDLE_MS, signal, pace);
-        if (arrived.length === 0 && !signal.aborted) {
-          const at = subscription.position ?? after;
-          if (at === stood && at < expected) throw new Error('A subscription to the log hangs.');
-          stood = at;
-          this.needs.head().then(
-            (head) => (expected = head),
-            (error: Error) => subscription.fail(error),
-          );
-        }
-        yield arrived;
+    while (!signal.aborted) {
+      const arrived = await subscription.next(IDLE_MS, signal, pace);
+      if (arrived.length === 0 && !signal.aborted) {
+        const at = subscription.position ?? after;
+        if (at === stood && at < expected) throw new Error('A subscription to the log hangs.');
+        stood = at;
+        this.needs.head().then(
+          (head) => (expected = head),
+          (error: Error) => subscription.fail(error),
+        );
       }
-    } finally {
-      subscription.close();
+      yield arrived;
     }
   }
 

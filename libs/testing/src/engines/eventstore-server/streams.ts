@@ -40,11 +40,15 @@ interface Stored {
 interface Subscription {
   /** It stays open, and nothing comes over it any more. */
   isHanging: boolean;
+  /** As the real server before 24.10 ends it when 32 live events wait for the subscriber. */
+  throwOut(): void;
 }
 
 /** The calls of EventStoreDB that the adapter makes, over a log of ours; every other is refused. */
 export class Streams {
   readonly subscriptions = new Set<Subscription>();
+  /** Whoever subscribes is thrown out as soon as it is live. */
+  throwsOutEverybody = false;
 
   constructor(
     public log: EventStore,
@@ -131,15 +135,26 @@ export class Streams {
     call.on('error', () => ended.abort());
     call.write(new streams.ReadResp().setConfirmation(new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(randomUUID())));
     const after = all.hasStart() ? START : all.hasEnd() ? await this.log.head() : textOf(Number(all.getPosition()!.getCommitPosition()));
-    const subscription = { isHanging: false };
+    const throwOut = (): void => {
+      ended.abort();
+      this.subscriptions.delete(subscription);
+      refuse(call, tooSlow());
+    };
+    const subscription: Subscription = { isHanging: false, throwOut };
     this.subscriptions.add(subscription);
+    if (this.throwsOutEverybody) return throwOut();
+    const head = await this.log.head();
+    if (after >= head) await write(call, caughtUp());
     try {
       for await (const batch of this.log.subscribe(after, ended.signal))
-        for (const record of batch) if (!subscription.isHanging) await write(call, eventOf(record));
+        for (const record of batch) {
+          if (!subscription.isHanging && !ended.signal.aborted) await write(call, eventOf(record));
+          if (record.position === head) await write(call, caughtUp());
+        }
     } finally {
       this.subscriptions.delete(subscription);
     }
-    call.end();
+    if (!call.cancelled && call.writable) call.end();
   }
 
   private async take(after: string, count: number): Promise<readonly RecordedEvent[]> {
@@ -193,6 +208,16 @@ function refuse(call: ServerWritableStream<ReadRequest, ReadResponse> | ServerDu
 
 function notImplemented(what: string): CallRefusal {
   return { code: status.UNIMPLEMENTED, details: `This server does not do ${what}.`, metadata: new Metadata() };
+}
+
+function tooSlow(): CallRefusal {
+  const details = 'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.';
+  return { code: status.ABORTED, details, metadata: new Metadata() };
+}
+
+/** Word of 24.10 for subscribers, which driver 6.2.1 does not know: field 8 of the answer, with nothing in it. */
+function caughtUp(): ReadResponse {
+  return Object.assign(new streams.ReadResp(), { serializeBinary: () => Uint8Array.of((8 << 3) | 2, 0) });
 }
 
 /** Resolves when the client has room for more, or is gone. */
