@@ -130,7 +130,7 @@ export function livingGroup(state: GroupState, id: string): StoredGroup {
   return state;
 }
 
-export function hasMember({ members }: StoredGroup, membershipId: string): boolean {
+function hasMember({ members }: StoredGroup, membershipId: string): boolean {
   return `${members} `.includes(` ${membershipId} `);
 }
 
