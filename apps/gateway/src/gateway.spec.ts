@@ -139,7 +139,12 @@ describe('the gateway', () => {
 
     it('refuses a path that is longer than any', async () => {
       const tooLong = { status: 414, code: 'uri_too_long' };
-      for (const path of [`/notes/${'x'.repeat(2_000)}`, `/notes/label/${'x'.repeat(5_000)}`, `/${'x'.repeat(5_000)}`])
+      for (const path of [
+        `/notes/${'x'.repeat(2_000)}`,
+        `/notes/label/${'x'.repeat(2_000)}/authors`,
+        `/notes/label/${'x'.repeat(5_000)}`,
+        `/${'x'.repeat(5_000)}`,
+      ])
         expect(await refusalOf(await gateway.request('GET', path))).toEqual(tooLong);
       expect((await gateway.request('GET', `/notes/note_${ULID}?x=${'x'.repeat(5_000)}`)).status).toBe(200);
       // The parser reads 16 KiB, and ends with what it has.

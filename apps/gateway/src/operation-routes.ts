@@ -19,6 +19,7 @@ import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
 import { badRequest, MethodNotAllowed, noSuchPath, type Outcome } from './outcome.ts';
 import { RateLimits } from './rate-limits.ts';
+import { uriTooLong } from './request-head.ts';
 import { Traffic } from './traffic.ts';
 
 declare module 'fastify' {
@@ -211,13 +212,15 @@ function segmentsOf(path: string): readonly string[] {
 /**
  * The path of a sub-resource is that for every method, never an object that is called so: else `DELETE …/w1/role_assignments` would delete the resource
  * `w1/role_assignments`. With an escaped slash it is the object.
- * @throws DomainError `method_not_allowed`
+ * @throws DomainError `method_not_allowed`, or `uri_too_long`
  */
 function refuseSubResource(subResources: readonly SubResource[], method: string, path: string): void {
   const given = path.split('/');
   const isMeant = ({ segments }: SubResource): boolean =>
     segments.length === given.length && segments.every((segment, index) => segment === given[index] || (segment === PARAMETER && given[index] !== ''));
   const methods = subResources.filter(isMeant).flatMap((subResource) => subResource.methods);
+  // The router leads these to their own routes, unless a parameter in them is longer than any.
+  if (methods.includes(method.toUpperCase())) throw uriTooLong();
   if (methods.length > 0) throw new MethodNotAllowed(method.toUpperCase(), methods);
 }
 

@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FieldError } from '#libs/platform/src/domain-error';
 import type { Schema } from './json-schema.ts';
-import { isPlainText, isVisibleText, TEXT_FORMATS } from './text-formats.ts';
+import { FORMAT_NAMES, isPlainText, isVisibleText, TEXT_FORMATS, type TextFormat } from './text-formats.ts';
 
 /** A body can be wrong in as many places as it has bytes. */
 const MAX_ERRORS = 100;
@@ -58,7 +58,7 @@ const PROBLEMS: Readonly<Record<string, Problem>> = {
   minLength: { code: 'too_short', message: ({ limit }) => `must have at least ${String(limit)} characters` },
   maxLength: { code: 'too_long', message: ({ limit }) => `must have at most ${String(limit)} characters` },
   pattern: { code: 'invalid_format', message: () => 'has the wrong form' },
-  format: { code: 'invalid_format', message: ({ format }) => `must be a ${String(format)}` },
+  format: { code: 'invalid_format', message: ({ format }) => `must be ${FORMAT_NAMES[format as TextFormat]}` },
   characters: { code: 'invalid_characters', message: () => 'has characters that are not allowed' },
   minItems: { code: 'too_few', message: ({ limit }) => `must have at least ${String(limit)} items` },
   maxItems: { code: 'too_many', message: ({ limit }) => `must have at most ${String(limit)} items` },

@@ -10,7 +10,8 @@ export function isPlainText(text: string): boolean {
   return !text.includes('\0') && isWellFormed(text);
 }
 
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
+/** The blank of Braille is no space to Unicode, and is shown as nothing. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
 /** As plain text, without characters that nobody sees. A byte order mark counts as one of them, although it may be trimmed. */
 export function isVisibleText(text: string): boolean {
@@ -62,6 +63,15 @@ function isEmail(given: string): boolean {
 export const TEXT_FORMATS = { 'date-time': isDateTime, 'date-or-time': isDateOrTime, uri: isUri, hostname: isHostname, email: isEmail } as const;
 
 export type TextFormat = keyof typeof TEXT_FORMATS;
+
+/** What they are called in a sentence about what was given. */
+export const FORMAT_NAMES: Readonly<Record<TextFormat, string>> = {
+  'date-time': 'a date and time with a time zone, such as 2026-01-15T12:00:00Z',
+  'date-or-time': 'a date, such as 2026-01-15, or a date and time with a time zone',
+  uri: 'a URL',
+  hostname: 'a host name',
+  email: 'an email address',
+};
 
 /** What they are called in published schemas: JSON Schema knows addresses of ASCII alone as `email`, and no word for a date or a time. */
 export const PUBLISHED_FORMATS: Readonly<Record<TextFormat, string>> = {

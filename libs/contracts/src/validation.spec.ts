@@ -144,9 +144,10 @@ describe('a request body', () => {
   });
 
   it('says what is wrong in a sentence', () => {
-    expect(details(BuildCar, { body: { ...car, name: '', colour: 'green' } }).map((error) => error.message)).toEqual([
+    expect(details(BuildCar, { body: { ...car, name: '', colour: 'green', built_at: 'today' } }).map((error) => error.message)).toEqual([
       'name must have at least 1 characters.',
       'colour must be one of red, blue.',
+      'built_at must be a date and time with a time zone, such as 2026-01-15T12:00:00Z.',
     ]);
   });
 
