@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { MongoBulkWriteError, MongoServerError } from 'mongodb';
 import { givenMongodb } from '#libs/testing/src/engines/given';
 import { DomainError } from '../domain-error.ts';
 import { PinoLog } from '../pino.log.ts';
@@ -101,6 +102,55 @@ describe('a connection to MongoDB', () => {
     await way.open();
     await expect(ask()).resolves.toMatchObject({ name: 'thing' });
     await store();
+  });
+
+  describe('and which answers', () => {
+    const lines: string[] = [];
+    const wrote = { isOk: () => false } as never;
+    beforeEach(async () => {
+      lines.length = 0;
+      await storage.close();
+      const telling = new PinoLog({ level: 'error', readable: false, destination: { write: (line) => void lines.push(line) } });
+      storage = await MongodbStorage.connect({ url: way.url, log: telling });
+    });
+
+    /** What becomes of an answer of the server, as the driver throws it. */
+    const told = async (answer: object): Promise<unknown> => {
+      const errors = [new MongoServerError(answer), new MongoBulkWriteError(new MongoServerError(answer), wrote)];
+      const failing = async function* (error: Error) {
+        yield 1;
+        throw error;
+      };
+      const asked = errors.flatMap((error) => [
+        () => storage.answer(() => Promise.reject(error)),
+        async () => {
+          for await (const part of storage.answers(failing(error))) expect(part).toBe(1);
+        },
+      ]);
+      const kinds = await Promise.all(asked.map((ask) => ask().catch((error: unknown) => (error instanceof DomainError ? error.kind : 'a bug'))));
+      expect(new Set(kinds).size).toBe(1);
+      return kinds[0];
+    };
+
+    it.each([175, 237, 365, 371, 402, 433, 449, 10_107])('with code %d, is unavailable', async (code) => {
+      expect(await told({ code, errmsg: 'passing' })).toBe('unavailable');
+    });
+
+    it.each(['RetryableError', 'RetryableWriteError', 'SystemOverloadedError'])('with the label %s, is unavailable, whatever the code', async (label) => {
+      expect(await told({ code: 99_999, errmsg: 'passing', errorLabels: [label] })).toBe('unavailable');
+    });
+
+    it.each([9, 2, 11_000, 99_999])('with code %d, tells of a mistake of ours', async (code) => {
+      expect(await told({ code, errmsg: 'wrong', errorLabels: ['NoWritesPerformed'] })).toBe('a bug');
+      expect(lines).toEqual([]);
+    });
+
+    it.each([13, 18])('with code %d, does not let us: what to allow is said, and not each time', async (code) => {
+      expect(await told({ code, errmsg: 'not allowed' })).toBe('unavailable');
+      expect(lines.map((line) => (JSON.parse(line) as { readonly message: string }).message)).toEqual([
+        'MongoDB does not let the user in MONGODB_URL do what was asked of it. What a user has to be allowed stands in docs/operations.md.',
+      ]);
+    });
   });
 
   it('is unavailable to whoever asks after the end', async () => {

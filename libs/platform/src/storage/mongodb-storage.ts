@@ -25,11 +25,18 @@ const RETRY_MS = 1_000;
 const MONGODB = 'MONGODB_URL';
 const DEFAULT_DATABASE = 'gatehouse';
 const AUTHENTICATION_FAILED = 18;
+/** What a server says to whom it knows no longer, or who may not do what was asked. */
+const REFUSED_CODES: ReadonlySet<unknown> = new Set([13, AUTHENTICATION_FAILED]);
+/** That somebody is refused is said this often. */
+const REFUSAL_SAID_MS = 60_000;
 const DUPLICATE_KEY = 11_000;
 /** What a server says that is starting, stopping, overloaded or no longer primary, or that did not hear of its majority in time. */
 const PASSING_CODES: ReadonlySet<unknown> = new Set([
-  6, 7, 43, 50, 63, 64, 79, 89, 91, 100, 133, 134, 150, 189, 262, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602, 13_388, 13_435, 13_436,
+  6, 7, 43, 50, 63, 64, 79, 89, 91, 100, 133, 134, 150, 175, 189, 237, 262, 365, 371, 402, 433, 449, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602, 13_388,
+  13_435, 13_436,
 ]);
+/** How servers mark what will pass, whichever code they have for it. */
+const PASSING_LABELS = ['RetryableError', 'RetryableWriteError', 'SystemOverloadedError'];
 /** What the driver says when no server answers, or a connection was lost. */
 const PASSING_NAMES = /Network|ServerSelection|Timeout|PoolCleared|PoolClosed|NotConnected|TopologyClosed|ClientClosed|ServerClosed|ExpiredSession/;
 
@@ -54,6 +61,7 @@ interface Options {
  */
 export class MongodbStorage {
   private readonly collections = new Map<string, Collection>();
+  private refusalSaidAt = -Infinity;
 
   private constructor(
     private readonly options: Options,
@@ -105,7 +113,7 @@ export class MongodbStorage {
       return await within(ask(), ANSWER_MS, () => unavailable('The database did not answer in time.'));
     } catch (error) {
       if (error instanceof MongoServerSelectionError && driver === this.driver) this.replaceBlind();
-      throw translated(error);
+      throw this.translated(error);
     }
   }
 
@@ -114,12 +122,24 @@ export class MongodbStorage {
     try {
       yield* parts;
     } catch (error) {
-      throw translated(error);
+      throw this.translated(error);
     }
   }
 
   close(): Promise<void> {
     return this.driver.client.close();
+  }
+
+  /** An error of the driver that is no mistake of ours, as everybody else calls it. */
+  private translated(error: unknown): unknown {
+    if (isPassing(error)) return withCause(unavailable('The database does not answer.'), error);
+    if (!(error instanceof MongoServerError) || !REFUSED_CODES.has(error.code)) return error;
+    const { log, setting = MONGODB } = this.options;
+    if (performance.now() - this.refusalSaidAt > REFUSAL_SAID_MS) {
+      this.refusalSaidAt = performance.now();
+      log.error(`MongoDB does not let the user in ${setting} do what was asked of it. What a user has to be allowed stands in docs/operations.md.`, { error });
+    }
+    return withCause(unavailable('The database refuses this server.'), error);
   }
 
   /** Driver 7.9 was seen to stop looking for a server that went away under load: whatever it was asked was refused from then on. */
@@ -196,13 +216,10 @@ function isPassing(error: unknown): boolean {
   if (!(error instanceof MongoError)) return false;
   // What a bulk write met on its way looks like an answer of the server.
   if (error instanceof MongoServerError && error.errorResponse instanceof Error) return isPassing(error.errorResponse);
+  if (PASSING_LABELS.some((label) => error.hasErrorLabel(label))) return true;
   return error instanceof MongoServerSelectionError || PASSING_NAMES.test(error.name) || PASSING_CODES.has(error.code);
 }
 
-/** An error of the driver that will pass, as everybody else calls it. */
-function translated(error: unknown): unknown {
-  if (!isPassing(error)) return error;
-  const passing = unavailable('The database does not answer.');
-  passing.cause = error;
-  return passing;
+function withCause(error: Error, cause: unknown): Error {
+  return Object.assign(error, { cause });
 }

@@ -215,9 +215,9 @@ function tooSlow(): CallRefusal {
   return { code: status.ABORTED, details, metadata: new Metadata() };
 }
 
-/** Word of 24.10 for subscribers, which driver 6.2.1 does not know: field 8 of the answer, with nothing in it. */
+/** Word of 24.10 to subscribers. */
 function caughtUp(): ReadResponse {
-  return Object.assign(new streams.ReadResp(), { serializeBinary: () => Uint8Array.of((8 << 3) | 2, 0) });
+  return new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp());
 }
 
 /** Resolves when the client has room for more, or is gone. */
