@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { placesOf, prefixOf } from '#libs/contracts/src/json-schema';
 import { MAX_BODY, operations, type RegisteredOperation } from '#libs/contracts/src/operation';
@@ -6,6 +5,7 @@ import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-e
 import { answerMatches } from '#libs/testing/src/answers';
 import { end, rawExchange, type Step } from '#libs/testing/src/raw-http';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { until } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { inhabitants, pathOfList, pagedLists, type Inhabitants } from './inhabitants.ts';
 
@@ -362,7 +362,7 @@ describe('a client that is slow', () => {
   beforeAll(async () => {
     impatient = await givenSuite({ variables: { REQUEST_TIMEOUT: '2s' } });
     // What an environment begins with is recorded by itself, some time after the start.
-    while ((await impatient.records('authorization_model.seeded')).length === 0) await pause(20);
+    await until(async () => (await impatient.records('authorization_model.seeded')).length > 0);
   });
 
   it.each<[string, () => readonly Step[]]>([

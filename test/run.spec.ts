@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { until } from '#libs/testing/src/until';
 
 const PROGRAM = `
 process.on('SIGTERM', () => { console.log('asked to stop'); process.exit(0); });
@@ -55,7 +56,7 @@ describe('npm start', () => {
     npm.stdout.on('data', (text: Buffer) => (output += text.toString()));
     // The program holds npm's output open, so it closes when both are gone.
     const closed = once(npm.stdout, 'close');
-    await waitUntil(() => output.includes('runs as'));
+    await until(() => output.includes('runs as'));
     npm.kill(signal);
     await closed;
     expect(output.trim().split('\n').at(-1)).toBe('asked to stop');
@@ -72,8 +73,4 @@ async function start(): Promise<{ readonly code: number; readonly lines: readonl
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (output += text.toString()));
   const [code] = (await once(child, 'close')) as [number];
   return { code, lines: output.trim().split('\n') };
-}
-
-async function waitUntil(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }

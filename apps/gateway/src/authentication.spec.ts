@@ -6,6 +6,7 @@ import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { FaultyLog } from '#libs/testing/src/faulty-log';
 import { KeptLog } from '#libs/testing/src/kept-log';
 import { SettableClock } from '#libs/testing/src/settable-clock';
+import { until } from '#libs/testing/src/until';
 import { Authentication } from './authentication.ts';
 import { givenGateway, type GivenGateway } from './given-gateway.ts';
 
@@ -82,7 +83,7 @@ describe('authentication', () => {
     allow('sk_too_early');
     expect(await statusWith('Bearer sk_revoked')).toBe(200);
     await tell(gateway, 'environment_key.revoked', 2);
-    while ((await statusWith('Bearer sk_revoked')) === 200) await new Promise((resolve) => setTimeout(resolve, 1));
+    await until(async () => (await statusWith('Bearer sk_revoked')) !== 200);
     expect(await statusWith('Bearer sk_too_early')).toBe(200);
   });
 });
@@ -115,7 +116,7 @@ it('starts without the log, is not ready before it heard of it, and is ready fro
     expect(await ask('/health/live')).toEqual({ status: 'live' });
     expect((await gateway.request('GET', PATH)).status).toBe(503);
     events.state = 'there';
-    while ((await gateway.request('GET', PATH)).status !== 200) await pause(10);
+    await until(async () => (await gateway.request('GET', PATH)).status === 200);
     events.fail('away');
     expect(await ask('/health/ready')).toEqual({ status: 'ready' });
     expect((await gateway.request('GET', PATH)).status).toBe(200);

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { until } from '#libs/testing/src/until';
 import { givenGateway, KEY, type GivenGateway } from './given-gateway.ts';
 import { LimitReached, refusal } from './outcome.ts';
 
@@ -540,7 +541,7 @@ it('finishes what is in flight when it stops, and takes nothing more', async () 
   let open = (): void => {};
   gateway.notes.gate = new Promise((resolve) => (open = resolve));
   const inFlight = gateway.post('/notes', { text: 'wait' });
-  while (gateway.notes.carriedOut.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => gateway.notes.carriedOut.length > 0);
   const closed = gateway.close();
   await expect(gateway.request('GET', '/health/live')).rejects.toThrow();
   open();
@@ -555,7 +556,7 @@ it('cuts off what does not finish in time', async () => {
   gateway.notes.gate = new Promise(() => {});
   const inFlight = gateway.post('/notes', { text: 'wait' });
   const cut = expect(inFlight).rejects.toThrow();
-  while (gateway.notes.carriedOut.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => gateway.notes.carriedOut.length > 0);
   await gateway.close();
   await cut;
 });

@@ -10,6 +10,7 @@ import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { KeptLog } from '#libs/testing/src/kept-log';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { until } from '#libs/testing/src/until';
 import { AnswerVault } from './answer-vault.ts';
 import { givenGateway, type GivenGateway } from './given-gateway.ts';
 import { Idempotency, type Execute } from './idempotency.ts';
@@ -65,7 +66,7 @@ describe('a command with an Idempotency-Key', () => {
     gateway.notes.gate = new Promise((resolve) => (open = resolve));
     const before = times();
     const twins = Array.from({ length: 5 }, () => gateway.post('/notes', { text: 'wait' }, key));
-    while (times() === before) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => times() !== before);
     open();
     const answers = await Promise.all((await Promise.all(twins)).map((answer) => answer.text()));
     expect(new Set(answers).size).toBe(1);
@@ -163,7 +164,7 @@ describe('through several gateways', () => {
     let open = (): void => {};
     one.notes.gate = other.notes.gate = new Promise((resolve) => (open = resolve));
     const twins = [...gateways, ...gateways].map((gateway) => gateway.post('/notes', { text: 'wait' }, { 'Idempotency-Key': 'twins' }));
-    while (one.notes.carriedOut.length + other.notes.carriedOut.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => one.notes.carriedOut.length + other.notes.carriedOut.length > 0);
     open();
     const answers = await Promise.all(twins);
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);

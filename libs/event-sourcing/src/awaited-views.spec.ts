@@ -2,7 +2,6 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
@@ -14,6 +13,7 @@ import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { Table, TableDefinition } from '#libs/read-models/src/read-models';
+import { until } from '#libs/testing/src/until';
 import { AwaitedViews } from './awaited-views.ts';
 import type { Decider, Fact } from './decider.ts';
 import { FollowerStates } from './follower-states.ts';
@@ -224,7 +224,7 @@ describe('views that answers wait for', () => {
     held = new Promise((resolve) => (release = resolve));
     const before = await events.head();
     const recorded = holder.record('shelf.filled', 'elsewhere');
-    while ((await events.head()) === before) await pause(5);
+    await until(async () => (await events.head()) !== before);
     await expect(other.awaited.headReached(clock.now() + 200)).rejects.toMatchObject({ code: 'service_unavailable' });
     await other.awaited.upToDate(tableOf(places).name);
     expect(await other.placeOf('elsewhere')).toBeNull();
@@ -247,7 +247,7 @@ describe('views that answers wait for', () => {
     held = new Promise((resolve) => (release = resolve));
     const before = await events.head();
     const recorded = holder.record('shelf.filled', 'found');
-    while ((await events.head()) === before) await pause(5);
+    await until(async () => (await events.head()) !== before);
     // What is behind is another view than these.
     expect(await find(shelves)).toBeNull();
     expect(await find({ name: 'of-nobody-here', version: 1 })).toBeNull();

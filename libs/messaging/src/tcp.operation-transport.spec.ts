@@ -79,7 +79,7 @@ describe('the transport over TCP', () => {
 
   /** Until every replica can be asked. */
   const allAreThere = async ({ metrics }: GivenTransport, count: number): Promise<void> => {
-    while (!(await metrics.text()).includes(`gatehouse_operation_replicas{owner="${OWNER}",state="ready"} ${count}`)) await pause(5);
+    await until(async () => (await metrics.text()).includes(`gatehouse_operation_replicas{owner="${OWNER}",state="ready"} ${count}`));
   };
 
   it('asks another replica when the connection breaks, with the same command id', async () => {
@@ -171,7 +171,7 @@ describe('the transport over TCP', () => {
     await expect(look(from, '')).rejects.toMatchObject(UNAVAILABLE);
     expect(Date.now() - began).toBeLessThan(1_000);
     await replica({ port: one.port });
-    while (!(await look(from, '').catch(() => null))) await pause(5);
+    await until(async () => Boolean(await look(from, '').catch(() => null)));
     expect(from.log.lines.filter(({ sentence }) => sentence.includes('cannot be reached'))).toHaveLength(1);
   });
 

@@ -1,9 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { Kafka, logLevel } from 'kafkajs';
 import { MongoClient } from 'mongodb';
 import { givenEngine, givenMongodb } from './given.ts';
 import { kafka } from './kafka.ts';
 import { mongodb } from './mongodb.ts';
+import { until } from '../until.ts';
 
 const ownKafka = await givenEngine(kafka);
 const ownMongodb = await givenEngine(mongodb);
@@ -29,7 +29,7 @@ describeKafka('Kafka in tests', () => {
     await consumer.connect();
     await consumer.subscribe({ topics: ['letters'], fromBeginning: true });
     await consumer.run({ eachMessage: async ({ message }) => void values.push(String(message.value)) });
-    while (!values.includes(last)) await pause(20);
+    await until(() => values.includes(last));
     await consumer.disconnect();
     return values;
   }
