@@ -61,7 +61,7 @@ describe('the command line', () => {
         code: 1,
         stderr: expect.stringContaining("Environment not found: 'nowhere'"),
       });
-      expect(await refused('environments', 'create', 'No Such Name')).toMatchObject({ code: 1, stderr: expect.stringContaining('name') });
+      expect(await refused('environments', 'create', 'No Such Name')).toMatchObject({ code: 1, stderr: 'gatehouse: name has the wrong form.\n' });
     });
 
     it('backs up under load: every write answered before is there, elsewhere', async () => {

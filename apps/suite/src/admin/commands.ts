@@ -80,7 +80,7 @@ const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAM
 /** What the server does for the command line, by the words of the command. */
 const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   'environments create': {
-    doc: 'Create an environment.',
+    doc: 'Create an environment; its name has lower-case letters, digits and hyphens.',
     arguments: ['NAME'],
     run: async (process, { arguments: [name] }, tell) => {
       const environment = await process.call(systemOperation(CreateEnvironment, { name }));
