@@ -41,6 +41,12 @@ export class AssignmentGuard {
     refuseClosed(standings, this.clock.now(), () => refusal(standings, given));
   }
 
+  /** What a command that comes again gave at its first time, or null. */
+  async givenBy({ commandId }: RequestContext, stream: string): Promise<{ readonly id: string; readonly position: Position } | null> {
+    const own = (await this.events.read(stream)).find(({ type, meta }) => type.endsWith('.created') && meta.commandId === commandId);
+    return own === undefined ? null : { id: (own.data as { readonly id: string }).id, position: own.position };
+  }
+
   /**
    * What was recorded at a position although something that it hangs on was gone, or being deleted, is taken back.
    * @throws DomainError `entity_not_found`; `service_unavailable` where it cannot be looked at in time

@@ -91,9 +91,9 @@ export function removeGroupRoleAssignment(id: string): Decide {
   return (state) => (state?.object === 'group_role_assignment' && state.id === id ? [{ type: 'group_role_assignment.deleted', data: { id } }] : []);
 }
 
-/** @throws DomainError `entity_not_found` where it is no more */
+/** @throws DomainError `entity_not_found` where it is no more, or another by now */
 export function livingGroupRoleAssignment(state: GroupRoleAssignmentState, id: string): LivingGroupRoleAssignment {
-  if (state?.object !== 'group_role_assignment') throw notFound('Group role assignment', id);
+  if (state?.object !== 'group_role_assignment' || state.id !== id) throw notFound('Group role assignment', id);
   return state;
 }
 

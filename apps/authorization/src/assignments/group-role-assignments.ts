@@ -14,11 +14,13 @@ import { GroupRoleAssignment, type RequestedGroupRole } from '#libs/contracts/sr
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Deletions } from '#libs/event-sourcing/src/deletions';
 import type { Position } from '#libs/event-sourcing/src/event-store';
+import { streamName } from '#libs/event-sourcing/src/naming';
 import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { tableOf } from '#libs/event-sourcing/src/view';
+import { allDone } from '#libs/platform/src/all-done';
 import { Clock } from '#libs/platform/src/clock';
 import { notFound } from '#libs/platform/src/domain-error';
-import { newCommandId } from '#libs/platform/src/ids';
+import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -95,7 +97,8 @@ export class GroupRoleAssignments {
       this.guard.refuseClosed(index, given);
       return { given, transacted: await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(given), assignGroupRole(given)) };
     });
-    const assignment = livingGroupRoleAssignment(transacted.state, keyOf(given));
+    // Another may have been made since this command's own was taken back.
+    const assignment = livingGroupRoleAssignment(transacted.state, groupRoleAssignmentId(context));
     await this.settle(context, given, assignment.id, transacted.position);
     return shown(assignment);
   }
@@ -163,7 +166,7 @@ export class GroupRoleAssignments {
     const positions = kept.map(({ position }) => position);
     for await (const assignments of this.assignmentsOf(context, group_id)) {
       const rest = assignments.filter((assignment) => !wanted.has(keyOf(assignment)));
-      positions.push(...(await Promise.all(rest.map((assignment) => this.remove(context, assignment)))));
+      positions.push(...(await allDone(rest.map((assignment) => this.remove(context, assignment)))));
     }
     tellLast(context, positions);
     const living = kept.flatMap(({ state }) => (state?.object === 'group_role_assignment' ? [shown(state)] : []));
@@ -179,7 +182,7 @@ export class GroupRoleAssignments {
     const isTwice = [...unwanted.keys()].some((key) => wanted.has(key));
     if (isTwice) throw invalid('not_together', 'remove', 'A role cannot be given and taken away on one resource at once.');
     const kept = await this.keepAll(context, index.id, wanted);
-    const removed = await Promise.all([...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole())));
+    const removed = await allDone([...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole())));
     tellLast(
       context,
       [...kept, ...removed].map(({ position }) => position),
@@ -191,15 +194,11 @@ export class GroupRoleAssignments {
     const kept = await this.guard.past(context, async () => {
       const index = await this.access.ofOrganization(context, organizationId);
       for (const given of wanted.values()) this.guard.refuseClosed(index, given);
-      return Promise.all(
+      return allDone(
         [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
       );
     });
-    await Promise.all(
-      kept.map(async ({ state, position }) => {
-        if (state?.object === 'group_role_assignment') await this.settle(context, state, state.id, position);
-      }),
-    );
+    await allDone([...wanted].map(([key, given], place) => this.settleKept(context, { key, given }, kept[place]!)));
     return kept;
   }
 
@@ -219,6 +218,13 @@ export class GroupRoleAssignments {
       if (!hasAfter) return;
       after = rows.at(-1)!.id;
     }
+  }
+
+  /** Also what this very command gave before, and took back: it is refused again. What somebody else took away since stays away. */
+  private async settleKept(context: RequestContext, { key, given }: { readonly key: string; readonly given: Given }, { state, position }: Kept): Promise<void> {
+    if (state?.object === 'group_role_assignment') return this.settle(context, state, state.id, position);
+    const repeated = await this.guard.givenBy(context, streamName(groupRoleAssignmentDecider.category, context.environment, key));
+    if (repeated !== null) await this.settle(context, given, repeated.id, repeated.position);
   }
 
   /** Also one that is there already: whoever gave it may not have looked yet. */
@@ -248,6 +254,11 @@ function givenByKey(index: OrganizationIndex, groupId: string, requested: readon
       return [keyOf(given), given];
     }),
   );
+}
+
+/** Of what a command gives. */
+function groupRoleAssignmentId({ commandId }: RequestContext): string {
+  return `gra_${derivedId(commandId, 0)}`;
 }
 
 function keyOf({ group_id, role, resource }: Given): string {

@@ -2,12 +2,13 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ReplaceGroupRoleAssignments } from '#libs/contracts/src/role-assignments/operations';
+import { CreateGroupRoleAssignment, ReplaceGroupRoleAssignments, UpdateGroupRoleAssignments } from '#libs/contracts/src/role-assignments/operations';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
 import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/log.repository';
-import { Naming } from '#libs/event-sourcing/src/naming';
+import { Naming, streamName } from '#libs/event-sourcing/src/naming';
+import { metaOf } from '#libs/event-sourcing/src/records';
 import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
@@ -33,6 +34,10 @@ const ROLES = ['one', 'two', 'three', 'four', 'five', 'six'];
 /** Ends as the process of a command may end: between any two appends. */
 class Interrupted extends Repository {
   left = Infinity;
+  /** How many go on, and what happens before and after they record something. */
+  running = 0;
+  beforeAppend = async (): Promise<void> => {};
+  afterAppend = async (): Promise<void> => {};
 
   constructor(private readonly inner: Repository) {
     super();
@@ -45,7 +50,15 @@ class Interrupted extends Repository {
     decide: Decision<State, Event>,
   ): Promise<Transacted<State, Event>> {
     if (this.left-- <= 0) throw unavailable('Interrupted.');
-    return this.inner.transact(decider, context, key, decide);
+    this.running++;
+    try {
+      await this.beforeAppend();
+      const done = await this.inner.transact(decider, context, key, decide);
+      await this.afterAppend();
+      return done;
+    } finally {
+      this.running--;
+    }
   }
 
   load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
@@ -60,6 +73,7 @@ describe('a command about the roles of a group', () => {
   let events: LmdbEventStore;
   let repository: Interrupted;
   let assignments: GroupRoleAssignments;
+  let index: OrganizationIndex;
 
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'replacement-'));
@@ -70,7 +84,7 @@ describe('a command about the roles of a group', () => {
     const inner = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
     inner.keep(groupRoleAssignmentsView);
     repository = new Interrupted(inner);
-    const index = organization();
+    index = organization();
     const access = { ofGroup: async () => index, ofOrganization: async () => index } as unknown as AccessIndex;
     // Nothing is closed here.
     const guard = new AssignmentGuard(events, access, { past: (_context: unknown, work: () => unknown) => work() } as unknown as Reopening, clock);
@@ -130,5 +144,77 @@ describe('a command about the roles of a group', () => {
     expect(created).toHaveLength(6);
     expect(new Set(created).size).toBe(6);
     expect(recorded).toHaveLength(6 + 2);
+  });
+
+  const again = (context: RequestContext): RequestContext => ({ ...context, receipt: {}, attempt: 2 });
+  const command = (): RequestContext => systemContext(ENVIRONMENT, clock.now());
+  const refused = expect.objectContaining({ code: 'entity_not_found' }) as unknown;
+
+  async function change(context: RequestContext, add: readonly string[], remove: readonly string[]): Promise<unknown> {
+    const named = (roles: readonly string[]) => roles.map((role_slug) => ({ role_slug }));
+    return assignments.update(Object.assign(new UpdateGroupRoleAssignments(), { context, group_id: GROUP, add: named(add), remove: named(remove) }));
+  }
+
+  async function give(context: RequestContext, role_slug: string): Promise<string> {
+    return (await assignments.create(Object.assign(new CreateGroupRoleAssignment(), { context, group_id: GROUP, role_slug }))).id;
+  }
+
+  /** Says of the resource of all of them that somebody is about to delete it, or does so no more. */
+  async function say(type: 'resource.closing' | 'resource.reopened'): Promise<void> {
+    const id = index.tree.idOf(index.tree.root);
+    const stream = streamName('resource_tree', ENVIRONMENT, ORGANIZATION);
+    const meta = metaOf(command(), clock.now(), ORGANIZATION);
+    const event = { id: newUlid(clock.now()), type, shape: 1, data: { id, intent: 'one' }, subject: null, public: [], meta };
+    await events.append(stream, (await events.last(stream))?.version ?? 0, [event]);
+    index.apply((await events.last(stream))!);
+  }
+
+  it.each([1, 2, 3])('is refused once nothing of it goes on, where one of its steps fails after %i', async (steps) => {
+    const before = ROLES.slice(0, 3);
+    await put(command(), before);
+    // What is recorded takes its time, what fails does so at once.
+    repository.afterAppend = () => new Promise((resolve) => setTimeout(resolve, 20));
+    const works = [
+      (context: RequestContext) => put(context, ROLES.slice(2)),
+      (context: RequestContext) => change(context, ROLES.slice(3, 5), before.slice(0, 2)),
+    ];
+    for (const work of works) {
+      const context = command();
+      repository.left = steps;
+      await expect(work(context)).rejects.toMatchObject({ kind: 'unavailable' });
+      expect(repository.running).toBe(0);
+      repository.left = Infinity;
+      await work(again(context));
+      await put(command(), before);
+    }
+  });
+
+  /** Behind an intent that is over soon, without a change. */
+  async function refusedOnce(work: () => Promise<unknown>): Promise<void> {
+    repository.beforeAppend = async () => {
+      repository.beforeAppend = async () => {};
+      await say('resource.closing');
+    };
+    await expect(work()).rejects.toEqual(refused);
+    await say('resource.reopened');
+  }
+
+  it('is refused again where what it gave was taken back', async () => {
+    for (const work of [(context: RequestContext) => put(context, ROLES.slice(0, 1)), (context: RequestContext) => change(context, ROLES.slice(0, 1), [])]) {
+      const context = command();
+      await refusedOnce(() => work(context));
+      const head = await events.head();
+      for (const repeat of [{ ...context, receipt: {} }, again(context)]) await expect(work(repeat)).rejects.toEqual(refused);
+      expect(await events.head()).toBe(head);
+    }
+  });
+
+  it('is not answered with what another gave since', async () => {
+    const context = command();
+    await refusedOnce(() => give(context, 'one'));
+    await expect(give(again(context), 'one')).rejects.toEqual(refused);
+    const other = await give(command(), 'one');
+    await expect(give(again(context), 'one')).rejects.toEqual(refused);
+    expect((await records()).at(-1)).toMatchObject({ type: 'group_role_assignment.created', data: { id: other } });
   });
 });

@@ -162,10 +162,10 @@ export class ResourceTrees {
     }
   }
 
-  /** The record that a resource began with, or null: for commands that come again. */
-  async creationOf({ environment }: RequestContext, organizationId: string, id: string): Promise<RecordedEvent | null> {
+  /** What this command recorded of a resource before, or null: for commands that come again. */
+  async recordOf({ environment, commandId }: RequestContext, organizationId: string, id: string, type: ResourceEvent['type']): Promise<RecordedEvent | null> {
     const { told } = await this.toldOf(streamName(CATEGORY, environment, organizationId), id);
-    return told.find(({ type }) => type === 'resource.created') ?? null;
+    return told.find((record) => record.type === type && record.meta.commandId === commandId) ?? null;
   }
 
   /** What a stream tells of a resource, from its creation on, and where the stream stands. */

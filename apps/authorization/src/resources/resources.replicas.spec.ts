@@ -310,6 +310,30 @@ describe('resources in several processes', () => {
     expect(await outcomes([replicas[0]!.create(creation('second'))])).toEqual(['resource_type_update_in_progress']);
   });
 
+  it('are refused again by a command that comes again, where what it did was taken back', async () => {
+    const [above, below] = [await replicas[0]!.create(creation('above')), await replicas[0]!.create(creation('below'))];
+    const move = operation(UpdateAuthorizationResource, { resource_id: below.id, parent_resource_id: above.id });
+    const late = creation('late');
+    const works: readonly (readonly [() => Promise<unknown>, () => Promise<unknown>])[] = [
+      [() => replicas[0]!.update(move), () => replicas[1]!.update(again(move))],
+      [() => replicas[0]!.create(late), () => replicas[1]!.create(again(late))],
+    ];
+    for (const [number, [first, repeat]] of works.entries()) {
+      const intent = { id: folder.id, intent: `intent-${number}` };
+      beforeAppend = async () => {
+        beforeAppend = async () => {};
+        await record('authorization_model', ENVIRONMENT, 'resource_type.closing', intent);
+      };
+      expect(await outcomes([first()])).toEqual(['resource_type_update_in_progress']);
+      await record('authorization_model', ENVIRONMENT, 'resource_type.reopened', intent);
+      expect(await outcomes([repeat()])).toEqual(['resource_type_update_in_progress']);
+    }
+    expect(await recorded()).toEqual([
+      ...['resource.created', 'resource.created', 'resource.moved', 'resource.moved'],
+      ...['resource.created', 'resource.deleted'],
+    ]);
+  });
+
   it('are ended at once where their organization was deleted just before', async () => {
     await replicas[0]!.create(creation('warm'));
     beforeAppend = async () => {

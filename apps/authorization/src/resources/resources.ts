@@ -106,7 +106,7 @@ export class Resources {
         },
       }),
     );
-    const added = facts.length > 0 ? { data: facts[0]!.data, position } : await this.trees.creationOf(context, organization_id, id);
+    const added = facts.length > 0 ? { data: facts[0]!.data, position } : await this.trees.recordOf(context, organization_id, id, 'resource.created');
     if (added !== null) {
       const count = await this.settle(context, organization_id, {
         ...(added.data as Placed),
@@ -180,7 +180,7 @@ export class Resources {
     const parent = parentNamed(given);
     const known = new TypeWatch();
     let id = '';
-    const { facts, position, rows } = await this.reopening
+    const { facts, position, rows, isRepeat } = await this.reopening
       .past(context, () =>
         this.trees.transact(context, {
           organizationId,
@@ -201,15 +201,17 @@ export class Resources {
         }),
       )
       .catch((error: unknown) => this.explained(error, context, organizationId, parent));
-    const moved = facts.find(isMove);
-    if (moved !== undefined) {
-      const { resource_type_id, resource_type_slug } = rows.get(id)!;
+    const move = facts.find(isMove);
+    // Whoever carried it out before may not have looked yet, or have taken it back.
+    const moved = isRepeat ? await this.trees.recordOf(context, organizationId, id, 'resource.moved') : move && { data: move.data, position };
+    if (moved != null) {
+      const { resource_type_id, resource_type_slug } = await this.present(context, rows.get(id), id);
       await this.settle(context, organizationId, {
-        ...moved.data,
+        ...(moved.data as Move['data']),
         resource_type_id: resource_type_id!,
         resource_type_slug,
         commandId: context.commandId,
-        position,
+        position: moved.position,
       });
     }
     return this.present(context, rows.get(id), id);
@@ -302,7 +304,7 @@ export class Resources {
   }
 
   /** The row that a command left; where it left none, since it was carried out before, the row as it is now. */
-  private async present(context: RequestContext, row: ResourceRow | null | undefined, id: string): Promise<AuthorizationResource> {
+  private async present(context: RequestContext, row: ResourceRow | null | undefined, id: string): Promise<ResourceRow> {
     const found = row ?? (await this.rows.byId(context, id));
     if (found === null) throw notFound('Resource', id);
     return found;
@@ -327,7 +329,9 @@ class TypeWatch {
   }
 }
 
-function isMove(fact: ResourceEvent): fact is Extract<ResourceEvent, { readonly type: 'resource.moved' }> {
+type Move = Extract<ResourceEvent, { readonly type: 'resource.moved' }>;
+
+function isMove(fact: ResourceEvent): fact is Move {
   return fact.type === 'resource.moved';
 }
 

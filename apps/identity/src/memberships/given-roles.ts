@@ -60,7 +60,9 @@ export class GivenRoles {
     const standings = await this.roles.standings(context, organizationId, roles);
     if (standings.length === 0) return;
     const records = await this.events.read(streamName(membershipDecider.category, context.environment, key));
-    const giving = records.findLast(({ data }) => (data as RolesFact).roles !== undefined);
+    const gives = ({ data }: RecordedEvent): boolean => (data as RolesFact).roles !== undefined;
+    // Of a command that comes again, what it recorded itself, which may have been taken back since.
+    const giving = records.find((record) => gives(record) && record.meta.commandId === context.commandId) ?? records.findLast(gives);
     if (giving === undefined || (await mayHang(this.events, standings, giving.position))) return;
     await this.undo(giving);
     const { id } = standings.find(({ allows, closing }) => !allows || closing !== null) ?? standings[0]!;
