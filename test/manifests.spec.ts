@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { EngineSettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import { requireSettings } from '#libs/platform/src/runtime/required-settings';
+import { givenAuthority } from '#libs/testing/src/certificates';
 import { givenProgram } from '#libs/testing/src/given-program';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
-import { secretsUsed } from './deployment/secrets-used.ts';
+import { secretsUsed, settingsUsed } from './deployment/secrets-used.ts';
 import { manifestsIn, productionFiles, rendered, renderedProduction, selects, variablesOf, workloadsIn, type Manifest } from './deployment/manifests.ts';
 import { refusedByRestricted } from './deployment/pod-security.ts';
 
@@ -20,6 +22,8 @@ const itValidated = validate === null ? it.skip : it;
 
 /** The oldest that the base is written for, and the newest whose schemas are at hand. */
 const KUBERNETES = ['1.30.0', '1.37.0'];
+/** Where pods find the certificates that engines are signed by. */
+const MOUNTED_CA = '/etc/gatehouse/engines-ca.crt';
 /** What Node itself reads. */
 const OF_NODE = ['NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS'];
 
@@ -274,6 +278,30 @@ describeRendered('the manifests of production', () => {
         });
     }
   });
+
+  const starting = workloadsIn(manifestsIn(texts.get('production') ?? ''));
+
+  it.each(starting.map(({ of, pod }) => [of.metadata.name, pod] as const))(
+    'tell %s what its own start takes, connection strings and files included',
+    async (_name, pod) => {
+      const [container] = pod.containers;
+      const folder = mkdtempSync(join(tmpdir(), 'gatehouse-k8s-'));
+      try {
+        const ca = join(folder, 'engines-ca.crt');
+        writeFileSync(ca, givenAuthority('Authority').ca);
+        const told = Object.entries(variablesOf(container!, manifestsIn(texts.get('production')!)));
+        const moved = told.map(([name, value]) => [name, value.replaceAll(MOUNTED_CA, ca)] as const);
+        expect(moved.filter(([, value]) => value.includes(ca)).map(([name]) => name)).toEqual(expect.arrayContaining(['EVENTSTORE_URL', 'MONGODB_URL']));
+        await requireSettings(settingsUsed(container!.args!), Object.fromEntries(moved));
+        // Where the file is not there, the start says so for each that names it.
+        await expect(requireSettings(settingsUsed(container!.args!), Object.fromEntries(told))).rejects.toThrow(
+          /tlsCAFile in EVENTSTORE_URL: .*tlsCAFile in MONGODB_URL: /,
+        );
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
 
   it('say what they are told, where it belongs', () => {
     const text = texts.get('production')!;

@@ -15,10 +15,15 @@ const PROCESSES: Readonly<Record<string, { readonly app: App; readonly run: Run 
 /** Without these a process of a cluster does not start, or others do not believe it. */
 const REQUIRED = ['MASTER_KEYS', 'SERVICE_KEY', 'EVENTSTORE_URL', 'MONGODB_URL'];
 
-/** The secret settings that a container uses, told by its arguments; and of these, those that it cannot do without. */
-export function secretsUsed([name]: readonly string[]): { readonly used: readonly string[]; readonly required: readonly string[] } {
+/** The classes of settings that a container uses, told by its arguments. */
+export function settingsUsed([name]: readonly string[]): readonly (new () => object)[] {
   const { app, run } = PROCESSES[name!]!;
-  const used = settingsOfProcess(app, run)
+  return settingsOfProcess(app, run);
+}
+
+/** The secret settings that a container uses, told by its arguments; and of these, those that it cannot do without. */
+export function secretsUsed(args: readonly string[]): { readonly used: readonly string[]; readonly required: readonly string[] } {
+  const used = settingsUsed(args)
     .flatMap((type): readonly SettingField[] => settingsOf(type))
     .filter(({ secret }) => secret)
     .map((field) => field.name);

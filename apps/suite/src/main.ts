@@ -1,17 +1,22 @@
 import { readSettings } from '#libs/platform/src/config/setting';
-import { GatewaySettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { GatewaySettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { runProgram } from '#libs/platform/src/runtime/program';
+import { requireSettings } from '#libs/platform/src/runtime/required-settings';
 import type { FirstKey } from './first-key.ts';
 
 const LOCAL = new Set(['127.0.0.1', '::1', 'localhost']);
 
 await runProgram(async (options) => {
+  // Most of the time to the start goes into loading, so a wrong setting is told before.
+  await requireSettings(
+    SETTINGS_CLASSES.filter((type) => type !== TransportSettings),
+    options.variables,
+  );
   const { GATEHOUSE_MODE } = readSettings(PlatformSettings, options.variables);
   const { HOST } = readSettings(GatewaySettings, options.variables);
   if (GATEHOUSE_MODE === 'development' && !LOCAL.has(HOST))
     options.log.warn(`Development mode listens on ${HOST}: others can reach it, and its key manages everything.`);
 
-  // Most of the time to the start goes into loading, so a wrong setting is told before.
   const { Suite } = await import('./suite.ts');
   const { process, firstKey } = await Suite.start(options);
   return { process, introduction: firstKey === null ? undefined : introduction(process.url, firstKey) };

@@ -7,3 +7,16 @@ export class StartRefused extends Error {
     super(message);
   }
 }
+
+/** The sentences of those checks that refuse the start. */
+export async function refusalsOf(checks: readonly (() => unknown)[]): Promise<readonly string[]> {
+  const refusals: string[] = [];
+  for (const check of checks)
+    try {
+      await check();
+    } catch (error) {
+      if (!(error instanceof StartRefused)) throw error;
+      refusals.push(error.message);
+    }
+  return refusals;
+}

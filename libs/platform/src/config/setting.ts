@@ -46,12 +46,36 @@ export function settingsOf(type: SettingsClass): readonly SettingField[] {
   return (Reflect.getOwnMetadata(SETTINGS, type.prototype as object) as SettingField[] | undefined) ?? [];
 }
 
-/** Reads and freezes one class of settings. @throws StartRefused naming the setting, its value and what is allowed */
+/** Settings as far as they can be read: what is refused has its default. */
+interface TriedSettings<Settings> {
+  readonly settings: Settings;
+  /** By the name of the setting: its value, unless it is secret, and what is allowed. */
+  readonly refusals: ReadonlyMap<string, string>;
+}
+
+/** Reads and freezes one class of settings. @throws StartRefused naming each setting that is wrong, its value and what is allowed */
 export function readSettings<Settings extends object>(type: SettingsClass<Settings>, variables: Variables): Settings {
-  const mode = modeOf(variables);
+  const { settings, refusals } = triedSettings(type, variables);
+  if (refusals.size > 0) throw new StartRefused([...refusals.values()].join(' '));
+  return settings;
+}
+
+/** The same, to go on with the rest where something is wrong. */
+export function triedSettings<Settings extends object>(type: SettingsClass<Settings>, variables: Variables): TriedSettings<Settings> {
+  const refusals = new Map<string, string>();
+  const tried = (field: SettingField, mode: Mode): unknown => {
+    try {
+      return valueOf(field, mode, variables);
+    } catch (error) {
+      if (!(error instanceof StartRefused)) throw error;
+      refusals.set(field.name, error.message);
+      return defaultOf(field, mode);
+    }
+  };
+  const mode = tried(MODE_FIELD, DEFAULT_MODE) as Mode;
   const settings = new type() as Record<string, unknown>;
-  for (const field of settingsOf(type)) settings[field.name] = valueOf(field, mode, variables);
-  return Object.freeze(settings) as Settings;
+  for (const field of settingsOf(type)) settings[field.name] = tried(field, mode);
+  return { settings: Object.freeze(settings) as Settings, refusals };
 }
 
 /** @throws StartRefused for a mode that is none */
@@ -70,11 +94,15 @@ function valueOf(field: SettingField, mode: Mode, variables: Variables): unknown
   const given = variables[field.name]?.trim();
   if (given === undefined || given === '') {
     if (field.requiredIn === mode) throw new StartRefused(`${field.name} is not set, and ${mode} mode needs it: it must be ${field.kind.allowed}.`);
-    const text = typeof field.default === 'object' ? field.default[mode] : field.default;
-    return text === undefined ? null : (field.kind.read(text) ?? null);
+    return defaultOf(field, mode);
   }
   const value = field.kind.read(given);
   if (value === undefined)
     throw new StartRefused(`${field.name} is ${field.secret ? 'set to something else' : JSON.stringify(given)}, but must be ${field.kind.allowed}.`);
   return value;
+}
+
+function defaultOf(field: SettingField, mode: Mode): unknown {
+  const text = typeof field.default === 'object' ? field.default[mode] : field.default;
+  return text === undefined ? null : (field.kind.read(text) ?? null);
 }

@@ -55,13 +55,13 @@ export class PlatformSettings {
 /** The engines of a cluster. With all three of them named everything is stored there, with none in `DATA_DIR`. */
 export class EngineSettings {
   @Setting(text('a connection string that begins with esdb:// or esdb+discover://', /^esdb(\+discover)?:\/\/[^\s]+$/), {
-    doc: 'EventStoreDB; TLS and credentials are part of the connection string.',
+    doc: 'EventStoreDB; TLS (`tls`, `tlsCAFile`) and credentials are part of the connection string. It may have every option of the driver but `keepAliveInterval` and `keepAliveTimeout`.',
     secret: true,
   })
   readonly EVENTSTORE_URL!: string | null;
 
   @Setting(text('a connection string that begins with mongodb:// or mongodb+srv://', /^mongodb(\+srv)?:\/\/[^\s]+$/), {
-    doc: 'MongoDB; TLS and credentials are part of the connection string, its path names the database (`gatehouse` where it has none).',
+    doc: 'MongoDB; TLS and credentials are part of the connection string, its path names the database (`gatehouse` where it has none), its `authSource` the one where the user was made (that of the path, or `admin`). It may have every option of the driver but those that say what acknowledged means and how long somebody waits.',
     secret: true,
   })
   readonly MONGODB_URL!: string | null;

@@ -15,6 +15,7 @@ import type { Log } from '../log.ts';
 import { settingsOfProcess, type App, type Run, type SettingsOfProcess } from './app.ts';
 import { openEngines, type Engines } from './engines.ts';
 import { NestLog } from './nest-log.ts';
+import { requireSettings } from './required-settings.ts';
 import { runtimeOver, type Runtime } from './runtime.ts';
 import { provided } from './runtime.module.ts';
 import { openRemoteOperations, serveOperations, type OperationServer } from './transport.ts';
@@ -50,9 +51,8 @@ export class AppProcess {
 
   /** @throws StartRefused with the way out, when something outside of this program stands in the way */
   static async start(app: App, { variables, log, clock = new SystemClock(), run = 'server', onFatal }: ProcessOptions): Promise<AppProcess> {
-    // A wrong value is refused where nobody uses it, too.
-    for (const type of [PlatformSettings, EngineSettings, KafkaSettings, TransportSettings]) readSettings<object>(type, variables);
     const used = settingsOfProcess(app, run);
+    await requireSettings(used, variables);
     const settings = new ReadSettings(used, variables);
     const injected = used.map((type) => provided(type, settings.of(type)));
     for (const name of unknownSettings(SETTINGS_CLASSES, variables)) log.warn(`${name} is set, but there is no such setting.`);

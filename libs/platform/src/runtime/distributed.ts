@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { AbsentMessageBus } from '#libs/messaging/src/absent.message-bus';
 import type { MessageBus } from '#libs/messaging/src/message-bus';
-import type { KafkaSettings } from '../config/settings.ts';
+import { requireCertificates } from '../certificates-file.ts';
+import type { EngineSettings, KafkaSettings } from '../config/settings.ts';
 import type { Log } from '../log.ts';
-import { StartRefused } from '../start-refused.ts';
+import { refusalsOf, StartRefused } from '../start-refused.ts';
 import { ManyReplicas } from '../replicas.ts';
 import type { EngineAddresses, Engines, EnginesNeeds } from './engines.ts';
 
@@ -51,6 +51,26 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
   }
 }
 
+/** What is wrong with the settings of engines of which some are named, a sentence each, without asking any. What `isRefused` says of is told already. */
+export async function refusalsOfEngines(
+  { EVENTSTORE_URL, MONGODB_URL, KEYS_URL }: EngineSettings,
+  { settings, kafka }: Pick<EnginesNeeds, 'settings' | 'kafka'>,
+  isRefused: (name: string) => boolean,
+): Promise<readonly string[]> {
+  const [{ checkedUrl }, { requireMongodbUrl }] = await Promise.all([
+    import('#libs/event-sourcing/src/eventstoredb/connection-string'),
+    import('../storage/mongodb-client.ts'),
+  ]);
+  return refusalsOf([
+    () => isRefused('MASTER_KEYS') || masterKeysOf(settings),
+    () => EVENTSTORE_URL === null || checkedUrl(EVENTSTORE_URL),
+    () => MONGODB_URL === null || requireMongodbUrl(MONGODB_URL, 'MONGODB_URL'),
+    () => KEYS_URL === null || requireMongodbUrl(KEYS_URL, 'KEYS_URL'),
+    () => kafka === null || isRefused('KAFKA_USERNAME') || isRefused('KAFKA_PASSWORD') || saslOf(kafka),
+    () => kafka === null || tlsOf(kafka),
+  ]);
+}
+
 /** @throws StartRefused: a key that each process makes for itself could not be read by the others */
 function masterKeysOf({ MASTER_KEYS }: EnginesNeeds['settings']): readonly string[] {
   if (MASTER_KEYS === null) throw new StartRefused('MASTER_KEYS is not set, and the processes of a cluster need the same ones: 32 bytes in base64.');
@@ -59,14 +79,12 @@ function masterKeysOf({ MASTER_KEYS }: EnginesNeeds['settings']): readonly strin
 
 /** @throws StartRefused */
 async function connectKafka(brokers: readonly string[], settings: KafkaSettings, log: Log): Promise<MessageBus> {
-  const { KAFKA_TLS, KAFKA_TLS_CA, KAFKA_SASL_MECHANISM, KAFKA_USERNAME, KAFKA_PASSWORD, KAFKA_PARTITIONS, KAFKA_REPLICATION, KAFKA_RETENTION } = settings;
-  if ((KAFKA_USERNAME === null) !== (KAFKA_PASSWORD === null))
-    throw new StartRefused('KAFKA_USERNAME and KAFKA_PASSWORD belong together: set both of them, or neither.');
+  const { KAFKA_PARTITIONS, KAFKA_REPLICATION, KAFKA_RETENTION } = settings;
   const { KafkaMessageBus } = await import('#libs/messaging/src/kafka.message-bus');
   return KafkaMessageBus.connect({
     brokers,
-    tls: KAFKA_TLS ? { ca: KAFKA_TLS_CA === null ? null : await certificatesIn(KAFKA_TLS_CA) } : null,
-    sasl: KAFKA_USERNAME === null ? null : { mechanism: KAFKA_SASL_MECHANISM, username: KAFKA_USERNAME, password: KAFKA_PASSWORD! },
+    tls: tlsOf(settings),
+    sasl: saslOf(settings),
     partitions: KAFKA_PARTITIONS,
     replication: KAFKA_REPLICATION,
     retentionMs: KAFKA_RETENTION,
@@ -75,8 +93,13 @@ async function connectKafka(brokers: readonly string[], settings: KafkaSettings,
   });
 }
 
-async function certificatesIn(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new StartRefused(`KAFKA_TLS_CA ${path} cannot be read (${error.code}).`);
-  });
+/** @throws StartRefused */
+function saslOf({ KAFKA_SASL_MECHANISM: mechanism, KAFKA_USERNAME: username, KAFKA_PASSWORD: password }: KafkaSettings) {
+  if ((username === null) !== (password === null)) throw new StartRefused('KAFKA_USERNAME and KAFKA_PASSWORD belong together: set both of them, or neither.');
+  return username === null ? null : { mechanism, username, password: password! };
+}
+
+/** @throws StartRefused when the certificates cannot be read */
+function tlsOf({ KAFKA_TLS, KAFKA_TLS_CA }: KafkaSettings) {
+  return KAFKA_TLS ? { ca: KAFKA_TLS_CA === null ? null : requireCertificates('KAFKA_TLS_CA', KAFKA_TLS_CA) } : null;
 }

@@ -51,9 +51,16 @@ export function areShared(addresses: EngineSettings): boolean {
  * @throws StartRefused when only some of the engines are named, or one of them cannot be opened
  */
 export async function openEngines(addresses: EngineSettings, needs: EnginesNeeds): Promise<Engines> {
-  const named = [...ADDRESSES, 'KEYS_URL' as const].filter((name) => addresses[name] !== null);
-  if (named.length === 0) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
-  const missing = (needs.kafka === null ? STORES : ADDRESSES).filter((name) => addresses[name] === null);
-  if (missing.length === 0) return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);
+  const isNamed = (name: keyof EngineSettings): boolean => addresses[name] !== null;
+  if (!requireAllOrNone(isNamed, needs.kafka)) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
+  return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);
+}
+
+/** Whether engines are named. @throws StartRefused when only some of them are */
+export function requireAllOrNone(isNamed: (name: keyof EngineSettings) => boolean, kafka: KafkaSettings | null): boolean {
+  const named = [...ADDRESSES, 'KEYS_URL' as const].filter(isNamed);
+  if (named.length === 0) return false;
+  const missing = (kafka === null ? STORES : ADDRESSES).filter((name) => !isNamed(name));
+  if (missing.length === 0) return true;
   throw new StartRefused(`${missing.join(' and ')} must be set too, since ${named.join(' and ')} is: a cluster stores nothing in DATA_DIR.`);
 }

@@ -1,5 +1,5 @@
 import { environmentVariables } from '../config/environment.ts';
-import { readSettings } from '../config/setting.ts';
+import { triedSettings } from '../config/setting.ts';
 import { PlatformSettings } from '../config/settings.ts';
 import { PinoLog } from '../pino.log.ts';
 import type { AppProcess, ProcessOptions } from './app-process.ts';
@@ -15,7 +15,8 @@ interface Started {
 export async function runProgram(start: (options: ProcessOptions) => Promise<Started>): Promise<void> {
   try {
     const variables = environmentVariables();
-    const { GATEHOUSE_MODE: mode, LOG_LEVEL: level, SHUTDOWN_TIMEOUT } = readSettings(PlatformSettings, variables);
+    // What is wrong in them is told with all the rest, by the start.
+    const { GATEHOUSE_MODE: mode, LOG_LEVEL: level, SHUTDOWN_TIMEOUT } = triedSettings(PlatformSettings, variables).settings;
     const log = new PinoLog({ level, readable: mode === 'development' && process.stdout.isTTY });
     const { process: started, introduction } = await start({ variables, log, onFatal: endWithSentence });
     started.runtime.metrics.observeProcess();

@@ -1,9 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Collection, type Db, type Document, MongoClient, MongoError, MongoServerError, MongoServerSelectionError } from 'mongodb';
+import {
+  type Collection,
+  type Db,
+  type Document,
+  type MongoClient,
+  type MongoClientOptions,
+  MongoError,
+  MongoServerError,
+  MongoServerSelectionError,
+} from 'mongodb';
 import { within } from '../deadline.ts';
 import { unavailable } from '../domain-error.ts';
 import type { Log } from '../log.ts';
 import { StartRefused } from '../start-refused.ts';
+import { mongodbClient, requireMongodbUrl } from './mongodb-client.ts';
 
 /** Whoever asks learns within this time that nobody answers: early enough for a request to be refused within 5 s. */
 const ANSWER_MS = 4_000;
@@ -40,6 +50,18 @@ const PASSING_LABELS = ['RetryableError', 'RetryableWriteError', 'SystemOverload
 /** What the driver says when no server answers, or a connection was lost. */
 const PASSING_NAMES = /Network|ServerSelection|Timeout|PoolCleared|PoolClosed|NotConnected|TopologyClosed|ClientClosed|ServerClosed|ExpiredSession/;
 
+const OWN_OPTIONS: MongoClientOptions = {
+  appName: 'gatehouse',
+  writeConcern: { w: 'majority', journal: true, wtimeoutMS: QUESTION_MS },
+  readConcern: { level: 'majority' },
+  readPreference: 'primary',
+  serverSelectionTimeoutMS: SELECTION_MS,
+  connectTimeoutMS: CONNECT_MS,
+  waitQueueTimeoutMS: SELECTION_MS,
+  socketTimeoutMS: SOCKET_MS,
+  heartbeatFrequencyMS: LOOK_MS,
+};
+
 /** Given with a question that may go through many documents: the server ends it when nobody waits any more. */
 export const WHILE_WAITED_FOR = { maxTimeMS: QUESTION_MS } as const;
 
@@ -70,7 +92,8 @@ export class MongodbStorage {
 
   /** @throws StartRefused when the connection string is none, or nobody answers there */
   static async connect(options: Options): Promise<MongodbStorage> {
-    const { log, setting = MONGODB, patience = PATIENCE_MS } = options;
+    const { url, log, setting = MONGODB, patience = PATIENCE_MS } = options;
+    requireMongodbUrl(url, setting);
     const driver = new Driver(options);
     const { client, database } = driver;
     for (const deadline = Date.now() + patience; ; await pause(RETRY_MS)) {
@@ -161,7 +184,7 @@ class Driver {
   private readonly looks = new Map<string, number>();
 
   constructor({ url, setting = MONGODB }: Pick<Options, 'url' | 'setting'>) {
-    this.client = clientOf(url, setting);
+    this.client = mongodbClient(url, setting, OWN_OPTIONS);
     this.database = this.client.db(this.client.options.dbName === 'test' && !namesDatabase(url) ? DEFAULT_DATABASE : undefined);
     this.client.on('serverOpening', ({ address }) => this.looks.set(address, performance.now()));
     this.client.on('serverHeartbeatSucceeded', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
@@ -177,25 +200,6 @@ class Driver {
 /** Another was faster to store something under the same id. */
 export function isDuplicate(error: unknown): boolean {
   return isOf(error, DUPLICATE_KEY);
-}
-
-function clientOf(url: string, setting: string): MongoClient {
-  try {
-    return new MongoClient(url, {
-      appName: 'gatehouse',
-      writeConcern: { w: 'majority', journal: true, wtimeoutMS: QUESTION_MS },
-      readConcern: { level: 'majority' },
-      readPreference: 'primary',
-      serverSelectionTimeoutMS: SELECTION_MS,
-      connectTimeoutMS: CONNECT_MS,
-      waitQueueTimeoutMS: SELECTION_MS,
-      socketTimeoutMS: SOCKET_MS,
-      heartbeatFrequencyMS: LOOK_MS,
-    });
-  } catch {
-    // The driver's own words may quote a part of the password.
-    throw new StartRefused(`${setting} is no connection string of MongoDB: special characters in name and password have to be percent-encoded.`);
-  }
 }
 
 async function refused(client: MongoClient, sentence: string): Promise<StartRefused> {
