@@ -71,7 +71,6 @@ type Collections = ReadonlyMap<string, readonly Document[]>;
 
   beforeAll(async () => {
     receiver = await WebhookReceiver.listen();
-    mkdirSync(join(root, 'data'));
     const log = await startEventstoreServer(directories[0]);
     suite = await SuiteProcess.start(settingsOf(log.address, mongodbBefore, keysBefore));
     await ask('POST', '/webhook_endpoints', { endpoint_url: receiver.url, events: ['user.created'] });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { StartRefused } from '#libs/platform/src/start-refused';
 
 export interface FirstKey {
@@ -21,7 +21,13 @@ export function firstKey(dataDir: string): FirstKey {
     return { value: kept, path, isNew: false };
   }
   const value = `sk_${randomBytes(32).toString('base64url')}`;
-  write(path, value);
+  try {
+    // On engines nobody else has made it.
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    write(path, value);
+  } catch (error) {
+    throw new StartRefused(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}): set DATA_DIR to a directory that this user may write to.`);
+  }
   return { value, path, isNew: true };
 }
 

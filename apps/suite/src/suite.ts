@@ -60,6 +60,8 @@ export class Suite {
       await ensureKey(process, this.firstKey.value, null);
     }
     for (const app of apps) await app.prepare?.(process);
+    // On engines a command is a process of its own, and nothing of the suite needs to lie in DATA_DIR.
+    if (process.engines.directory === null) return;
     const admin = await listenForAdmin(adminAddress(DATA_DIR), (request, tell) => carryOutOnData(process, request, tell));
     process.stopLater(() => admin.close());
   }

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { cp, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { join, relative } from 'node:path';
 import type { Position } from '#libs/event-sourcing/src/event-store';
+import { copyKeyFiles } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { BUS_TREES } from '#libs/messaging/src/in-process.message-bus';
 import { keysIn } from '#libs/platform/src/runtime/embedded';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { expectEmpty } from '#libs/platform/src/storage/empty-directory';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { verifyLog } from './verify.ts';
 
 /** A layout of the backup's directory, not of what lies in the files. */
@@ -28,12 +30,10 @@ interface Manifest {
  * needs. Views and the bus hold personal data in clear: they are filled again.
  */
 export async function copyData(storage: LmdbStorage, directory: string, keysDirectory: string): Promise<void> {
-  for (const target of [directory, keysDirectory]) await refuseUsed(target);
+  for (const target of [directory, keysDirectory]) await expectEmpty(target);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await storage.backup(join(directory, 'data'), BUS_TREES);
-  await mkdir(keysDirectory, { recursive: true, mode: 0o700 });
-  const keys = keysIn(storage.directory);
-  if (existsSync(keys)) await cp(keys, keysDirectory, { recursive: true, preserveTimestamps: true });
+  await copyKeyFiles(keysIn(storage.directory), keysDirectory);
 }
 
 /** In the process that asked for it: reads the copy once, and writes what it is. Without its manifest a backup is unfinished. @throws StartRefused */
@@ -60,20 +60,17 @@ export async function sealBackup(directory: string, keysDirectory: string): Prom
 
 /** Puts a backup where no data is yet. @throws StartRefused when the target holds something, or the backup is unfinished, changed, or of a newer release */
 export async function restoreBackup(directory: string, keysDirectory: string, dataDirectory: string): Promise<Position> {
-  await refuseUsed(dataDirectory);
   const { format, position, files, keys } = await manifestOf(directory);
   if (format > FORMAT)
     throw new StartRefused(`${directory} has backup format ${format}, and this release knows ${FORMAT}: use the release that wrote it, or a later one.`);
-  await expectFiles(join(directory, 'data'), files);
+  const data = join(directory, 'data');
+  await expectFiles(data, files);
   await expectFiles(keysDirectory, keys);
-  // Under another name until it is complete: a restore that is cut short leaves no half directory to start on.
-  const unfinished = `${resolve(dataDirectory)}.restoring`;
-  await rm(unfinished, { recursive: true, force: true });
-  // Backups of earlier releases hold views: they are filled again all the same.
-  await cp(join(directory, 'data'), unfinished, { recursive: true, preserveTimestamps: true, filter: (source) => !isView(join(directory, 'data'), source) });
-  if (Object.keys(keys).length > 0) await cp(keysDirectory, keysIn(unfinished), { recursive: true, preserveTimestamps: true });
-  await rm(dataDirectory, { recursive: true, force: true });
-  await rename(unfinished, dataDirectory);
+  await LmdbStorage.restore({ directory: dataDirectory }, async (into) => {
+    // Backups of earlier releases hold views: they are filled again all the same.
+    await cp(data, into, { recursive: true, preserveTimestamps: true, filter: (source) => !isView(data, source) });
+    if (Object.keys(keys).length > 0) await copyKeyFiles(keysDirectory, keysIn(into));
+  });
   return position;
 }
 
@@ -81,19 +78,15 @@ function isView(data: string, path: string): boolean {
   return ['views', 'views.state'].includes(relative(data, path));
 }
 
-async function refuseUsed(directory: string): Promise<void> {
-  const found = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw new StartRefused(`${directory} cannot be used (${error.code}): name another directory.`);
-  });
-  if (found.length > 0) throw new StartRefused(`${directory} is not empty: name a directory that is empty or does not exist yet.`);
-}
-
 async function manifestOf(directory: string): Promise<Manifest> {
   const text = await readFile(join(directory, MANIFEST), 'utf8').catch(() => {
     throw new StartRefused(`${directory} holds no finished backup: it has no ${MANIFEST}.`);
   });
-  return JSON.parse(text) as Manifest;
+  try {
+    return JSON.parse(text) as Manifest;
+  } catch {
+    throw new StartRefused(`${join(directory, MANIFEST)} is not what was written: take another backup.`);
+  }
 }
 
 async function expectFiles(directory: string, files: Manifest['files']): Promise<void> {

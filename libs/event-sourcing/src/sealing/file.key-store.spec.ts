@@ -1,7 +1,7 @@
 import { link, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { FileKeyStore } from './file.key-store.ts';
+import { copyKeyFiles, FileKeyStore } from './file.key-store.ts';
 import { keyStoreContract, newMasterKey } from './key-store.contract.ts';
 import { openText, sealText, Vault } from './vault.ts';
 
@@ -52,6 +52,30 @@ describe('data keys in files', () => {
   it('are still read once master keys are set, where there were none before', async () => {
     const before = await bytesOf(await FileKeyStore.open(directory, []));
     expect(await bytesOf(await FileKeyStore.open(directory, [newMasterKey()]))).toBe(before);
+  });
+
+  it('are copied while others are made and destroyed, and every one that was there before is in the copy', async () => {
+    const store = await FileKeyStore.open(directory, []);
+    const before = await Promise.all(Array.from({ length: 50 }, async (_, index) => (await store.obtain(`person.before-${index}`)).id));
+    let isMaking = true;
+    const making = Array.from({ length: 8 }, async (_, maker) => {
+      for (let count = 0; isMaking; count++) {
+        await store.obtain(`person.${maker}-${count}`);
+        if (count % 4 === 0) await store.destroy(`person.${maker}-${count}`);
+      }
+    });
+    const copies = Array.from({ length: 10 }, (_, index) => `${directory}-${index}`);
+    try {
+      for (const copy of copies) await copyKeyFiles(directory, copy);
+    } finally {
+      isMaking = false;
+      await Promise.all(making);
+    }
+    for (const copy of copies) {
+      expect((await readdir(copy)).filter((name) => !/^(?:[0-9a-f]{40}|master)\.key$/.test(name))).toEqual([]);
+      const copied = await FileKeyStore.open(copy, []);
+      expect(await Promise.all(before.map(async (_, index) => (await copied.obtain(`person.before-${index}`)).id))).toEqual(before);
+    }
   });
 
   it('leave nothing of themselves behind when they are destroyed', async () => {

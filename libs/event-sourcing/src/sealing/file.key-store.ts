@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
@@ -11,6 +11,7 @@ import { WrappedKeyStore } from './wrapped.key-store.ts';
 /** Files that are open at the same time: a process may have few. */
 const TOGETHER = 64;
 const ERASER = 'eraser.position';
+const DRAFT = '.tmp';
 
 /** In the place of a key that was destroyed. */
 interface Tombstone {
@@ -20,7 +21,7 @@ interface Tombstone {
 
 /** Writes a whole file, durably, under a name that nobody looks for; answers that name. */
 async function draftOf(path: string, content: string): Promise<string> {
-  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  const draft = `${path}.${randomBytes(6).toString('hex')}${DRAFT}`;
   const file = await open(draft, 'wx', 0o600);
   try {
     await file.writeFile(content);
@@ -64,6 +65,14 @@ async function readIfThere(path: string): Promise<string | null> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
+}
+
+/** Copies a directory of keys while others write to it: drafts come and go, and a file that has its name keeps it. */
+export async function copyKeyFiles(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  const names = (await readdir(from)).filter((name) => !name.endsWith(DRAFT));
+  for (let first = 0; first < names.length; first += TOGETHER)
+    await Promise.all(names.slice(first, first + TOGETHER).map((name) => copyFile(join(from, name), join(to, name))));
 }
 
 /** Data keys as files of one directory that only its owner may read. */

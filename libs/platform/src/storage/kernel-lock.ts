@@ -4,6 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../log.ts';
 import { StartRefused } from '../start-refused.ts';
 
+/** The file that is locked. */
+export const LOCK = 'lock';
 const RETRY_MS = 100;
 
 /** Another process works on the data directory. LMDB itself would let both write. */
@@ -37,7 +39,7 @@ interface Options {
  * @throws DirectoryHeld
  */
 export async function lockDirectory(directory: string, { wait = 0, log, tryLock }: Options = {}): Promise<DirectoryLock> {
-  const path = join(directory, 'lock');
+  const path = join(directory, LOCK);
   const deadline = performance.now() + wait;
   for (let hasTold = false; ;) {
     const descriptor = openSync(path, 'a', 0o600);

@@ -1,10 +1,11 @@
-import { cp, mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { cp, lstat, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { newEvent, take } from '#libs/event-sourcing/src/event-store.contract';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
 import { startLogWriter } from '#libs/testing/src/log-writer-process';
+import { DirectoryHeld } from './kernel-lock.ts';
 import { byteTextKeys } from './lmdb-keys.ts';
 import { DamagedData, LmdbStorage, NewerFormat } from './lmdb-storage.ts';
 
@@ -224,5 +225,74 @@ describe('a damaged data file', () => {
     expect(again.views.db('view', byteTextKeys).getKeysCount()).toBe(0);
     expect(await problems(again)).toEqual([]);
     await again.close();
+  });
+});
+
+describe('a restore into a data directory', () => {
+  let source: string;
+  let head: string;
+  beforeAll(async () => {
+    source = await newDirectory();
+    const storage = await LmdbStorage.open({ directory: source });
+    head = await append(storage, 3);
+    await storage.backup(join(source, 'backup'));
+    await storage.close();
+  });
+
+  const copy = (into: string): Promise<void> => cp(join(source, 'backup'), into, { recursive: true, preserveTimestamps: true });
+  const headOf = async (directory: string): Promise<string> => {
+    const storage = await LmdbStorage.open({ directory });
+    const found = await new LmdbEventStore(storage).head();
+    await storage.close();
+    return found;
+  };
+
+  it('keeps away whoever would begin on it meanwhile, by whatever path', async () => {
+    const [directory, link] = [await newDirectory(), join(await newDirectory(), 'link')];
+    await symlink(directory, link);
+    const { ino } = await stat(directory);
+    await LmdbStorage.restore({ directory: link }, async (into) => {
+      for (const path of [directory, link]) await expect(LmdbStorage.open({ directory: path })).rejects.toThrow(DirectoryHeld);
+      await expect(LmdbStorage.restore({ directory }, copy)).rejects.toThrow(DirectoryHeld);
+      await copy(into);
+    });
+    // A volume, or a way to one, cannot be replaced.
+    expect([(await lstat(link)).isSymbolicLink(), (await stat(directory)).ino]).toEqual([true, ino]);
+    expect(await headOf(directory)).toBe(head);
+  });
+
+  it('leaves alone what is there, and whoever begins on it', async () => {
+    const directory = await newDirectory();
+    const storage = await LmdbStorage.open({ directory });
+    const own = await append(storage, 1);
+    await expect(LmdbStorage.restore({ directory }, copy)).rejects.toThrow('is not empty');
+    await storage.close();
+    const foreign = await newDirectory();
+    await writeFile(join(foreign, 'notes'), 'of somebody');
+    await expect(LmdbStorage.restore({ directory: foreign }, copy)).rejects.toThrow('is not empty');
+    expect([await headOf(directory), await readdir(foreign)]).toEqual([own, ['notes']]);
+  });
+
+  it('that was cut short is no data to begin on, and can be done again', async () => {
+    const cutShort: readonly ((into: string) => Promise<void>)[] = [
+      () => Promise.resolve(),
+      (into) => writeFile(join(into, 'format'), '1\n'),
+      // Killed while what was copied was put in its place.
+      async (into) => {
+        await copy(into);
+        await mkdir(join(into, '..', 'log'));
+      },
+    ];
+    for (const cut of cutShort) {
+      const directory = await newDirectory();
+      const killed = async (into: string): Promise<void> => {
+        await cut(into);
+        throw new Error('killed');
+      };
+      await expect(LmdbStorage.restore({ directory }, killed)).rejects.toThrow('killed');
+      await expect(LmdbStorage.open({ directory })).rejects.toThrow('holds a restore that was cut short');
+      await LmdbStorage.restore({ directory }, copy);
+      expect(await headOf(directory)).toBe(head);
+    }
   });
 });

@@ -1,11 +1,12 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { statfs } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, rmdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DomainError } from '../domain-error.ts';
 import type { Log } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import { StartRefused } from '../start-refused.ts';
-import { type DirectoryLock, lockDirectory, type TryLock } from './kernel-lock.ts';
+import { expectEmpty } from './empty-directory.ts';
+import { type DirectoryLock, LOCK, lockDirectory, type TryLock } from './kernel-lock.ts';
 import { LmdbEnvironment } from './lmdb-environment.ts';
 import { byteTextKeys } from './lmdb-keys.ts';
 import { probe } from './lmdb-probe.ts';
@@ -15,6 +16,8 @@ const FORMAT = 1;
 /** Free space and owner. */
 const WATCH_EVERY_MS = 3_000;
 const TAKEN_OVER = 'another process has opened it';
+/** Where a restore puts what it copies, until all of it is there. */
+const RESTORING = 'restoring';
 /** Of a file's mode: what anybody but its owner may do. */
 const FOR_OTHERS = 0o077;
 
@@ -31,6 +34,13 @@ class OpenToOthers extends StartRefused {
     super(
       `Other users may enter ${directory} (mode ${mode.toString(8)}), and this user cannot change that: 'chmod 700' it, or set DATA_DIR to a directory below it.`,
     );
+  }
+}
+
+/** A restore into the directory was cut short: whoever began on it would begin with nothing, or with a part. */
+class UnfinishedRestore extends StartRefused {
+  constructor(directory: string) {
+    super(`${directory} holds a restore that was cut short: run it again, or empty the directory.`);
   }
 }
 
@@ -97,13 +107,14 @@ export class LmdbStorage {
     }, WATCH_EVERY_MS).unref();
   }
 
-  /** @throws OpenToOthers, DirectoryHeld, NewerFormat, DamagedData */
+  /** @throws OpenToOthers, DirectoryHeld, UnfinishedRestore, NewerFormat, DamagedData */
   static async open(options: LmdbStorageOptions): Promise<LmdbStorage> {
     const { directory, log } = options;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     closeToOthers(directory, log);
     const lock = await lockDirectory(directory, options);
     try {
+      if (existsSync(join(directory, RESTORING))) throw new UnfinishedRestore(directory);
       checkFormat(directory);
       const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory);
       if (afterCrash) await probe(join(directory, 'log')).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
@@ -116,6 +127,30 @@ export class LmdbStorage {
     } catch (error) {
       lock.release();
       throw error;
+    }
+  }
+
+  /**
+   * Fills a directory that holds no data with what `copy` writes where it is told to, under the lock, so that nobody begins on it meanwhile. The directory stays the one
+   * that it is: it may be a volume, or lead to one. Cut short, it keeps everybody away but another restore.
+   * @throws OpenToOthers, DirectoryHeld, StartRefused when it holds something
+   */
+  static async restore({ directory, log }: Pick<LmdbStorageOptions, 'directory' | 'log'>, copy: (into: string) => Promise<void>): Promise<void> {
+    await expectRestorable(directory);
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    closeToOthers(directory, log);
+    const lock = await lockDirectory(directory, { log });
+    try {
+      await expectRestorable(directory);
+      const unfinished = join(directory, RESTORING);
+      for (const name of (await readdir(directory)).filter((each) => each !== LOCK && each !== RESTORING)) await rm(join(directory, name), { recursive: true });
+      await rm(unfinished, { recursive: true, force: true });
+      await mkdir(unfinished, { mode: 0o700 });
+      await copy(unfinished);
+      for (const name of await readdir(unfinished)) await rename(join(unfinished, name), join(directory, name));
+      await rmdir(unfinished);
+    } finally {
+      lock.release();
     }
   }
 
@@ -222,6 +257,11 @@ function closeToOthers(directory: string, log?: Log): void {
   }
   if ((modeOf() & FOR_OTHERS) !== 0) throw new OpenToOthers(directory, found);
   log?.warn(`Other users could enter ${directory} (mode ${found.toString(8)}); from now on only its owner can.`);
+}
+
+/** What lies beside a restore that was cut short is of that restore. */
+async function expectRestorable(directory: string): Promise<void> {
+  if (!existsSync(join(directory, RESTORING))) await expectEmpty(directory, [LOCK]);
 }
 
 function checkFormat(directory: string): void {
