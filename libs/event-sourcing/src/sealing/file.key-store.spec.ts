@@ -1,4 +1,5 @@
-import { link, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { cp, link, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { copyKeyFiles, FileKeyStore } from './file.key-store.ts';
@@ -28,6 +29,7 @@ describe('data keys in files', () => {
     directory = await newDirectory();
   });
 
+  const fileOf = (purpose: string): string => join(directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
   const bytesOf = async (store: FileKeyStore) => (await store.obtain(PURPOSE)).bytes.toString('hex');
 
   it('are one key without a master key, where two processes ask for it first', async () => {
@@ -76,6 +78,21 @@ describe('data keys in files', () => {
       const copied = await FileKeyStore.open(copy, []);
       expect(await Promise.all(before.map(async (_, index) => (await copied.obtain(`person.before-${index}`)).id))).toEqual(before);
     }
+  });
+
+  it.each([
+    ['is of another purpose', 'naming', async (file: string) => cp(fileOf('passwords'), file)],
+    ['is the tombstone of another', PURPOSE, (file: string) => writeFile(file, '{"purpose":"environment.environment_2","erased":true}')],
+    ['is a tombstone where there can be none', 'naming', (file: string) => writeFile(file, '{"purpose":"naming","erased":true}')],
+    ['holds nothing', PURPOSE, (file: string) => writeFile(file, '')],
+    ['holds no key', PURPOSE, (file: string) => writeFile(file, '{}')],
+  ] as const)('are damaged where the file %s', async (_, purpose, damage) => {
+    const store = await FileKeyStore.open(directory, []);
+    for (const each of ['naming', 'passwords', PURPOSE] as const) await store.obtain(each);
+    await damage(fileOf(purpose));
+    const again = await FileKeyStore.open(directory, []);
+    await expect(again.obtain(purpose)).rejects.toThrow(`The data key in ${fileOf(purpose)} is damaged`);
+    await expect(again.findMany([purpose])).rejects.toThrow('is damaged');
   });
 
   it('leave nothing of themselves behind when they are destroyed', async () => {

@@ -154,17 +154,25 @@ export class FileKeyStore extends WrappedKeyStore {
     return damagedFile(this.pathOf(purpose));
   }
 
+  /** Of another purpose, as a file that was copied over: under another naming key, every claimed value would be free to take. */
   private parsed(purpose: KeyPurpose, text: string): WrappedKey | 'erased' {
-    try {
-      const stored = JSON.parse(text) as WrappedKey | Tombstone;
-      return 'erased' in stored ? 'erased' : stored;
-    } catch {
-      throw this.damaged(purpose);
-    }
+    const stored = objectIn(text);
+    if (stored?.['purpose'] !== purpose) throw this.damaged(purpose);
+    if (stored['erased'] !== true) return stored as unknown as WrappedKey;
+    if (purpose === 'naming' || purpose === 'passwords') throw this.damaged(purpose);
+    return 'erased';
   }
 
   private pathOf(purpose: string): string {
     return join(this.directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
+  }
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    return JSON.parse(text) as Readonly<Record<string, unknown>> | null;
+  } catch {
+    return null;
   }
 }
 
