@@ -22,9 +22,10 @@ const subjects = [
   ...filesIn('apps', (name) => name.endsWith('.decider.ts')).map((file) => ({ file, specs: specsBeside(file) })),
   {
     file: 'libs/event-sourcing/src/log.repository.ts',
-    specs: ['log.repository', 'natural-keys', 'claims.interleavings'].map((name) => `libs/event-sourcing/src/${name}.spec.ts`),
+    specs: ['log.repository', 'awaited-views', 'natural-keys', 'claims.interleavings'].map((name) => `libs/event-sourcing/src/${name}.spec.ts`),
   },
 ].filter(({ file }) => positionals.every((part) => file.includes(part)));
+if (subjects.length === 0) throw new Error(`No decider, and not the repository, has ${positionals.join(' and ')} in its path.`);
 
 function filesIn(folder, isWanted) {
   return readdirSync(join(ROOT, folder), { recursive: true })
