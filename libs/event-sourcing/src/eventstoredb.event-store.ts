@@ -3,8 +3,10 @@ import { AccessDeniedError } from '@eventstore/db-client';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import { causeAt } from '#libs/platform/src/unreachable';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 import { Connection } from './eventstoredb/connection.ts';
+import { checkedUrl, endpointsOf } from './eventstoredb/connection-string.ts';
 import { LogSubscribers } from './eventstoredb/log-subscribers.ts';
 import type { LogSubscription } from './eventstoredb/log-subscription.ts';
 import {
@@ -54,6 +56,7 @@ export class EventstoredbEventStore extends EventStore {
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
   static async connect({ url, log, patience = PATIENCE_MS }: Options): Promise<EventstoredbEventStore> {
+    const endpoints = endpointsOf(checkedUrl(url));
     const store = new EventstoredbEventStore(new Connection(url));
     const deadline = Date.now() + patience;
     for (let attempt = 1; ; attempt++) {
@@ -62,14 +65,14 @@ export class EventstoredbEventStore extends EventStore {
         return store;
       } catch (error) {
         const isRefused = error instanceof DomainError && error.cause instanceof AccessDeniedError;
-        if (!isRefused && attempt === 1) log.warn('EventStoreDB does not answer yet.', { error });
+        if (!isRefused && attempt === 1) log.warn(`EventStoreDB does not answer yet${await causeAt(endpoints)}.`, { error });
         if (!isRefused && Date.now() < deadline) {
           await pause(START_RETRY_MS);
           continue;
         }
         await store.close();
         if (isRefused) throw new StartRefused('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
-        throw new StartRefused(`EventStoreDB has not answered for ${patience / 1_000} s at the hosts of EVENTSTORE_URL.`);
+        throw new StartRefused(`EventStoreDB has not answered for ${patience / 1_000} s at the hosts of EVENTSTORE_URL${await causeAt(endpoints)}.`);
       }
     }
   }

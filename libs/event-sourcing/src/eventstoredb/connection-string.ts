@@ -1,6 +1,7 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { requireCertificates } from '#libs/platform/src/certificates-file';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import type { Endpoints } from '#libs/platform/src/unreachable';
 
 const SETTING = 'EVENTSTORE_URL';
 /** Those that the driver takes. */
@@ -21,7 +22,7 @@ const OPTIONS = [
 /** Those that the connection sets itself. */
 const OWN_OPTIONS = ['keepAliveInterval', 'keepAliveTimeout'];
 /** A `?` begins the options wherever it stands; an `@` in them would make credentials of all before it, where there are none. */
-const FORM = /^(?<front>esdb(?:\+discover)?:\/\/(?:(?<credentials>[^:@?]+:[^:@?]+)@)?[^@/?]+)\/*(?:\?(?<options>[^?]*))?$/;
+const FORM = /^(?<front>esdb(?:\+discover)?:\/\/(?:(?<credentials>[^:@?]+:[^:@?]+)@)?(?<hosts>[^@/?]+))\/*(?:\?(?<options>[^?]*))?$/;
 
 /**
  * A connection string that the driver takes without a word. It would print what it does not understand, and the password with it.
@@ -46,6 +47,23 @@ export function checkedUrl(url: string): string {
     throw new StartRefused(`${SETTING} is refused${isAboutFiles ? `: ${error.message}` : ': an option has a value that it cannot have.'}`);
   }
   return checked;
+}
+
+/** Where a checked connection string leads. */
+export function endpointsOf(checked: string): Endpoints {
+  const { hosts = '', options = '' } = FORM.exec(checked)?.groups ?? {};
+  const value = (name: string): string | undefined => {
+    const given = options.split('&').findLast((option) => flat(option.split('=')[0]!) === flat(name));
+    return given?.slice(given.indexOf('=') + 1).trim();
+  };
+  const ca = value('tlsCAFile');
+  return {
+    hosts: hosts.split(',').map((each) => {
+      const [host, port = '2113'] = each.trim().split(':');
+      return { host: host!, port: Number(port) };
+    }),
+    tls: value('tls') === 'false' ? null : { ca: ca === undefined ? null : requireCertificates(`tlsCAFile in ${SETTING}`, decodeURIComponent(ca)) },
+  };
 }
 
 function refusalOf(option: string): readonly string[] {

@@ -23,7 +23,9 @@ describe('a connection to MongoDB', () => {
 
   it('is given up at the start, where nobody answers', async () => {
     const refusal = MongodbStorage.connect({ url: 'mongodb://user:password@127.0.0.1:1/', log, patience: 100 });
-    await expect(refusal).rejects.toThrow(new StartRefused('MongoDB has not answered for 0.1 s at the hosts of MONGODB_URL.'));
+    await expect(refusal).rejects.toThrow(
+      new StartRefused('MongoDB has not answered for 0.1 s at the hosts of MONGODB_URL: nobody listens there (ECONNREFUSED).'),
+    );
   }, 10_000);
 });
 

@@ -13,6 +13,7 @@ import { within } from '../deadline.ts';
 import { unavailable } from '../domain-error.ts';
 import type { Log } from '../log.ts';
 import { StartRefused } from '../start-refused.ts';
+import { causeOf } from '../unreachable.ts';
 import { mongodbClient, requireMongodbUrl } from './mongodb-client.ts';
 
 /** Whoever asks learns within this time that nobody answers: early enough for a request to be refused within 5 s. */
@@ -102,10 +103,12 @@ export class MongodbStorage {
         await database.command({ ping: 1 });
         return new MongodbStorage(options, driver);
       } catch (error) {
-        if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, `MongoDB refuses the name and password in ${setting}.`);
-        if (!isPassing(error)) throw error;
-        if (Date.now() > deadline) throw await refused(client, `MongoDB has not answered for ${patience / 1_000} s at the hosts of ${setting}.`);
-        log.warn('MongoDB does not answer yet, and is asked again.', { error });
+        if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, `MongoDB refuses the name and password in ${setting}: ${usersOf(client)}`);
+        const cause = causeOf(error);
+        // The look-up of mongodb+srv:// fails with an error of Node.
+        if (cause === '' && !isPassing(error)) throw error;
+        if (Date.now() > deadline) throw await refused(client, `MongoDB has not answered for ${patience / 1_000} s at the hosts of ${setting}${cause}.`);
+        log.warn(`MongoDB does not answer yet, and is asked again${cause}.`, { error });
       }
     }
   }
@@ -200,6 +203,11 @@ class Driver {
 /** Another was faster to store something under the same id. */
 export function isDuplicate(error: unknown): boolean {
   return isOf(error, DUPLICATE_KEY);
+}
+
+/** Users are usually made in `admin`, while a path that names a database has them looked for there. */
+function usersOf({ options }: MongoClient): string {
+  return `the user is looked for in the database ${options.credentials?.source ?? 'admin'}, and authSource names another one.`;
 }
 
 async function refused(client: MongoClient, sentence: string): Promise<StartRefused> {
