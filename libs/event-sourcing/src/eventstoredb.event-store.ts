@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { AccessDeniedError } from '@eventstore/db-client';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
@@ -7,6 +6,7 @@ import { causeAt } from '#libs/platform/src/unreachable';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 import { Connection } from './eventstoredb/connection.ts';
 import { checkedUrl, endpointsOf } from './eventstoredb/connection-string.ts';
+import { AppendRefused, failureOf } from './eventstoredb/failures.ts';
 import { LogSubscribers } from './eventstoredb/log-subscribers.ts';
 import type { LogSubscription } from './eventstoredb/log-subscription.ts';
 import {
@@ -32,6 +32,8 @@ const PATIENCE_MS = 60_000;
 const START_RETRY_MS = 1_000;
 /** System events that are looked through at once for the last of our own. */
 const LOOK_BACK = 64;
+/** The same trouble is said this often. */
+const SAID_MS = 60_000;
 
 interface Options {
   /** A connection string. */
@@ -48,7 +50,15 @@ export class EventstoredbEventStore extends EventStore {
 
   private readonly subscribers: LogSubscribers;
 
-  private constructor(private readonly connection: Connection) {
+  /** Before that, whoever starts it says what is wrong. */
+  private isConnected = false;
+  /** When each trouble was said last. */
+  private readonly said = new Map<string, number>();
+
+  private constructor(
+    private readonly connection: Connection,
+    private readonly log: Log,
+  ) {
     super();
     const open = (after: Position): LogSubscription => connection.follow(allFollowing(after === START ? null : after));
     this.subscribers = new LogSubscribers({ open, head: () => this.head() });
@@ -57,21 +67,24 @@ export class EventstoredbEventStore extends EventStore {
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
   static async connect({ url, log, patience = PATIENCE_MS }: Options): Promise<EventstoredbEventStore> {
     const endpoints = endpointsOf(checkedUrl(url));
-    const store = new EventstoredbEventStore(new Connection(url));
+    const store = new EventstoredbEventStore(new Connection(url), log);
     const deadline = Date.now() + patience;
     for (let attempt = 1; ; attempt++) {
       try {
         await store.head();
+        store.isConnected = true;
         return store;
       } catch (error) {
-        const isRefused = error instanceof DomainError && error.cause instanceof AccessDeniedError;
-        if (!isRefused && attempt === 1) log.warn(`EventStoreDB does not answer yet${await causeAt(endpoints)}.`, { error });
-        if (!isRefused && Date.now() < deadline) {
+        const failure = failureOf(error instanceof DomainError ? error.cause : error);
+        if (failure === 'passing' && attempt === 1) log.warn(`EventStoreDB does not answer yet${await causeAt(endpoints)}.`, { error });
+        if (failure === 'passing' && Date.now() < deadline) {
           await pause(START_RETRY_MS);
           continue;
         }
         await store.close();
-        if (isRefused) throw new StartRefused('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
+        if (failure === 'ours') throw error;
+        if (failure === 'refused') throw new StartRefused('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
+        if (failure === 'unreadable') throw new StartRefused('EventStoreDB, at the hosts of EVENTSTORE_URL, ends with an event that is none of ours.');
         throw new StartRefused(`EventStoreDB has not answered for ${patience / 1_000} s at the hosts of EVENTSTORE_URL${await causeAt(endpoints)}.`);
       }
     }
@@ -103,6 +116,7 @@ export class EventstoredbEventStore extends EventStore {
       const wasRepeat = isRepeat;
       isRepeat = true;
       const answer = await this.connection.append(request, milliseconds);
+      if (refusalOf(answer) === 'AccessDenied') throw new AppendRefused(`EventStoreDB does not let the user append to ${stream}.`);
       if (answer.hasError() && !isFinal(answer)) throw new Error(`EventStoreDB has not appended: ${answer.getError()!.getMessage()}`);
       return { answer, wasRepeat };
     });
@@ -140,7 +154,7 @@ export class EventstoredbEventStore extends EventStore {
     try {
       yield* this.subscribers.follow(after, { signal, pace });
     } catch (error) {
-      if (!signal.aborted) throw translated(error);
+      if (!signal.aborted) throw this.translated(error);
     }
   }
 
@@ -173,10 +187,38 @@ export class EventstoredbEventStore extends EventStore {
         return await ask(deadline - Date.now());
       } catch (error) {
         const isOver = Date.now() + RETRY_MS >= deadline;
-        if (isOver || error instanceof AccessDeniedError || error instanceof RangeError) throw translated(error);
+        if (isOver || failureOf(error) !== 'passing') throw this.translated(error);
         await pause(RETRY_MS);
       }
     }
+  }
+
+  /** What it means to a caller, who learns nothing of hosts and users; the log does. */
+  private translated(error: unknown): unknown {
+    if (error instanceof DomainError || error instanceof WrongVersion) return error;
+    switch (failureOf(error)) {
+      case 'ours':
+        return error;
+      case 'refused':
+        this.tell(
+          'EventStoreDB does not let the user in EVENTSTORE_URL do what was asked of it. What a user has to be allowed stands in docs/operations.md.',
+          error,
+        );
+        return withCause(unavailable('The event store refuses this server.'), error);
+      case 'unreadable':
+        this.tell('EventStoreDB holds an event in a stream of ours that is none of ours.', error);
+        return withCause(unavailable('The log holds what this server cannot read.'), error);
+      case 'passing':
+        this.tell('EventStoreDB does not do what it is asked.', error, 'warn');
+        return withCause(unavailable('EventStoreDB cannot be reached.'), error);
+    }
+  }
+
+  private tell(sentence: string, error: unknown, level: 'error' | 'warn' = 'error'): void {
+    const now = performance.now();
+    if (!this.isConnected || now - (this.said.get(sentence) ?? -Infinity) < SAID_MS) return;
+    this.said.set(sentence, now);
+    this.log[level](sentence, { error });
   }
 }
 
@@ -193,8 +235,6 @@ function recordsOf(events: readonly LogEvent[]): readonly RecordedEvent[] {
   return events.flatMap(({ record }) => record ?? []);
 }
 
-/** The driver's errors name hosts, and causes of many kinds that mean the same to a caller: nobody can tell now, ask again. */
-function translated(error: unknown): Error {
-  if (error instanceof DomainError || error instanceof WrongVersion || error instanceof RangeError) return error;
-  return Object.assign(unavailable('EventStoreDB cannot be reached.'), { cause: error });
+function withCause(error: DomainError, cause: unknown): DomainError {
+  return Object.assign(error, { cause });
 }

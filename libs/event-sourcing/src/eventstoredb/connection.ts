@@ -1,10 +1,11 @@
-import { convertToCommandError, EventStoreDBClient, NotLeaderError, UnavailableError } from '@eventstore/db-client';
+import { EventStoreDBClient, NotLeaderError, UnavailableError } from '@eventstore/db-client';
 import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type { CallOptions, Metadata } from '@grpc/grpc-js';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { BatchAppends } from './batch-appends.ts';
 import { checkedUrl } from './connection-string.ts';
+import { driverErrorOf } from './failures.ts';
 import { LogSubscription } from './log-subscription.ts';
 import type { BatchRequest, BatchResponse, ReadRequest, ReadResponse } from './wire.ts';
 
@@ -95,7 +96,7 @@ export class Connection {
       link.calls.add(call);
       call.on('close', () => link.calls.delete(call));
       call.on('error', (error) => {
-        if (convertToCommandError(error) instanceof UnavailableError) this.giveUp(link);
+        if (driverErrorOf(error) instanceof UnavailableError) this.giveUp(link);
       });
       return call;
     });
@@ -109,7 +110,7 @@ export class Connection {
     try {
       return await within(use(link), milliseconds, () => unavailable('EventStoreDB did not answer in time.'));
     } catch (thrown) {
-      const error = convertToCommandError(thrown as Error);
+      const error = driverErrorOf(thrown as Error);
       if (error instanceof NotLeaderError && link.service !== null) await link.driver.handleError(link.service, thrown as Error).catch(() => {});
       else if (this.heardAt < askedAt) this.giveUp(link);
       throw error;

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { convertToCommandError } from '@eventstore/db-client';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import type { Position, RecordedEvent } from '../event-store.ts';
+import { driverErrorOf } from './failures.ts';
 import { eventOf, type ReadResponse } from './wire.ts';
 
 /** Events that wait for the consumer, at most; what it is handed at once. */
@@ -37,7 +37,7 @@ export class LogSubscription {
           heard();
           this.take(response);
         });
-        call.on('error', (error: Error) => this.fail(convertToCommandError(error)));
+        call.on('error', (error: Error) => this.fail(driverErrorOf(error)));
         for (const event of ['end', 'close']) call.on(event, () => this.fail(new Error('The server has ended the subscription.')));
       },
       (error: Error) => this.fail(error),

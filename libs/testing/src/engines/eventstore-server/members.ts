@@ -10,6 +10,25 @@ export interface CallRefusal {
   readonly metadata: Metadata;
 }
 
+const told = (code: status, details: string, exception?: string): CallRefusal => {
+  const metadata = new Metadata();
+  if (exception !== undefined) metadata.set('exception', exception);
+  return { code, details, metadata };
+};
+
+/** What the real server, and the way to it, say instead of an answer: by the source of 24.10 and of gRPC. */
+export const REFUSALS = {
+  notReady: told(status.UNAVAILABLE, 'Server Is Not Ready'),
+  tooBusy: told(status.UNAVAILABLE, 'Server Is Too Busy'),
+  noLeader: told(status.UNKNOWN, 'No leader info available in response'),
+  timedOut: told(status.ABORTED, 'Operation timed out: Read timed out'),
+  tooSlow: told(status.ABORTED, 'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.'),
+  brokenStream: told(status.INTERNAL, 'Received RST_STREAM with code 2 (Internal server error)'),
+  denied: told(status.PERMISSION_DENIED, 'Access Denied', 'access-denied'),
+  deniedByProxy: told(status.PERMISSION_DENIED, 'Received HTTP status code 403'),
+  unknownUser: told(status.UNAUTHENTICATED, 'Bad HTTP status code 401'),
+} as const;
+
 interface MembersOptions {
   /** `host:port` of this server. */
   readonly self: string;
@@ -21,6 +40,9 @@ interface MembersOptions {
 
 /** Whom this server answers, and whom it sends elsewhere. */
 export class Members {
+  /** What the next calls are refused with, one after the other. */
+  readonly refusals: CallRefusal[] = [];
+
   constructor(private readonly options: MembersOptions) {}
 
   /** What a cluster says of its members; the real one keeps it up to date among them. */
@@ -33,8 +55,9 @@ export class Members {
 
   refusal(called: Metadata): CallRefusal | null {
     const { leader, user } = this.options;
-    if (user !== undefined && called.get('authorization')[0] !== `Basic ${Buffer.from(user).toString('base64')}`)
-      return { code: status.UNAUTHENTICATED, details: 'Bad HTTP status code 401', metadata: new Metadata() };
+    if (user !== undefined && called.get('authorization')[0] !== `Basic ${Buffer.from(user).toString('base64')}`) return REFUSALS.unknownUser;
+    const refused = this.refusals.shift();
+    if (refused !== undefined) return refused;
     if (leader === undefined || called.get('requires-leader')[0] !== 'true') return null;
     const [host, port] = leader.split(':');
     const metadata = new Metadata();

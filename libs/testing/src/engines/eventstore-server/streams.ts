@@ -14,7 +14,7 @@ import any from 'google-protobuf/google/protobuf/any_pb.js';
 import empty from 'google-protobuf/google/protobuf/empty_pb.js';
 import { START, WrongVersion, type EventStore, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { ulidOf, uuidOf } from '#libs/event-sourcing/src/uuid';
-import type { CallRefusal, Members } from './members.ts';
+import { REFUSALS, type CallRefusal, type Members } from './members.ts';
 
 type ReadRequest = InstanceType<typeof streams.ReadReq>;
 type ReadResponse = InstanceType<typeof streams.ReadResp>;
@@ -49,6 +49,8 @@ export class Streams {
   readonly subscriptions = new Set<Subscription>();
   /** Whoever subscribes is thrown out as soon as it is live. */
   throwsOutEverybody = false;
+  /** How the next appends are answered, one after the other. What times out is stored all the same. */
+  readonly answers: ('Timeout' | 'AccessDenied')[] = [];
 
   constructor(
     public log: EventStore,
@@ -138,7 +140,7 @@ export class Streams {
     const throwOut = (): void => {
       ended.abort();
       this.subscriptions.delete(subscription);
-      refuse(call, tooSlow());
+      refuse(call, REFUSALS.tooSlow);
     };
     const subscription: Subscription = { isHanging: false, throwOut };
     this.subscriptions.add(subscription);
@@ -176,11 +178,14 @@ export class Streams {
       const stream = nameOf(options.getStreamIdentifier()!);
       const expected = options.hasNoStream() ? 0 : options.hasStreamPosition() ? Number(options.getStreamPosition()) + 1 : null;
       const refusal = expected === null ? badRequest('an append without an expected revision') : refusalOf(parts);
+      const next = this.answers.shift();
       if (refusal !== null) answer.setError(refusal);
+      else if (next === 'AccessDenied') answer.setError(statusOf(status.PERMISSION_DENIED, next, new shared.AccessDenied()));
       else {
         const { version, position } = await this.log.append(stream, expected!, parts.flatMap((part) => part.getProposedMessagesList()).map(newEventOf));
         const at = new shared.AllStreamPosition().setCommitPosition(String(Number(position))).setPreparePosition(String(Number(position)));
         answer.setSuccess(new streams.BatchAppendResp.Success().setCurrentRevision(String(version - 1)).setPosition(at));
+        if (next === 'Timeout') answer.setError(statusOf(status.DEADLINE_EXCEEDED, next, new shared.Timeout()));
       }
     } catch (error) {
       answer.setError(error instanceof WrongVersion ? await this.wrongVersion(error) : statusOf(status.INTERNAL, 'Unknown', new shared.Unknown()));
@@ -208,11 +213,6 @@ function refuse(call: ServerWritableStream<ReadRequest, ReadResponse> | ServerDu
 
 function notImplemented(what: string): CallRefusal {
   return { code: status.UNIMPLEMENTED, details: `This server does not do ${what}.`, metadata: new Metadata() };
-}
-
-function tooSlow(): CallRefusal {
-  const details = 'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.';
-  return { code: status.ABORTED, details, metadata: new Metadata() };
 }
 
 /** Word of 24.10 to subscribers. */

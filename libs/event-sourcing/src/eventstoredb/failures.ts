@@ -1,0 +1,32 @@
+import { AccessDeniedError, convertToCommandError } from '@eventstore/db-client';
+
+/** Statuses of gRPC, as they travel. */
+const PERMISSION_DENIED = 7;
+const UNAUTHENTICATED = 16;
+
+/**
+ * What has gone wrong, by what helps: asking again (`passing`: whatever the server or the way to it says, a broken stream and an ended call too), allowing
+ * the user more (`refused`), mending the log (`unreadable`), or mending this program (`ours`).
+ */
+type Failure = 'passing' | 'refused' | 'unreadable' | 'ours';
+
+/** The server does not let the user append. */
+export class AppendRefused extends Error {}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof AppendRefused || error instanceof AccessDeniedError) return 'refused';
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  if (code === PERMISSION_DENIED || code === UNAUTHENTICATED) return 'refused';
+  // What was stored is parsed here, and nothing else.
+  if (error instanceof SyntaxError) return 'unreadable';
+  return [TypeError, RangeError, ReferenceError].some((type) => error instanceof type) ? 'ours' : 'passing';
+}
+
+/** An error of gRPC as one of the driver's. Those of which the driver expects more than a server says stay as they are. */
+export function driverErrorOf(error: Error): Error {
+  try {
+    return convertToCommandError(error);
+  } catch {
+    return error;
+  }
+}
