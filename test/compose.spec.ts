@@ -8,10 +8,11 @@ import { parse } from 'yaml';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { AuthorizationSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import { requireSettings } from '#libs/platform/src/runtime/required-settings';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
-import { secretsUsed } from './deployment/secrets-used.ts';
+import { secretsUsed, settingsUsed } from './deployment/secrets-used.ts';
 
 interface ComposeFile {
   readonly services: Readonly<Record<string, Service>>;
@@ -135,10 +136,11 @@ describe('the secrets of Compose', () => {
 });
 
 describe('the compose file', () => {
-  it.each(apps)('tells %s what it needs to start, and nothing that no setting is', (name, service) => {
+  it.each(apps)('tells %s what it needs to start, and nothing that no setting is', async (name, service) => {
     const variables = toldTo(service);
     const known = new Set(SETTINGS_CLASSES.flatMap((type) => settingsOf(type).map((field) => field.name)));
     expect(Object.keys(variables).filter((each) => !known.has(each))).toEqual([]);
+    await requireSettings(settingsUsed(namesApp(service)), variables);
     for (const type of SETTINGS_CLASSES) readSettings<object>(type, variables);
     const { EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS } = readSettings(EngineSettings, variables);
     expect([EVENTSTORE_URL, MONGODB_URL].filter((each) => each === null)).toHaveLength(name === 'suite' ? 2 : 0);

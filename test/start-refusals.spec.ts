@@ -110,6 +110,17 @@ describe('a start that cannot be says in one line why, and what to do', () => {
     ['the first key is none', refusalHere, () => ({ DATA_DIR: withWrongKey(copy()) }), /holds no key/],
     ['production has no master key', refusal, () => ({ GATEHOUSE_MODE: 'production' }), /MASTER_KEYS is not set/],
     ['the same from a file with Windows line ends', refusalHere, () => ({ GATEHOUSE_MODE: 'production\r' }), /MASTER_KEYS is not set/],
+    [
+      'several settings are wrong, of all kinds',
+      refusal,
+      () => ({
+        PORT: 'x',
+        SHUTDOWN_TIMEOUT: 'soon',
+        EVENTSTORE_URL: 'esdb://127.0.0.1:1?keepAliveTimeout=1',
+        MONGODB_URL: 'mongodb://127.0.0.1:1/?tls=true&tlsCAFile=/nowhere/ca',
+      }),
+      /SHUTDOWN_TIMEOUT is .* PORT is .* KAFKA_BROKERS must be set too.* MASTER_KEYS is not set.* keepAliveTimeout.* \/nowhere\/ca cannot be read/,
+    ],
     ['there is no such mode', refusal, () => ({ GATEHOUSE_MODE: 'prod' }), /GATEHOUSE_MODE is "prod", but must be development or production/],
   ])('%s', async (_, ask, variables, expected) => expect(await ask(variables())).toMatch(expected));
 
