@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { Group } from '#libs/contracts/src/groups/group';
 import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { Organization } from '#libs/contracts/src/organizations/organization';
 import { User } from '#libs/contracts/src/users/user';
 import type { Position } from '#libs/event-sourcing/src/event-store';
@@ -15,7 +16,7 @@ import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { inhabitants, toReceiver, type Inhabitants } from './inhabitants.ts';
 
 /** Of so many generated requests one is carried out: most name something that is there. */
-const TRIES = 100;
+const TRIES = 300;
 const seed = seedOf('operations');
 /** What they tell of depends on a DNS server. */
 const TOLD_LATER = new Set(['CheckOrganizationDomain', 'VerifyOrganizationDomain']);
@@ -57,6 +58,11 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
   UpdateGroupMembers: async (at) => ({
     path: `/organizations/${at.ids.get(Organization)}/groups/${at.ids.get(Group)}/organization-memberships`,
     body: { add: [await newMembership(at)] },
+  }),
+  // Every question of it has to be about something that is there.
+  CheckAccessBatch: async ({ ids }) => ({
+    path: `/authorization/organization_memberships/${ids.get(OrganizationMembership)}/check_batch`,
+    body: { checks: [{ permission_slug: 'documents:read', resource_type_slug: 'project', resource_external_id: 'project-42' }] },
   }),
   CreateResourceType: async () => ({ body: { slug: named('type'), name: 'Type', parent_type_slugs: ['organization'] } }),
   DeleteResourceType: async ({ caller }) => ({
