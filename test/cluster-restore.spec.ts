@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MongoClient, type Db, type Document } from 'mongodb';
 import { LogForReading } from '#libs/platform/src/storage/log-storage';
+import type { EngineProcess } from '#libs/testing/src/engines/engine-process';
 import { startEventstoreServer } from '#libs/testing/src/engines/eventstore';
 import { givenKafka, givenMongodb } from '#libs/testing/src/engines/given';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
@@ -34,6 +35,7 @@ type Collections = ReadonlyMap<string, readonly Document[]>;
   const [mongodbBefore, keysBefore, mongodbAfter, keysAfter] = databases as readonly [string, string, string, string];
   let receiver: WebhookReceiver;
   let suite: SuiteProcess;
+  let restored: EngineProcess | undefined;
   let variables: Readonly<Record<string, string>>;
   /** How many users were acknowledged before anything was copied. */
   let before: number;
@@ -114,12 +116,13 @@ type Collections = ReadonlyMap<string, readonly Document[]>;
     await log.close();
 
     await put(await database(mongodbAfter), small);
-    const restored = await startEventstoreServer(directories[1]);
+    restored = await startEventstoreServer(directories[1]);
     await put(await database(keysAfter), keys);
     variables = settingsOf(restored.address, mongodbAfter, keysAfter);
   }, 120_000);
   afterAll(async () => {
     await (suite as SuiteProcess | undefined)?.stop();
+    await restored?.close();
     await receiver.close();
     for (const client of clients) await client.close();
     for (const directory of directories) directory.remove();
