@@ -111,6 +111,7 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       await store.append('thing-1', 0, events.slice(0, 5));
       const appending = store.append('thing-1', 5, events.slice(5));
       // Whether the last two are there already or not: none is left out.
+      expect(await store.readBackwards('thing-1', 3, 0)).toEqual([]);
       const found = await store.readBackwards('thing-1', 3);
       expect([idsOf(events.slice(4)), idsOf(events.slice(2, 5))]).toContainEqual(idsOf(found).reverse());
       await appending;

@@ -99,6 +99,8 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   async readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
+    // There is nothing before the first version, and no revision to ask for.
+    if (from !== undefined && from < 1) return [];
     return recordsOf(await this.answered(streamBackwards(stream, count, from)));
   }
 
