@@ -5,7 +5,7 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import { newCommandId } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { isEverythingWanted } from '#libs/testing/src/seed';
+import { isEverythingWanted, seededNumbers } from '#libs/testing/src/seed';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { Decider, Decision, Fact } from './decider.ts';
 import { EventStore, START, WrongVersion, type Appended, type NewEvent, type RecordedEvent } from './event-store.ts';
@@ -274,7 +274,7 @@ interface Bounds {
 /** Every run goes on to its end, and leaves the other ways to go for later; which way comes first is drawn, the same in every test run. */
 async function walk(scripts: readonly Script[], { longest, states = Infinity, fault }: Bounds): Promise<Walk> {
   const graph = new Map<string, Map<number, Edge>>();
-  const draw = numbers(6);
+  const draw = seededNumbers(6);
   const open: (readonly number[])[] = [[]];
   while (open.length > 0 && graph.size < states) {
     const [prefix] = open.splice(draw(open.length), 1) as [readonly number[]];
@@ -305,17 +305,6 @@ async function walk(scripts: readonly Script[], { longest, states = Infinity, fa
     }
   }
   return { states: graph.size, twoHolders: null, graph };
-}
-
-/** Numbers below a limit, the same from every seed (mulberry32). */
-function numbers(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
-  };
 }
 
 /** A refusal names somebody who holds the value; whoever took it holds it. */

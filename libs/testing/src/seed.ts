@@ -22,3 +22,14 @@ export function failedSeeds(name: 'histories' | 'torture'): readonly number[] {
 export function isEverythingWanted(): boolean {
   return environmentVariables()['EVERYTHING'] === 'on';
 }
+
+/** Numbers below a limit, the same from every seed (mulberry32). */
+export function seededNumbers(seed: number): (limit: number) => number {
+  let state = seed;
+  return (limit) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
+  };
+}

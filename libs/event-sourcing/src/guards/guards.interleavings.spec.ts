@@ -5,7 +5,7 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import { newCommandId } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { isEverythingWanted } from '#libs/testing/src/seed';
+import { isEverythingWanted, seededNumbers } from '#libs/testing/src/seed';
 import type { ReadModels, Write } from '#libs/read-models/src/read-models';
 import type { Decider, Decision, Fact } from '../decider.ts';
 import { EventStore, START, WrongVersion, type Appended, type NewEvent, type Position, type RecordedEvent } from '../event-store.ts';
@@ -372,7 +372,7 @@ interface Walk {
 async function walk(parts: readonly Role[], { states = Infinity, fault }: { readonly states?: number; readonly fault?: Fault } = {}): Promise<Walk> {
   const seen = new Set<string>();
   const ends = new Set<string>();
-  const draw = numbers(6);
+  const draw = seededNumbers(6);
   const open: (readonly number[])[] = [[]];
   while (open.length > 0 && seen.size < states) {
     const [prefix] = open.splice(draw(open.length), 1) as [readonly number[]];
@@ -398,17 +398,6 @@ async function walk(parts: readonly Role[], { states = Infinity, fault }: { read
     }
   }
   return { states: seen.size, bad: null, ends };
-}
-
-/** Numbers below a limit, the same from every seed (mulberry32). */
-function numbers(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
-  };
 }
 
 describe('what something hangs on, in every order of steps', () => {
