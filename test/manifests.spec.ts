@@ -288,7 +288,7 @@ describeRendered('the manifests of production', () => {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-k8s-'));
       try {
         const ca = join(folder, 'engines-ca.crt');
-        writeFileSync(ca, givenAuthority('Authority').ca);
+        writeFileSync(ca, (await givenAuthority('Authority')).ca);
         const told = Object.entries(variablesOf(container!, manifestsIn(texts.get('production')!)));
         const moved = told.map(([name, value]) => [name, value.replaceAll(MOUNTED_CA, ca)] as const);
         expect(moved.filter(([, value]) => value.includes(ca)).map(([name]) => name)).toEqual(expect.arrayContaining(['EVENTSTORE_URL', 'MONGODB_URL']));

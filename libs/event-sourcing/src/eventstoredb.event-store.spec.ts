@@ -417,8 +417,8 @@ describe('an event store in EventStoreDB', () => {
     beforeEach(async () => {
       const folder = WatchedDirectory.create('eventstore-tls');
       opened.push(() => folder.remove());
-      const authority = givenAuthority('Authority');
-      const { cert, key } = authority.certify('localhost');
+      const authority = await givenAuthority('Authority');
+      const { cert, key } = await authority.certify('localhost');
       const files = { ca: authority.ca, cert, key };
       for (const [name, text] of Object.entries(files)) writeFileSync(join(folder.path, name), text);
       ca = encodeURIComponent(join(folder.path, 'ca'));

@@ -7,7 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import { SystemClock } from '#libs/platform/src/clock';
 import { Metrics } from '#libs/platform/src/metrics';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import { givenAuthority } from '#libs/testing/src/certificates';
+import { givenAuthority, type Authority } from '#libs/testing/src/certificates';
 import { KeptLog } from '#libs/testing/src/kept-log';
 import { until } from '#libs/testing/src/until';
 import { givenReplica, givenTransport, OWNER, unproven, type GivenReplica, type GivenTransport } from './given-replicas.ts';
@@ -41,14 +41,14 @@ describe('who may ask', () => {
   const byKey = (key: string): Promise<ServiceSecurity> => serviceSecurity({ ...NONE, SERVICE_KEY: key });
   let certificates = 0;
   const byCertificate = async (
-    authority: ReturnType<typeof givenAuthority>,
+    authority: Authority,
     {
       commonName = 'a process',
       dnsNames = ['gatehouse'],
       names = ['gatehouse'],
     }: { commonName?: string; dnsNames?: readonly string[]; names?: readonly string[] } = {},
   ): Promise<ServiceSecurity> => {
-    const { cert, key } = authority.certify(commonName, dnsNames);
+    const { cert, key } = await authority.certify(commonName, dnsNames);
     const name = `certificate-${++certificates}`;
     const file = async (kind: string, text: string): Promise<string> => {
       const path = join(directory, `${name}.${kind}`);
@@ -91,7 +91,7 @@ describe('who may ask', () => {
   });
 
   it('is whoever has a certificate of the same authority', async () => {
-    const [ours, theirs] = [givenAuthority('ours'), givenAuthority('theirs')];
+    const [ours, theirs] = [await givenAuthority('ours'), await givenAuthority('theirs')];
     const server = await byCertificate(ours);
     expect(await isLetIn(server, await byCertificate(ours))).toBe(true);
     expect(await isLetIn(server, await byCertificate(theirs))).toBe(false);
@@ -101,7 +101,7 @@ describe('who may ask', () => {
   });
 
   it('has a certificate with a name of this cluster: the authority may sign for others too', async () => {
-    const ours = givenAuthority('ours');
+    const ours = await givenAuthority('ours');
     const server = await byCertificate(ours);
     // What it would take of others does not matter here: it is refused for its own.
     const named = (commonName: string, dnsNames: readonly string[]): Promise<ServiceSecurity> =>
@@ -123,16 +123,16 @@ describe('who may ask', () => {
   });
 
   it('starts with no certificate that others would refuse', async () => {
-    const ours = givenAuthority('ours');
+    const ours = await givenAuthority('ours');
     for (const dnsNames of [['payroll.internal'], ['*.internal'], ['gatehouse.internal']])
       await expect(byCertificate(ours, { dnsNames, names: ['gatehouse', 'identity.internal'] })).rejects.toThrow(
         /^The certificate in SERVICE_TLS_CERT is not for gatehouse or identity\.internal: .* SERVICE_TLS_NAMES\.$/,
       );
-    await expect(byCertificate({ ...ours, certify: () => ({ cert: 'nonsense', key: 'nonsense' }) })).rejects.toThrow(StartRefused);
+    await expect(byCertificate({ ...ours, certify: async () => ({ cert: 'nonsense', key: 'nonsense' }) })).rejects.toThrow(StartRefused);
   });
 
   it('is told in the log by what was wrong with its certificate', async () => {
-    const ours = givenAuthority('ours');
+    const ours = await givenAuthority('ours');
     const replica = await givenReplica({ security: await byCertificate(ours) });
     const from = await givenTransport([replica.address], { security: await byCertificate(ours, { dnsNames: ['payroll'], names: ['payroll', 'gatehouse'] }) });
     await until(() => replica.log.lines.length > 0);

@@ -6,7 +6,7 @@ import { PinoLog } from './pino.log.ts';
 import { MongodbStorage } from './storage/mongodb-storage.ts';
 import { causeAt, causeOf } from './unreachable.ts';
 
-const authority = givenAuthority('Authority');
+const authority = await givenAuthority('Authority');
 const { ca } = authority;
 const opened: Server[] = [];
 afterAll(() => opened.forEach((server) => server.close()));
@@ -17,7 +17,8 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-const withTls = (name: string): Promise<number> => listening(createTlsServer(authority.certify(name, [name]), (socket) => socket.on('error', () => {})));
+const withTls = async (name: string): Promise<number> =>
+  listening(createTlsServer(await authority.certify(name, [name]), (socket) => socket.on('error', () => {})));
 const at = (port: number, host = 'localhost') => [{ host, port }];
 
 describe('the cause why nothing answers', () => {
@@ -27,7 +28,7 @@ describe('the cause why nothing answers', () => {
   });
 
   it('is the certificate, its name, the host, or that nobody listens', async () => {
-    const other = givenAuthority('Another authority').ca;
+    const other = (await givenAuthority('Another authority')).ca;
     expect(await causeAt({ hosts: at(await withTls('localhost')), tls: { ca: other } })).toMatch(
       /^: its certificate is not signed by an authority that is trusted \([A-Z_]+\)$/,
     );

@@ -8,7 +8,7 @@ import { checkedUrl } from './connection-string.ts';
 const folder = WatchedDirectory.create('connection-strings');
 const ca = join(folder.path, 'engines-ca.crt');
 const noCertificate = join(folder.path, 'something-else');
-writeFileSync(ca, givenAuthority('Authority').ca);
+writeFileSync(ca, (await givenAuthority('Authority')).ca);
 writeFileSync(noCertificate, 'a certificate');
 afterAll(() => folder.remove());
 

@@ -7,7 +7,7 @@ import { mongodbClient, requireMongodbUrl } from './mongodb-client.ts';
 
 const folder = WatchedDirectory.create('mongodb-urls');
 const ca = join(folder.path, 'engines-ca.crt');
-writeFileSync(ca, givenAuthority('Authority').ca);
+writeFileSync(ca, (await givenAuthority('Authority')).ca);
 afterAll(() => folder.remove());
 
 const refusal = (url: string): string => {
