@@ -64,6 +64,7 @@ export function forward(directory: string, brokers: readonly string[]): Promise<
   return withLog(directory, async (events, storage) => {
     const bus = await KafkaMessageBus.connect({
       brokers,
+      installation: 'bench',
       tls: null,
       sasl: null,
       partitions: 12,

@@ -1,13 +1,18 @@
 // Run by the MongoDB image on its first start, and by hand where a user was added since: makes the users of Gatehouse, each with the rights that its processes
 // use, and sets the rights and passwords of those that are there.
 /* global db, process */
-const database = db.getSiblingDB('gatehouse');
-const on = (collection, actions) => ({ resource: { db: 'gatehouse', collection }, actions });
+const name = process.env.INSTALLATION || 'gatehouse';
+const database = db.getSiblingDB(name);
+const on = (collection, actions) => ({ resource: { db: name, collection }, actions });
 
-// The gateway keeps what is short-lived, and the keys that stored answers are sealed under; it reads no row, and removes no key.
+// The gateway keeps what is short-lived, and the keys that stored answers are sealed under, and notes with the first who start which log it all belongs to; it reads
+// no row, and removes no key.
 const shortLived = ['find', 'insert', 'update', 'remove', 'createIndex'];
 const gateway = {
-  privileges: [...['short_lived', 'counters', 'leases'].map((collection) => on(collection, shortLived)), on('keys', ['find', 'insert'])],
+  privileges: [
+    ...['short_lived', 'counters', 'leases'].map((collection) => on(collection, shortLived)),
+    ...['keys', 'installation'].map((collection) => on(collection, ['find', 'insert'])),
+  ],
   roles: [],
 };
 if (database.getRole('gateway') === null) database.createRole({ role: 'gateway', ...gateway });

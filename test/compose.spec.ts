@@ -168,7 +168,8 @@ describe('the compose file', () => {
     const { users, roles } = mongodbUsers();
     const nameAt = (service: string): string => {
       const { username, password, searchParams, pathname } = new URL(readSettings(EngineSettings, toldTo(services[service]!)).MONGODB_URL!);
-      expect(pathname).toBe('/gatehouse');
+      // The database is called after the installation.
+      expect(pathname).toBe('/');
       expect(searchParams.get('authSource')).toBe('gatehouse');
       expect(users[username]?.pwd).toBe(password);
       return username;
@@ -176,9 +177,10 @@ describe('the compose file', () => {
     expect(users[nameAt('gateway')]!.roles).toEqual(['gateway']);
     for (const service of ['identity', 'authorization', 'notifications', 'gatehouse']) expect(users[nameAt(service)]!.roles).toEqual(['readWrite']);
     expect(roles['gateway']!.roles).toEqual([]);
-    // What its adapters of short-lived entries and of keys keep things in, and nothing else.
-    const adapters = ['libs/read-models/src/mongodb.short-lived.ts', 'libs/event-sourcing/src/sealing/mongodb.key-store.ts'];
-    const kept = adapters.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/\bcollection\('(\w+)'\)/g)].map(([, name]) => name!));
+    // What its adapters of short-lived entries and of keys keep things in, and what its start notes, and nothing else.
+    const adapters = ['mongodb.short-lived', 'mongodb.key-store', 'distributed'];
+    const files = ['libs/read-models/src', 'libs/event-sourcing/src/sealing', 'libs/platform/src/runtime'].map((folder, at) => `${folder}/${adapters[at]}.ts`);
+    const kept = files.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/\bcollection(?:\(|: )'(\w+)'/g)].map(([, name]) => name!));
     expect(new Set(roles['gateway']!.privileges.map(({ resource }) => resource.collection))).toEqual(new Set(kept));
     const privileges = roles['gateway']!.privileges.map(({ resource, actions }) => [
       resource.db,
@@ -187,7 +189,7 @@ describe('the compose file', () => {
     ]);
     expect(privileges).toEqual([
       ...['short_lived', 'counters', 'leases'].map((collection) => ['gatehouse', collection, ['find', 'insert', 'update', 'remove']]),
-      ['gatehouse', 'keys', ['find', 'insert']],
+      ...['keys', 'installation'].map((collection) => ['gatehouse', collection, ['find', 'insert']]),
     ]);
   });
 

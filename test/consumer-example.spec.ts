@@ -21,7 +21,7 @@ describe('the consumer of the docs', () => {
 
   (given === null ? it.skip : it)('prints each event once and in order, also when it comes again, and goes on where it was', async () => {
     const environment = `environment_${randomUUID()}`;
-    const topic = `gatehouse.${environment}.identity`;
+    const topic = `${environment}.identity`;
     const bus = await givenKafkaBus(given!, { partitions: 3 });
     const event = (number: number): Message => ({
       key: 'org_1',

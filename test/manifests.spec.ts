@@ -266,7 +266,7 @@ describeRendered('the manifests of production', () => {
       expect(new RegExp('//([^:]+):').exec(MONGODB_URL!)![1]).toBe(stores ? 'gatehouse' : 'gatehouse-gateway');
       expect(EVENTSTORE_URL).toMatch(/^esdb:\/\/[a-z-]+:p{40}@eventstore-1\.example\.com:2113,.*\?tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/);
       expect(MONGODB_URL).toMatch(
-        /^mongodb:\/\/[a-z-]+:p{40}@mongodb-1\.example\.com:27017,.*\/gatehouse\?authSource=admin&replicaSet=rs0&tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/,
+        /^mongodb:\/\/[a-z-]+:p{40}@mongodb-1\.example\.com:27017,.*\/\?authSource=admin&replicaSet=rs0&tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/,
       );
       if (!records) expect({ KAFKA_USERNAME, KAFKA_PASSWORD }).toEqual({ KAFKA_USERNAME: null, KAFKA_PASSWORD: null });
       else

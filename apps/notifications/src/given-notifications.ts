@@ -196,7 +196,7 @@ export class GivenNotifications {
       })),
     );
     await this.project(records);
-    await this.bus.publish(`gatehouse.${ENVIRONMENT}.identity`, messages);
+    await this.bus.publish(`${ENVIRONMENT}.identity`, messages);
   }
 
   async project(records: readonly RecordedEvent[]): Promise<void> {

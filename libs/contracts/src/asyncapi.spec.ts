@@ -37,12 +37,12 @@ describe('the document of announcements', () => {
     expect(validate({ ...document, channels: { wrong: { address: 1 } } })).toBe(false);
   });
 
-  it('has a channel per service and kind of event, with the environment in its address', () => {
+  it('has a channel per service and kind of event, with installation and environment in its address', () => {
     expect(Object.entries(document.channels).map(([name, { address }]) => [name, address])).toEqual([
-      ['authorization', 'gatehouse.{environment}.authorization'],
-      ['authorization-domain', 'gatehouse.{environment}.authorization.domain'],
-      ['identity', 'gatehouse.{environment}.identity'],
-      ['identity-domain', 'gatehouse.{environment}.identity.domain'],
+      ['authorization', '{installation}.{environment}.authorization'],
+      ['authorization-domain', '{installation}.{environment}.authorization.domain'],
+      ['identity', '{installation}.{environment}.identity'],
+      ['identity-domain', '{installation}.{environment}.identity.domain'],
     ]);
   });
 

@@ -61,19 +61,26 @@ function announced(): readonly [Owner, readonly PublicEventName[]][] {
 
 function channel(owner: Owner, names: readonly PublicEventName[]) {
   const text = `Public events of ${owner}, in order for each organization.`;
-  return [owner, channelObject(`gatehouse.{environment}.${owner}`, text, names)] as const;
+  return [owner, channelObject(`{installation}.{environment}.${owner}`, text, names)] as const;
 }
 
 function domainChannel(owner: Owner) {
   const text = `What ${owner} tells other services beside its public events. Types and data may change with any release.`;
-  return [`${owner}-domain`, channelObject(`gatehouse.{environment}.${owner}.domain`, text, [DOMAIN_EVENT])] as const;
+  return [`${owner}-domain`, channelObject(`{installation}.{environment}.${owner}.domain`, text, [DOMAIN_EVENT])] as const;
 }
 
 function channelObject(address: string, description: string, names: readonly string[]) {
   return {
     address,
     description,
-    parameters: { environment: { description: 'The environment whose events these are.', examples: [`environment_${ULID_EXAMPLE}`] } },
+    parameters: {
+      installation: {
+        description: 'The installation, as its setting INSTALLATION calls it.',
+        default: 'gatehouse',
+        examples: ['gatehouse', 'gatehouse-staging'],
+      },
+      environment: { description: 'The environment whose events these are.', examples: [`environment_${ULID_EXAMPLE}`] },
+    },
     messages: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/messages/${name}` }])),
     bindings: { kafka: { topicConfiguration: { 'cleanup.policy': ['delete'] }, bindingVersion: KAFKA } },
   };

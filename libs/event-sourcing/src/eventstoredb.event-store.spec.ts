@@ -42,8 +42,8 @@ async function givenServerAt(addressAt: ((port: number) => string) | undefined, 
   return engine;
 }
 
-async function givenStore(url: string): Promise<EventstoredbEventStore> {
-  const store = await EventstoredbEventStore.connect({ url, log, patience: 10_000 });
+async function givenStore(url: string, installation = 'gatehouse'): Promise<EventstoredbEventStore> {
+  const store = await EventstoredbEventStore.connect({ url, installation, log, patience: 10_000 });
   opened.push(() => store.close());
   return store;
 }
@@ -70,7 +70,7 @@ async function givenServerHere(): Promise<{ readonly url: string; readonly membe
 eventStoreContract('EventStoreDB', async () => {
   const { url } = await givenServerHere();
   return async () => {
-    const store = await EventstoredbEventStore.connect({ url, log });
+    const store = await EventstoredbEventStore.connect({ url, installation: 'gatehouse', log });
     return { store, close: () => store.close() };
   };
 });
@@ -276,16 +276,111 @@ describe('an event store in EventStoreDB', () => {
     expect(await fresh.head()).toBe(appended.at(-1)!.position);
     const records = await take(store, 5);
     expect(records.map(({ position }) => position)).toEqual(appended.map(({ position }) => position));
-    await expect(store.append('$stats', 0, [newEvent()])).rejects.toThrow(RangeError);
     // The server's own come from time to time, so these are in between.
     expect(Number(appended.at(-1)!.position.slice(0, 16))).toBeGreaterThan(5);
   }, 30_000);
+
+  it('sees nothing of another installation, nor of another product, on the same server', async () => {
+    const { url, streams } = await givenServerHere();
+    const [store, other] = [await givenStore(url, 'gatehouse'), await givenStore(url, 'gatehouse-2')];
+    const foreign = [newEvent({ data: '{"id":1}', metadata: '', contentType: 'application/json' })];
+    // Neither a prefix without its dot, nor the name of a stream of ours without the prefix.
+    for (const stream of ['gatehouse', 'gatehousething-1', 'thing-1', 'orders.gatehouse.thing-1']) await streams.log.append(stream, 0, foreign);
+    expect(await other.append('thing-1', 0, [newEvent('other'), newEvent('other')])).toMatchObject({ version: 2 });
+    expect([await store.head(), await store.read('thing-1'), await store.last('thing-1')]).toEqual([START, [], null]);
+    expect(await store.readBackwards('thing-1', 10)).toEqual([]);
+
+    const appended = [await store.append('thing-1', 0, [newEvent('ours')])];
+    const followed = take(store, 2);
+    await other.append('thing-1', 2, [newEvent('other')]);
+    expect(await store.head()).toBe(appended[0]!.position);
+    appended.push(await store.append('thing-1', 1, [newEvent('ours')]));
+    await streams.log.append('orders', 0, foreign);
+    expect(await store.head()).toBe(appended[1]!.position);
+    expect((await followed).map(({ stream, data }) => [stream, data])).toEqual(Array.from({ length: 2 }, () => ['thing-1', 'ours']));
+    expect((await take(other, 3)).map(({ stream, data }) => [stream, data])).toEqual(Array.from({ length: 3 }, () => ['thing-1', 'other']));
+    expect((await streams.log.read('gatehouse-2.thing-1')).map(({ version }) => version)).toEqual([1, 2, 3]);
+    const fresh = await givenStore(url, 'gatehouse-2');
+    expect(await fresh.head()).toBe((await fresh.last('thing-1'))!.position);
+  });
+
+  describe('says which log it is', () => {
+    const STREAM = 'gatehouse.installation';
+
+    it('by a random id of each installation, which the first of several writes and all of them read, and no reader of the log meets', async () => {
+      const { url, streams } = await givenServerHere();
+      const stores = await Promise.all(Array.from({ length: 5 }, () => givenStore(url)));
+      const identities = await Promise.all(stores.map((store) => store.identity()));
+      expect(identities[0]).toEqual({ installation: 'gatehouse', id: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+      expect(new Set(identities.map(({ id }) => id)).size).toBe(1);
+      expect(await streams.log.read(STREAM)).toHaveLength(1);
+      const [store] = stores as [EventstoredbEventStore];
+      expect(await store.head()).toBe(START);
+      const { position } = await store.append('thing-1', 0, [newEvent()]);
+      expect((await take(store, 1)).map(({ stream }) => stream)).toEqual(['thing-1']);
+      const later = await givenStore(url);
+      expect([await later.identity(), await later.head()]).toEqual([identities[0], position]);
+      const other = await (await givenStore(url, 'gatehouse-2')).identity();
+      expect([other.installation, other.id === identities[0]!.id]).toEqual(['gatehouse-2', false]);
+      for (const ask of [() => store.append('installation', 0, [newEvent()]), () => store.read('installation')])
+        await expect(ask()).rejects.toThrow(RangeError);
+    });
+
+    it('once, when the answer to the first append was lost', async () => {
+      const { url, streams } = await givenServerHere();
+      streams.answers.push('Timeout');
+      const { id } = await (await givenStore(url)).identity();
+      expect(await (await givenStore(url)).identity()).toMatchObject({ id });
+      expect(await streams.log.read(STREAM)).toHaveLength(1);
+    });
+
+    it('to whom may only read, once somebody else has said it', async () => {
+      const { url, streams } = await givenServerHere();
+      const [reader, writer] = [await givenStore(url), await givenStore(url)];
+      streams.answers.push('AccessDenied');
+      const waiting = reader.identity();
+      await until(() => streams.answers.length === 0);
+      const { id } = await writer.identity();
+      expect(await waiting).toMatchObject({ id });
+    });
+
+    it('or refuses the start when nobody says it in time', async () => {
+      const { url, streams } = await givenServerHere();
+      const store = await EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, patience: 100 });
+      opened.push(() => store.close());
+      streams.answers.push('AccessDenied', 'AccessDenied');
+      await expect(store.identity()).rejects.toThrow(
+        new StartRefused(
+          'EventStoreDB holds no log of the installation gatehouse yet, and does not let the user in EVENTSTORE_URL begin one: start a service first, whose user may append.',
+        ),
+      );
+    });
+
+    it('or refuses it when the user may not read that', async () => {
+      const { url, members } = await givenServerHere();
+      const store = await givenStore(url);
+      members.refusals.push(REFUSALS.denied);
+      await expect(store.identity()).rejects.toThrow(
+        new StartRefused(`EventStoreDB does not let the user in EVENTSTORE_URL read ${STREAM}. What a user has to be allowed stands in docs/operations.md.`),
+      );
+    });
+
+    it.each([['no JSON'], ['{"data":{"id":7}}'], ['{}']])('or refuses it when somebody else wrote there: %s', async (data) => {
+      const { url, streams } = await givenServerHere();
+      await streams.log.append(STREAM, 0, [newEvent({ data, metadata: '', contentType: 'application/json' })]);
+      await expect((await givenStore(url)).identity()).rejects.toThrow(
+        new StartRefused(
+          `The stream ${STREAM} in EventStoreDB does not begin with what it was begun with: it was cut, deleted, or written by somebody else. Put the log back from a backup.`,
+        ),
+      );
+    });
+  });
 
   it('takes up to 1 MiB at once, and refuses more without harm to others', async () => {
     const store = await givenStore((await givenServer()).address);
     const neighbours = Array.from({ length: 20 }, (_, number) => store.append(`neighbour-${number}`, 0, [newEvent()]));
     await expect(store.append('thing-1', 0, [newEvent('x'.repeat(1024 * 1024))])).rejects.toThrow(
-      /^An append to thing-1 has 10\d{5} bytes, and EventStoreDB takes 1048576 at once\.$/,
+      /^An append to gatehouse\.thing-1 has 10\d{5} bytes, and EventStoreDB takes 1048576 at once\.$/,
     );
     expect(await store.append('thing-1', 0, [newEvent('x'.repeat(1024 * 1024 - 1_000))])).toMatchObject({ version: 1 });
     await Promise.all(neighbours);
@@ -399,7 +494,7 @@ describe('an event store in EventStoreDB', () => {
     });
 
     it('because of an event that is none of ours is not said to be away', async () => {
-      await streams.log.append('thing-2', 0, [newEvent({ data: 'no JSON', metadata: '{}', contentType: '' })]);
+      await streams.log.append('gatehouse.thing-2', 0, [newEvent({ data: 'no JSON', metadata: '{}', contentType: '' })]);
       await refusedAtOnce(() => store.read('thing-2'));
       expect(told()).toEqual(['EventStoreDB holds an event in a stream of ours that is none of ours.']);
       expect(await store.read('thing-1')).toHaveLength(1);
@@ -471,13 +566,16 @@ describe('an event store in EventStoreDB', () => {
       expect(warned).toEqual([]);
     });
 
+    const connectAt = (url: string): Promise<unknown> =>
+      EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, patience: 100 }).catch((error: unknown) => error);
+
     it('does not tell it either when nobody answers, or who answers is not trusted', async () => {
       const { address } = server;
-      const untrusted = await EventstoredbEventStore.connect({ url: address.replace(/\?.*/, ''), log, patience: 100 }).catch((error: unknown) => error);
+      const untrusted = await connectAt(address.replace(/\?.*/, ''));
       expectNothingTold(untrusted);
       expect((untrusted as Error).message).toContain(': its certificate is not signed by an authority that is trusted (');
       await server.kill();
-      const away = await EventstoredbEventStore.connect({ url: address, log, patience: 100 }).catch((error: unknown) => error);
+      const away = await connectAt(address);
       expectNothingTold(away);
       expect((away as Error).message).toContain(': nobody listens there (ECONNREFUSED).');
       expect(printed.join('')).toContain('EventStoreDB does not answer yet');

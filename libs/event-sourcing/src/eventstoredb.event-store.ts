@@ -2,13 +2,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import type { LogIdentity } from '#libs/platform/src/storage/log-note';
 import { causeAt } from '#libs/platform/src/unreachable';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 import { Connection } from './eventstoredb/connection.ts';
 import { checkedUrl, endpointsOf } from './eventstoredb/connection-string.ts';
 import { AppendRefused, failureOf } from './eventstoredb/failures.ts';
+import { identityEvent, identityIn } from './eventstoredb/log-identity.ts';
 import { LogSubscribers } from './eventstoredb/log-subscribers.ts';
 import type { LogSubscription } from './eventstoredb/log-subscription.ts';
+import { StreamNames } from './eventstoredb/stream-names.ts';
 import {
   allBackwards,
   allFollowing,
@@ -38,12 +41,14 @@ const SAID_MS = 60_000;
 interface Options {
   /** A connection string. */
   readonly url: string;
+  /** Whose streams are the log; the server may hold those of others. */
+  readonly installation: string;
   readonly log: Log;
   /** Milliseconds that `connect` waits for an answer. */
   readonly patience?: number;
 }
 
-/** The log in EventStoreDB, which all processes of a cluster share. Streams whose names begin with `$` are its own; nobody sees them here. */
+/** The log in EventStoreDB, which all processes of a cluster share. Nobody sees streams of the server, of other installations and of other products here. */
 export class EventstoredbEventStore extends EventStore {
   /** Everything up to `scanned` is known: the last event of ours in it is at `head`. */
   private known: { readonly scanned: Position; readonly head: Position } = { scanned: START, head: START };
@@ -57,17 +62,19 @@ export class EventstoredbEventStore extends EventStore {
 
   private constructor(
     private readonly connection: Connection,
+    private readonly names: StreamNames,
     private readonly log: Log,
+    private readonly patience: number,
   ) {
     super();
-    const open = (after: Position): LogSubscription => connection.follow(allFollowing(after === START ? null : after));
+    const open = (after: Position): LogSubscription => connection.follow(allFollowing(after === START ? null : after), names);
     this.subscribers = new LogSubscribers({ open, head: () => this.head() });
   }
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
-  static async connect({ url, log, patience = PATIENCE_MS }: Options): Promise<EventstoredbEventStore> {
+  static async connect({ url, installation, log, patience = PATIENCE_MS }: Options): Promise<EventstoredbEventStore> {
     const endpoints = endpointsOf(checkedUrl(url));
-    const store = new EventstoredbEventStore(new Connection(url), log);
+    const store = new EventstoredbEventStore(new Connection(url), new StreamNames(installation), log, patience);
     const deadline = Date.now() + patience;
     for (let attempt = 1; ; attempt++) {
       try {
@@ -90,18 +97,39 @@ export class EventstoredbEventStore extends EventStore {
     }
   }
 
+  /**
+   * Which log it is. The first process that asks, and may append, says so for ever in a stream beside it; others wait for that.
+   * @throws StartRefused when nobody has said it in time, or it cannot be read
+   */
+  async identity(): Promise<LogIdentity> {
+    const { installation, identity: stream } = this.names;
+    const event = identityEvent();
+    const ask = (milliseconds: number): Promise<readonly ReadResponse[]> => this.connection.read(streamForwards(stream, 1, 1), milliseconds);
+    for (const deadline = Date.now() + this.patience; ;) {
+      const id = identityIn(stream, await this.asked(Date.now() + ANSWER_MS, ask).catch((error: unknown) => refusedToRead(stream, error)));
+      if (id !== null) return { installation, id };
+      if (Date.now() > deadline)
+        throw new StartRefused(
+          `EventStoreDB holds no log of the installation ${installation} yet, and does not let the user in EVENTSTORE_URL begin one: start a service first, whose user may append.`,
+        );
+      if (await this.mayBegin(stream, event)) continue;
+      this.log.info('The log has not been begun yet, and this process may not: it waits for one that may.', { installation });
+      await pause(START_RETRY_MS);
+    }
+  }
+
   async close(): Promise<void> {
     this.connection.close();
   }
 
   async read(stream: string, from = 1): Promise<readonly RecordedEvent[]> {
-    return recordsOf(await this.answered(streamForwards(stream, from)));
+    return recordsOf(await this.answered(streamForwards(this.names.stored(stream), from)));
   }
 
   async readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
     // There is nothing before the first version, and no revision to ask for.
     if (from !== undefined && from < 1) return [];
-    return recordsOf(await this.answered(streamBackwards(stream, count, from)));
+    return recordsOf(await this.answered(streamBackwards(this.names.stored(stream), count, from)));
   }
 
   async last(stream: string): Promise<RecordedEvent | null> {
@@ -109,12 +137,13 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
-    if (events.length === 0 || stream.startsWith('$')) throw new RangeError(`An append needs events and a stream of ours, not '${stream}'.`);
+    if (events.length === 0) throw new RangeError(`An append to ${stream} needs events.`);
+    const stored = this.names.stored(stream);
     const deadline = Date.now() + ANSWER_MS;
     let isRepeat = false;
     const response = await this.asked(deadline, async (milliseconds) => {
       // A repeat is a request of its own with the same event ids: its answer cannot be taken for the answer to the first.
-      const request = appendRequest(stream, expectedVersion, events);
+      const request = appendRequest(stored, expectedVersion, events);
       const wasRepeat = isRepeat;
       isRepeat = true;
       const answer = await this.connection.append(request, milliseconds);
@@ -138,7 +167,7 @@ export class EventstoredbEventStore extends EventStore {
       let newest: Position | null = null;
       let before: LogEvent['at'] | null = null;
       for (let count = 1; ; count = LOOK_BACK) {
-        const events = eventsOf(await this.connection.read(allBackwards(before, count), milliseconds));
+        const events = this.eventsOf(await this.connection.read(allBackwards(before, count), milliseconds));
         for (const { position, record } of events) {
           // A log that was put back to an earlier state: nothing is known of it any more.
           if (newest === null && position < this.known.scanned) this.known = { scanned: START, head: START };
@@ -160,6 +189,17 @@ export class EventstoredbEventStore extends EventStore {
     }
   }
 
+  /** False where the user may not append. Whoever was faster is found at the next look. */
+  private async mayBegin(stream: string, event: NewEvent): Promise<boolean> {
+    try {
+      const answer = await this.asked(Date.now() + ANSWER_MS, (milliseconds) => this.connection.append(appendRequest(stream, 0, [event]), milliseconds));
+      return refusalOf(answer) !== 'AccessDenied';
+    } catch (error) {
+      if (isRefused(error)) return false;
+      throw error;
+    }
+  }
+
   /** Never goes back: an answer that comes late must not undo a later one. */
   private remember(scanned: Position, head: Position): Position {
     if (scanned >= this.known.scanned) this.known = { scanned, head };
@@ -172,14 +212,14 @@ export class EventstoredbEventStore extends EventStore {
     expectedVersion: number,
     { events, deadline }: { readonly events: readonly NewEvent[]; readonly deadline: number },
   ): Promise<Appended> {
-    const recorded = recordsOf(await this.answered(streamForwards(stream, expectedVersion + 1, events.length), deadline));
+    const recorded = recordsOf(await this.answered(streamForwards(this.names.stored(stream), expectedVersion + 1, events.length), deadline));
     if (recorded.length < events.length || recorded.some(({ id }, index) => id !== events[index]!.id)) throw new WrongVersion(stream, expectedVersion);
     const { version, position } = recorded.at(-1)!;
     return { version, position };
   }
 
   private async answered(request: ReadRequest, deadline = Date.now() + ANSWER_MS): Promise<readonly LogEvent[]> {
-    return this.asked(deadline, async (milliseconds) => eventsOf(await this.connection.read(request, milliseconds)));
+    return this.asked(deadline, async (milliseconds) => this.eventsOf(await this.connection.read(request, milliseconds)));
   }
 
   /** Asks as often as there is time: a leader that was elected, or a server that was started, a moment ago is found by asking again. */
@@ -193,6 +233,10 @@ export class EventstoredbEventStore extends EventStore {
         await pause(RETRY_MS);
       }
     }
+  }
+
+  private eventsOf(responses: readonly ReadResponse[]): readonly LogEvent[] {
+    return responses.flatMap((response) => eventOf(response, this.names) ?? []);
   }
 
   /** What it means to a caller, who learns nothing of hosts and users; the log does. */
@@ -229,8 +273,14 @@ function isFinal(response: BatchResponse): boolean {
   return ['WrongExpectedVersion', 'MaximumAppendSizeExceeded', 'BadRequest', 'StreamDeleted'].includes(refusalOf(response));
 }
 
-function eventsOf(responses: readonly ReadResponse[]): readonly LogEvent[] {
-  return responses.flatMap((response) => eventOf(response) ?? []);
+/** @throws StartRefused where that is why; the error otherwise */
+function refusedToRead(stream: string, error: unknown): never {
+  if (!isRefused(error)) throw error;
+  throw new StartRefused(`EventStoreDB does not let the user in EVENTSTORE_URL read ${stream}. What a user has to be allowed stands in docs/operations.md.`);
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof DomainError && failureOf(error.cause) === 'refused';
 }
 
 function recordsOf(events: readonly LogEvent[]): readonly RecordedEvent[] {

@@ -25,7 +25,7 @@ import { KeyMissing } from './sealing/key-store.ts';
 
 const clock = new SystemClock();
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
-const TOPIC = `gatehouse.${ENVIRONMENT}.identity`;
+const TOPIC = `${ENVIRONMENT}.identity`;
 const ORGANIZATION = 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 const at = Date.parse('2026-01-15T12:00:00.000Z');
 
@@ -57,7 +57,7 @@ describe('the forwarder', () => {
     bus = new InProcessMessageBus(storage);
     lifecycle = new Lifecycle();
     delivered = [];
-    await bus.subscribe({ group: 'spec', topics: ['gatehouse.*'], handle: async (messages) => void delivered.push(...messages) });
+    await bus.subscribe({ group: 'spec', topics: ['*'], handle: async (messages) => void delivered.push(...messages) });
   });
   afterEach(async () => {
     await lifecycle.stop();

@@ -22,9 +22,9 @@ export interface Forwarded {
 
 const sealedFields = sealedFieldsOf(SEALED);
 
-/** Where the public events of a service go; prefixes of it are what a cluster grants rights on. */
+/** Where the public events of a service go. */
 function topicOf(environment: string, service: Owner): string {
-  return `gatehouse.${environment}.${service}`;
+  return `${environment}.${service}`;
 }
 
 /** Copies what was recorded to the message bus: in order, at least once, from where the last run of any process left it. */

@@ -486,7 +486,7 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       const announced: unknown[] = [];
       await cluster.bus.subscribe({
         group: 'spec',
-        topics: ['gatehouse.*'],
+        topics: ['*'],
         handle: async (messages) => void announced.push(...messages.map(({ value }) => (JSON.parse(value) as { readonly data: unknown }).data)),
       });
       const both = [await start({ announces: true }), await start({ announces: true })] as const;

@@ -45,14 +45,44 @@ const brokers = given ?? '';
       await Promise.all([one, two, one].map((bus, index) => bus.publish(topic, [message('key', index)])));
       const admin = new Kafka({ brokers: brokers.split(','), logLevel: logLevel.NOTHING }).admin();
       await admin.connect();
-      const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
-      const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [{ type: 2, name: topic }] });
+      const { topics } = await admin.fetchTopicMetadata({ topics: [`gatehouse.${topic}`] });
+      const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [{ type: 2, name: `gatehouse.${topic}` }] });
       const settings = Object.fromEntries(resources[0]!.configEntries.map(({ configName, configValue }) => [configName, configValue]));
       expect(topics[0]!.partitions).toHaveLength(3);
       expect(settings).toMatchObject({ 'retention.ms': '3600000', 'min.insync.replicas': '1', 'max.message.bytes': String(4 * 1024 * 1024) });
-      expect(await admin.fetchTopicOffsets(topic).then((ends) => ends.reduce((sum, { high }) => sum + Number(high), 0))).toBe(3);
+      expect(await admin.fetchTopicOffsets(`gatehouse.${topic}`).then((ends) => ends.reduce((sum, { high }) => sum + Number(high), 0))).toBe(3);
       await admin.disconnect();
     });
+
+    it('shares the brokers with another installation, of whose messages and groups it sees nothing', async () => {
+      const [ours, others] = [await open(), await open({ installation: 'gatehouse-2' })];
+      const seen: { readonly ours: string[]; readonly others: string[] } = { ours: [], others: [] };
+      const failing = { group, maxAttempts: 1, handle: (): Promise<void> => Promise.reject(new Error('never')) };
+      // Every topic, under the same group.
+      for (const [bus, into] of [[ours, seen.ours] as const, [others, seen.others] as const])
+        await bus.subscribe({ group, topics: ['*'], handle: async (messages) => void into.push(...messages.map((each) => `${each.topic} ${each.value}`)) });
+      await ours.publish(topic, [message('key', 'ours')]);
+      await others.publish(topic, [message('key', 'others')]);
+      await others.subscribe({ ...failing, group: `${group}.failing`, topics: [topic] });
+      await until(() => seen.others.some((each) => each.startsWith(topic)) && others.setAside()[`${group}.failing`] === 1);
+      await until(async () => (await ours.backlog())[group] === 0 && (await others.backlog())[group] === 0);
+      const own = (texts: readonly string[]): readonly string[] => texts.filter((text) => text.startsWith(topic));
+      expect([own(seen.ours), own(seen.others)]).toEqual([[`${topic} "ours"`], [`${topic} "others"`]]);
+      expect(seen.ours.filter((text) => text.includes('others'))).toEqual([]);
+      const admin = new Kafka({ brokers: brokers.split(','), logLevel: logLevel.NOTHING }).admin();
+      await admin.connect();
+      const names = [...(await admin.listTopics()), ...(await admin.listGroups()).groups.map(({ groupId }) => groupId)].filter((name) =>
+        /topic-|group-/.test(name),
+      );
+      await admin.disconnect();
+      expect(names.filter((name) => name.includes(topic)).toSorted()).toEqual([
+        `gatehouse-2.${topic}`,
+        `gatehouse-2.${topic}.${group}.failing.dead`,
+        `gatehouse.${topic}`,
+      ]);
+      expect(names.filter((name) => /^[^.]+\.group-/.test(name) && name.endsWith(group)).toSorted()).toEqual([`gatehouse-2.${group}`, `gatehouse.${group}`]);
+      expect(names.filter((name) => !/^gatehouse(-2)?\./.test(name))).toEqual([]);
+    }, 30_000);
 
     it('takes an announcement of more than a mebibyte', async () => {
       const bus = await open();

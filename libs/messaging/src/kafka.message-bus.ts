@@ -1,6 +1,6 @@
 import { within } from '#libs/platform/src/deadline';
 import { FIRST_RETRY_MS } from './delivering.ts';
-import { busUnavailable, groupIdOf, sentenceOf, type KafkaOptions } from './kafka/kafka-client.ts';
+import { busUnavailable, ownName, sentenceOf, storedName, type KafkaOptions } from './kafka/kafka-client.ts';
 import { KafkaOutbox } from './kafka/kafka-outbox.ts';
 import { KafkaSubscription } from './kafka/kafka-subscription.ts';
 import { KafkaTopics } from './kafka/kafka-topics.ts';
@@ -17,7 +17,7 @@ interface Options extends KafkaOptions {
   readonly publishMs?: number;
 }
 
-/** The bus of a cluster: topics and the positions of groups lie in Kafka. */
+/** The bus of a cluster: topics and the positions of groups lie in Kafka, under names that begin with the installation. */
 export class KafkaMessageBus extends MessageBus {
   private readonly topics: KafkaTopics;
   private readonly outbox: KafkaOutbox;
@@ -43,17 +43,7 @@ export class KafkaMessageBus extends MessageBus {
 
   /** @throws DomainError `service_unavailable` when it is not known in time that the messages are on disk: some may be */
   async publish(topic: string, messages: readonly Message[]): Promise<void> {
-    if (messages.length === 0) return;
-    if (this.isClosed) throw busUnavailable();
-    const { publishMs = PUBLISH_MS } = this.options;
-    const deadline = Date.now() + publishMs;
-    try {
-      await within(this.topics.ensure(topic), publishMs, busUnavailable);
-    } catch (error) {
-      this.options.log.warn('A topic cannot be created or looked up.', { topic, problem: sentenceOf(error) });
-      throw busUnavailable();
-    }
-    await this.outbox.add(topic, messages, deadline);
+    await this.send(storedName(topic, this.options), messages);
   }
 
   async subscribe(subscription: Subscription): Promise<{ stop(): Promise<void> }> {
@@ -62,10 +52,15 @@ export class KafkaMessageBus extends MessageBus {
     const count = (): number => aside.get(group) ?? 0;
     aside.set(group, count());
     const setAside = async (deadLetters: string, message: Message): Promise<void> => {
-      await this.publish(deadLetters, [message]);
+      await this.send(deadLetters, [message]);
       aside.set(group, count() + 1);
     };
-    const running = new KafkaSubscription(subscription, { options, topics, setAside, firstRetryMs: options.firstRetryMs ?? FIRST_RETRY_MS });
+    const stored: Subscription = {
+      ...subscription,
+      topics: subscription.topics.map((topic) => storedName(topic, options)),
+      handle: (messages) => subscription.handle(messages.map((message) => ({ ...message, topic: ownName(message.topic, options) }))),
+    };
+    const running = new KafkaSubscription(stored, { options, topics, setAside, firstRetryMs: options.firstRetryMs ?? FIRST_RETRY_MS });
     this.subscriptions.add(running);
     return {
       stop: async () => {
@@ -103,9 +98,24 @@ export class KafkaMessageBus extends MessageBus {
     await this.topics.close();
   }
 
+  /** To a topic as it is called at the brokers. */
+  private async send(topic: string, messages: readonly Message[]): Promise<void> {
+    if (messages.length === 0) return;
+    if (this.isClosed) throw busUnavailable();
+    const { publishMs = PUBLISH_MS } = this.options;
+    const deadline = Date.now() + publishMs;
+    try {
+      await within(this.topics.ensure(topic), publishMs, busUnavailable);
+    } catch (error) {
+      this.options.log.warn('A topic cannot be created or looked up.', { topic, problem: sentenceOf(error) });
+      throw busUnavailable();
+    }
+    await this.outbox.add(topic, messages, deadline);
+  }
+
   private async backlogOf(group: string, topics: readonly string[]): Promise<number> {
     if (topics.length === 0) return 0;
-    const committed = await this.topics.ask((admin) => admin.fetchOffsets({ groupId: groupIdOf(group), topics: [...topics] }));
+    const committed = await this.topics.ask((admin) => admin.fetchOffsets({ groupId: storedName(group, this.options), topics: [...topics] }));
     const counts = await Promise.all(
       committed.map(async ({ topic, partitions }) => {
         const ends = await this.topics.ask((admin) => admin.fetchTopicOffsets(topic));

@@ -29,7 +29,8 @@ export class ProductInProcesses implements RunningProduct {
       if (cluster.settings[name] !== value)
         throw new Error(`The cluster that specs share has ${name}=${cluster.settings[name]}, and not ${value}: what needs that is a spec without a cluster.`);
     const settings = readSettings(TransportSettings, cluster.settings);
-    const events = await EventstoredbEventStore.connect({ url: readSettings(EngineSettings, cluster.settings).EVENTSTORE_URL!, log });
+    const { EVENTSTORE_URL, INSTALLATION } = readSettings(EngineSettings, cluster.settings);
+    const events = await EventstoredbEventStore.connect({ url: EVENTSTORE_URL!, installation: INSTALLATION, log });
     const operations = await openRemoteOperations([], { settings, clock: new SystemClock(), log, metrics: new Metrics() });
     return new ProductInProcesses(cluster, events, operations!);
   }

@@ -16,8 +16,8 @@ import type { WebhookAttempts } from './webhook-attempts.ts';
 import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
 
 const GROUP = 'webhooks';
-/** `gatehouse.<environment>.<service>`: what else lies under the prefix has no public names. */
-const TOPIC = /^gatehouse\.([^.]+)\.[^.]+$/;
+/** `<environment>.<service>`: what else there is has no public names. Topics of the embedded bus began with `gatehouse.` once, and may still hold messages. */
+const TOPIC = /^(?:gatehouse\.)?([^.]+)\.[^.]+$/;
 const LIMITS = { total: 64, perKey: 32 };
 /** Deliveries that are made in one go: with many endpoints, few messages. */
 const SLICE = 500;
@@ -80,7 +80,7 @@ export class WebhookIntake implements Part {
   }
 
   async start(): Promise<void> {
-    this.subscription = await this.needs.bus.subscribe({ group: GROUP, topics: ['gatehouse.*'], handle: (messages) => this.handle(messages) });
+    this.subscription = await this.needs.bus.subscribe({ group: GROUP, topics: ['*'], handle: (messages) => this.handle(messages) });
   }
 
   async stop(): Promise<void> {

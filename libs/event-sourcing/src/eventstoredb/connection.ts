@@ -7,6 +7,7 @@ import { BatchAppends } from './batch-appends.ts';
 import { checkedUrl } from './connection-string.ts';
 import { driverErrorOf } from './failures.ts';
 import { LogSubscription } from './log-subscription.ts';
+import type { StreamNames } from './stream-names.ts';
 import type { BatchRequest, BatchResponse, ReadRequest, ReadResponse } from './wire.ts';
 
 type StreamsClient = InstanceType<typeof streamsService.StreamsClient>;
@@ -89,7 +90,7 @@ export class Connection {
   }
 
   /** Whatever becomes of it is told to whoever asks for its events. */
-  follow(request: ReadRequest): LogSubscription {
+  follow(request: ReadRequest, names: StreamNames): LogSubscription {
     const { link } = this;
     const opening = this.serviceOf(link).then((service) => {
       const call = service.read(request, ...link.driver.callArguments({ requiresLeader: false }, NO_DEADLINE));
@@ -100,7 +101,7 @@ export class Connection {
       });
       return call;
     });
-    return new LogSubscription(opening, () => this.heard());
+    return new LogSubscription(opening, names, () => this.heard());
   }
 
   /** @throws what the driver threw, as one of its errors; `unavailable` when that took too long */

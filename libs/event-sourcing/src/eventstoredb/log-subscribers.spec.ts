@@ -29,7 +29,7 @@ describe('the subscribers of a process', () => {
   beforeEach(async () => {
     port = await freePort();
     await serve(await givenLog());
-    store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, log, patience: 10_000 });
+    store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, installation: 'gatehouse', log, patience: 10_000 });
     opened.push(() => store.close());
   });
   afterEach(async () => {
@@ -287,7 +287,7 @@ describe('the subscribers of a process', () => {
     const other = await givenLog();
     const kept = [newEvent(), newEvent()];
     await other.append(
-      'other',
+      'gatehouse.other',
       0,
       kept.map((event) => ({ ...event, data: STORED })),
     );

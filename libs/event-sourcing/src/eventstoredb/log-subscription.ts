@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import type { Position, RecordedEvent } from '../event-store.ts';
 import { driverErrorOf } from './failures.ts';
+import type { StreamNames } from './stream-names.ts';
 import { eventOf, type ReadResponse } from './wire.ts';
 
 /** Events that wait for the consumer, at most; what it is handed at once. */
@@ -28,6 +29,7 @@ export class LogSubscription {
 
   constructor(
     private readonly opening: Promise<ClientReadableStream<ReadResponse>>,
+    private readonly names: StreamNames,
     heard: () => void,
   ) {
     opening.then(
@@ -77,7 +79,7 @@ export class LogSubscription {
   private take(response: ReadResponse): void {
     let event;
     try {
-      event = eventOf(response);
+      event = eventOf(response, this.names);
     } catch (error) {
       this.fail(error as Error);
       this.close();

@@ -3,6 +3,7 @@ import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import type { EventMeta, NewEvent, Position, RecordedEvent } from '../event-store.ts';
 import { ulidOf, uuidOf } from '../uuid.ts';
+import type { StreamNames } from './stream-names.ts';
 
 export type ReadRequest = InstanceType<typeof streams.ReadReq>;
 export type ReadResponse = InstanceType<typeof streams.ReadResp>;
@@ -25,11 +26,11 @@ export interface LogPosition {
   readonly prepare: string;
 }
 
-/** An event of `$all`, of ours or of the server's own. */
+/** An event of `$all`, whoever wrote it. */
 export interface LogEvent {
   readonly at: LogPosition;
   readonly position: Position;
-  /** Null where it is none of ours: streams whose names begin with `$` are the server's own. */
+  /** Null where it is none of our log. */
   readonly record: RecordedEvent | null;
   readonly bytes: number;
 }
@@ -92,14 +93,14 @@ export function allFollowing(after: Position | null): ReadRequest {
 }
 
 /** Null for a response that is no event: a confirmation, or word that the stream never was. */
-export function eventOf(response: ReadResponse): LogEvent | null {
+export function eventOf(response: ReadResponse, names: StreamNames): LogEvent | null {
   const message = response.getEvent()?.getEvent();
   if (message === undefined) return null;
-  const stream = textOf(message.getStreamIdentifier()!.getStreamName_asU8());
+  const stream = names.own(textOf(message.getStreamIdentifier()!.getStreamName_asU8()));
   const at = { commit: message.getCommitPosition(), prepare: message.getPreparePosition() };
   const position = positionOf(at);
   const bytes = message.getData_asU8().length;
-  return { at, position, bytes, record: stream.startsWith('$') ? null : recordOf(message, stream, position) };
+  return { at, position, bytes, record: stream === null ? null : recordOf(message, stream, position) };
 }
 
 /** The name of the error that an append was answered with. */

@@ -1,6 +1,7 @@
 import type { Collection } from 'mongodb';
 import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import type { Belonging } from '#libs/platform/src/storage/log-note';
 import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import type { Position } from '../event-store.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
@@ -10,6 +11,8 @@ import { WrappedKeyStore } from './wrapped.key-store.ts';
 /** Purposes that one question asks for. */
 const BULK = 1_000;
 const ERASER = 'eraser';
+/** Of the log that the keys belong to. No purpose has this name either. */
+const NOTE = 'installation';
 
 type KeyDocument = (Omit<WrappedKey, 'purpose'> | { readonly erased: true }) & { readonly _id: KeyPurpose };
 
@@ -35,6 +38,21 @@ export class MongodbKeyStore extends WrappedKeyStore {
    */
   static async open(storage: MongodbStorage, masterKeys: readonly string[], clock: Clock = new SystemClock()): Promise<MongodbKeyStore> {
     return new MongodbKeyStore(storage, MasterKeys.of(masterKeys), clock);
+  }
+
+  /**
+   * How the keys note the log that they belong to: among them, so that the note comes back with them.
+   * @param setting names the database
+   */
+  belonging(setting: string): Belonging {
+    return {
+      storage: this.storage,
+      title: `The collection keys of the database ${this.storage.name} (${setting})`,
+      collection: 'keys',
+      _id: NOTE,
+      used: { collection: 'keys', filter: { _id: 'naming' } },
+      wayOut: 'Keys of another log open nothing of this one: name the database of its own keys, or put those back that were backed up with it.',
+    };
   }
 
   async erasedUpTo(): Promise<Position> {

@@ -21,6 +21,7 @@ export class LinesLog implements Log {
 export async function givenKafkaBus(brokers: string, options: Partial<Options> = {}): Promise<KafkaMessageBus> {
   return KafkaMessageBus.connect({
     brokers: brokers.split(','),
+    installation: 'gatehouse',
     tls: null,
     sasl: null,
     partitions: 4,

@@ -9,6 +9,8 @@ const REQUEST_MS = 5_000;
 export interface KafkaOptions {
   /** `host:port` of some of the brokers; the others are found through them. */
   readonly brokers: readonly string[];
+  /** Whose topics and groups these are; the brokers may have those of others. */
+  readonly installation: string;
   /** Null: in clear. `ca` is the text of certificates to trust in place of those of the system. */
   readonly tls: { readonly ca: string | null } | null;
   readonly sasl: { readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; readonly username: string; readonly password: string } | null;
@@ -20,9 +22,14 @@ export interface KafkaOptions {
   readonly log: Log;
 }
 
-/** Groups of other systems may use the same brokers, and rights are granted on a prefix. */
-export function groupIdOf(group: string): string {
-  return `gatehouse.${group}`;
+/** What a topic or a group is called at the brokers, where rights are granted on a prefix. */
+export function storedName(name: string, { installation }: Pick<KafkaOptions, 'installation'>): string {
+  return `${installation}.${name}`;
+}
+
+/** What a topic or a group that is ours is called everywhere else. */
+export function ownName(stored: string, { installation }: Pick<KafkaOptions, 'installation'>): string {
+  return stored.slice(installation.length + 1);
 }
 
 /** A client of its own for each producer and consumer: those of one client share what a group has committed, and confuse each other. */

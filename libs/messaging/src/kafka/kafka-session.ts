@@ -3,7 +3,7 @@ import type { Consumer, EachBatchPayload, KafkaMessage } from 'kafkajs';
 import { aborted, within } from '#libs/platform/src/deadline';
 import { deadLetterTopic, deliver, DELIVERY } from '../delivering.ts';
 import type { Message, Subscription } from '../message-bus.ts';
-import { busUnavailable, groupIdOf, newClient, type KafkaOptions } from './kafka-client.ts';
+import { busUnavailable, newClient, storedName, type KafkaOptions } from './kafka-client.ts';
 
 /** The others of the group take over when nothing was heard of a member for so long; a broker allows no less than six seconds unless it is told to. */
 const SESSION_MS = 6_000;
@@ -60,7 +60,7 @@ export class KafkaSession {
 
   constructor(private readonly needs: Needs) {
     this.consumer = newClient(needs.options).consumer({
-      groupId: groupIdOf(needs.subscription.group),
+      groupId: storedName(needs.subscription.group, needs.options),
       sessionTimeout: SESSION_MS,
       heartbeatInterval: HEARTBEAT_MS,
       rebalanceTimeout: REBALANCE_MS,

@@ -8,6 +8,11 @@ const requests = integer({ minimum: 1, maximum: 10_000_000 });
 const retention = duration({ minimum: '1h', maximum: '3650d' });
 const file = text('a path', /^[^\0]+$/);
 const addresses = listOf(hostAndPort);
+/** Part of names at every engine. The last three are MongoDB's own databases. */
+const installation = text(
+  '1 to 32 of a to z, 0 to 9 and -, of which the first is a letter, and not admin, local or config',
+  /^(?!(?:admin|local|config)$)[a-z][a-z0-9-]{0,31}$/,
+);
 
 /** What every process has: where it stores, how it logs, how it stops. */
 export class PlatformSettings {
@@ -54,6 +59,12 @@ export class PlatformSettings {
 
 /** The engines of a cluster. With all three of them named everything is stored there, with none in `DATA_DIR`. */
 export class EngineSettings {
+  @Setting(installation, {
+    doc: 'What this installation is called on engines that it shares with others: its streams, topics and groups begin with it and a dot, and its database is called so. It never changes. Without engines it has no meaning.',
+    default: 'gatehouse',
+  })
+  readonly INSTALLATION!: string;
+
   @Setting(text('a connection string that begins with esdb:// or esdb+discover://', /^esdb(\+discover)?:\/\/[^\s]+$/), {
     doc: 'EventStoreDB; TLS (`tls`, `tlsCAFile`) and credentials are part of the connection string. It may have every option of the driver but `keepAliveInterval` and `keepAliveTimeout`.',
     secret: true,
@@ -61,7 +72,7 @@ export class EngineSettings {
   readonly EVENTSTORE_URL!: string | null;
 
   @Setting(text('a connection string that begins with mongodb:// or mongodb+srv://', /^mongodb(\+srv)?:\/\/[^\s]+$/), {
-    doc: 'MongoDB; TLS and credentials are part of the connection string, its path names the database (`gatehouse` where it has none), its `authSource` the one where the user was made (that of the path, or `admin`). It may have every option of the driver but those that say what acknowledged means and how long somebody waits.',
+    doc: 'MongoDB; TLS and credentials are part of the connection string, its path names the database (that of `INSTALLATION` where it has none), its `authSource` the one where the user was made (that of the path, or `admin`). It may have every option of the driver but those that say what acknowledged means and how long somebody waits.',
     secret: true,
   })
   readonly MONGODB_URL!: string | null;

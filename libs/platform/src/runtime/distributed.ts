@@ -6,6 +6,8 @@ import type { EngineSettings, KafkaSettings } from '../config/settings.ts';
 import type { Log } from '../log.ts';
 import { refusalsOf, StartRefused } from '../start-refused.ts';
 import { ManyReplicas } from '../replicas.ts';
+import type { Belonging } from '../storage/log-note.ts';
+import type { MongodbStorage } from '../storage/mongodb-storage.ts';
 import type { EngineAddresses, Engines, EnginesNeeds } from './engines.ts';
 
 /**
@@ -26,14 +28,18 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
     for (const each of opened.splice(0).reverse()) await each();
   };
   try {
-    const storage = await MongodbStorage.connect({ url: addresses.MONGODB_URL, log });
+    const { INSTALLATION: installation } = addresses;
+    const storage = await MongodbStorage.connect({ url: addresses.MONGODB_URL, database: installation, log });
     opened.push(() => storage.close());
-    const keyStorage = addresses.KEYS_URL === null ? storage : await MongodbStorage.connect({ url: addresses.KEYS_URL, setting: 'KEYS_URL', log });
+    const keyStorage =
+      addresses.KEYS_URL === null ? storage : await MongodbStorage.connect({ url: addresses.KEYS_URL, database: installation, setting: 'KEYS_URL', log });
     if (keyStorage !== storage) opened.push(() => keyStorage.close());
     const keys = await MongodbKeyStore.open(keyStorage, masterKeysOf(settings), clock);
-    const events = await EventstoredbEventStore.connect({ url: addresses.EVENTSTORE_URL, log });
+    const events = await EventstoredbEventStore.connect({ url: addresses.EVENTSTORE_URL, installation, log });
     opened.push(() => events.close());
-    const bus = kafka === null ? new AbsentMessageBus() : await connectKafka(addresses.KAFKA_BROKERS!, kafka, log);
+    const { requireSameLog } = await import('../storage/log-note.ts');
+    await requireSameLog(await events.identity(), [belongingOf(storage), keys.belonging(keyStorage === storage ? 'MONGODB_URL' : 'KEYS_URL')]);
+    const bus = kafka === null ? new AbsentMessageBus() : await connectKafka(addresses, kafka, log);
     opened.push(() => bus.close());
     return {
       events,
@@ -77,18 +83,32 @@ function masterKeysOf({ MASTER_KEYS }: EnginesNeeds['settings']): readonly strin
   return MASTER_KEYS;
 }
 
+/** Rows, and how far somebody came, say nothing of another log. */
+function belongingOf(storage: MongodbStorage): Belonging {
+  return {
+    storage,
+    title: `The database ${storage.name} (MONGODB_URL)`,
+    collection: 'installation',
+    _id: 'log',
+    // Every service has leases before anything else.
+    used: { collection: 'leases', filter: {} },
+    wayOut: 'Name the database of this log, or an empty one, which is filled from the log.',
+  };
+}
+
 /** @throws StartRefused */
-async function connectKafka(brokers: readonly string[], settings: KafkaSettings, log: Log): Promise<MessageBus> {
+async function connectKafka({ KAFKA_BROKERS, INSTALLATION }: EngineAddresses, settings: KafkaSettings, log: Log): Promise<MessageBus> {
   const { KAFKA_PARTITIONS, KAFKA_REPLICATION, KAFKA_RETENTION } = settings;
   const { KafkaMessageBus } = await import('#libs/messaging/src/kafka.message-bus');
   return KafkaMessageBus.connect({
-    brokers,
+    brokers: KAFKA_BROKERS!,
+    installation: INSTALLATION,
     tls: tlsOf(settings),
     sasl: saslOf(settings),
     partitions: KAFKA_PARTITIONS,
     replication: KAFKA_REPLICATION,
     retentionMs: KAFKA_RETENTION,
-    clientId: `gatehouse-${hostname()}`,
+    clientId: `${INSTALLATION}-${hostname()}`,
     log,
   });
 }

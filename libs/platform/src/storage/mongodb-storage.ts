@@ -34,7 +34,6 @@ const LOOKED_MS = CONNECT_MS + 2 * LOOK_MS;
 const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
 const MONGODB = 'MONGODB_URL';
-const DEFAULT_DATABASE = 'gatehouse';
 const AUTHENTICATION_FAILED = 18;
 /** What a server says to whom it knows no longer, or who may not do what was asked. */
 const REFUSED_CODES: ReadonlySet<unknown> = new Set([13, AUTHENTICATION_FAILED]);
@@ -69,6 +68,8 @@ export const WHILE_WAITED_FOR = { maxTimeMS: QUESTION_MS } as const;
 interface Options {
   /** A connection string; its path names the database. */
   readonly url: string;
+  /** The database where the path names none. */
+  readonly database?: string;
   /** Which setting names it: MONGODB_URL where nothing else is said. */
   readonly setting?: string;
   readonly log: Log;
@@ -111,6 +112,11 @@ export class MongodbStorage {
         log.warn(`MongoDB does not answer yet, and is asked again${cause}.`, { error });
       }
     }
+  }
+
+  /** What the database is called there. */
+  get name(): string {
+    return this.driver.database.databaseName;
   }
 
   /** To be asked for each time: another driver may have taken the place of the first. */
@@ -186,9 +192,9 @@ class Driver {
   readonly database: Db;
   private readonly looks = new Map<string, number>();
 
-  constructor({ url, setting = MONGODB }: Pick<Options, 'url' | 'setting'>) {
+  constructor({ url, database, setting = MONGODB }: Pick<Options, 'url' | 'database' | 'setting'>) {
     this.client = mongodbClient(url, setting, OWN_OPTIONS);
-    this.database = this.client.db(this.client.options.dbName === 'test' && !namesDatabase(url) ? DEFAULT_DATABASE : undefined);
+    this.database = this.client.db(namesDatabase(url) ? undefined : database);
     this.client.on('serverOpening', ({ address }) => this.looks.set(address, performance.now()));
     this.client.on('serverHeartbeatSucceeded', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
     this.client.on('serverHeartbeatFailed', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
@@ -217,7 +223,7 @@ async function refused(client: MongoClient, sentence: string): Promise<StartRefu
 
 /** The driver reads a path that is missing as the database `test`. */
 function namesDatabase(url: string): boolean {
-  return /^[^:]+:\/\/[^/]+\/[^?]/.test(url);
+  return /^[^:]+:\/\/[^/?]+\/[^?]/.test(url);
 }
 
 function isOf(error: unknown, code: number): boolean {
