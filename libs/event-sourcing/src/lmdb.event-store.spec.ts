@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -125,6 +125,18 @@ describe('the log in LMDB', () => {
       }
       await again.close();
     }
+  });
+
+  it('fills its pages: two records of 1.5 KB lie on each, not one', async () => {
+    const directory = await newDirectory();
+    const storage = await LmdbStorage.open({ directory });
+    const store = new LmdbEventStore(storage);
+    const records = 500;
+    for (let number = 0; number < records; number++) await store.append(`thing-${number}`, 0, [newEvent('x'.repeat(1_200))]);
+    await storage.close();
+    const { size } = await stat(join(directory, 'log', 'data.mdb'));
+    // 4,096 bytes each where a page is split for every record.
+    expect(size / records).toBeLessThan(3_000);
   });
 
   it('has every acknowledged append, and no half ones, after kill -9 at any moment', async () => {

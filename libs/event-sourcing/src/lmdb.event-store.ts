@@ -125,7 +125,7 @@ export class LmdbEventStore extends EventStore {
     const slots = events.map((event, index) => this.slotOf(stream, expectedVersion + 1 + index, this.lastPosition + 1 + index, event));
     const values = slots.map((slot) => this.encode(slot));
     for (const [index, slot] of slots.entries()) {
-      this.log.put(slot.position, values[index]!);
+      this.log.append(slot.position, values[index]!);
       this.streams.put(streamKey(stream, slot.version), this.numberValue(slot.position));
     }
     const { version, position } = slots.at(-1)!;
