@@ -2,11 +2,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
-import { givenEngine, givenMongodb } from '#libs/testing/src/engines/given';
+import { givenEngine, givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { until } from '#libs/testing/src/until';
 import { MongodbReadModels, type MongodbTable } from './mongodb.read-models.ts';
-import { readModelsContract } from './read-models.contract.ts';
+import { type OpenReadModels, readModelsContract } from './read-models.contract.ts';
 import { Fenced, type Table, type TableDefinition, type Write } from './read-models.ts';
 
 const isThere = (await givenMongodb()) !== null;
@@ -16,20 +16,35 @@ const log = new PinoLog({ level: 'silent', readable: false });
 const newDatabase = async (): Promise<string> => (await givenMongodb())!;
 
 (isThere ? describe : describe.skip)('with MongoDB', () => {
+  const openedAt = async (url: string) => {
+    const storage = await MongodbStorage.connect({ url, log });
+    await storage.collectionNames();
+    return {
+      readModels: new MongodbReadModels(storage),
+      rowsRead: (table: Table<never>) => {
+        const mongodb = table as MongodbTable<never>;
+        const { rowsRead } = mongodb;
+        mongodb.rowsRead = 0;
+        return rowsRead;
+      },
+      close: () => storage.close(),
+    };
+  };
+
   readModelsContract('MongoDB', async () => {
     const url = await newDatabase();
+    return () => openedAt(url) as ReturnType<OpenReadModels>;
+  });
+
+  readModelsContract('a replica set of MongoDB, which is asked for nothing older than it has answered', async () => {
+    const set = (await givenSmallReplicaSet())!;
     return async () => {
-      const storage = await MongodbStorage.connect({ url, log });
-      return {
-        readModels: new MongodbReadModels(storage),
-        rowsRead: (table) => {
-          const mongodb = table as unknown as MongodbTable<never>;
-          const { rowsRead } = mongodb;
-          mongodb.rowsRead = 0;
-          return rowsRead;
-        },
-        close: () => storage.close(),
+      const opened = await openedAt(set.url);
+      const close = async (): Promise<void> => {
+        await opened.close();
+        expect(set.careless).toEqual([]);
       };
+      return { ...opened, close } as Awaited<ReturnType<OpenReadModels>>;
     };
   });
 

@@ -91,7 +91,7 @@ class Checkpoints {
   constructor(private readonly storage: MongodbStorage) {}
 
   async get(table: string): Promise<string> {
-    return (await this.storage.answer(() => this.stored.findOne({ _id: table })))?.position ?? '';
+    return (await this.storage.answer((inSession) => this.stored.findOne({ _id: table }, { ...inSession, ...WHILE_WAITED_FOR })))?.position ?? '';
   }
 
   /** @throws Fenced */
@@ -120,10 +120,10 @@ class Checkpoints {
 
   private async store(updates: readonly CheckpointUpdate[]): Promise<boolean> {
     try {
-      await this.storage.answer(() =>
+      await this.storage.answer((inSession) =>
         this.stored.bulkWrite(
           updates.map((updateOne) => ({ updateOne })),
-          { ordered: false },
+          { ordered: false, ...inSession },
         ),
       );
       return true;
@@ -135,15 +135,15 @@ class Checkpoints {
   }
 
   async reset(table: string): Promise<void> {
-    await this.storage.answer(() => this.stored.updateOne({ _id: table }, { $set: { position: '' } }));
+    await this.storage.answer((inSession) => this.stored.updateOne({ _id: table }, { $set: { position: '' } }, inSession));
   }
 
   async remove(table: string): Promise<void> {
-    await this.storage.answer(() => this.stored.deleteOne({ _id: table }));
+    await this.storage.answer((inSession) => this.stored.deleteOne({ _id: table }, inSession));
   }
 
   async tableNames(): Promise<readonly string[]> {
-    const stored = await this.storage.answer(() => this.stored.find({}, { projection: { _id: 1 }, ...WHILE_WAITED_FOR }).toArray());
+    const stored = await this.storage.answer((inSession) => this.stored.find({}, { projection: { _id: 1 }, ...inSession, ...WHILE_WAITED_FOR }).toArray());
     return stored.map(({ _id }) => _id);
   }
 
@@ -231,8 +231,8 @@ export class MongodbTable<Row> extends Table<Row> {
     // First the checkpoint: whatever happens from here on, the table is filled anew.
     await this.checkpoints.reset(this.definition.name);
     for (let removed = DUMP_SLICE; removed === DUMP_SLICE;) {
-      const slice = await this.storage.answer(() =>
-        this.rows.find({}, { projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE, ...WHILE_WAITED_FOR }).toArray(),
+      const slice = await this.storage.answer((inSession) =>
+        this.rows.find({}, { projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
       );
       removed = slice.length;
       await this.remove(slice.map(({ _id }) => _id));
@@ -247,8 +247,11 @@ export class MongodbTable<Row> extends Table<Row> {
     let last = '';
     for (let count = DUMP_SLICE; count === DUMP_SLICE;) {
       count = 0;
-      const slice = this.rows.find<ShownRow>({ _id: { $gt: last } }, { sort: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_BATCH, projection: SHOWN });
-      for await (const { _id, row } of this.storage.answers(slice)) {
+      const behind = { _id: { $gt: last } };
+      const slice = this.storage.answers((inSession) =>
+        this.rows.find<ShownRow>(behind, { sort: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_BATCH, projection: SHOWN, ...inSession }),
+      );
+      for await (const { _id, row } of slice) {
         yield { environment: _id.slice(0, _id.indexOf(SEPARATOR)), id: idOf(_id), text: row.text };
         last = _id;
         count++;
@@ -281,18 +284,18 @@ export class MongodbTable<Row> extends Table<Row> {
 
   private async remove(keys: readonly string[]): Promise<void> {
     for (let start = 0; start < keys.length; start += BULK)
-      await this.storage.answer(() => this.rows.deleteMany({ _id: { $in: keys.slice(start, start + BULK) } }));
+      await this.storage.answer((inSession) => this.rows.deleteMany({ _id: { $in: keys.slice(start, start + BULK) } }, inSession));
   }
 
   private async store(updates: readonly RowUpdate[]): Promise<void> {
     const [first] = updates;
     const attempt = (): Promise<unknown> =>
-      this.storage.answer<unknown>(() =>
+      this.storage.answer<unknown>((inSession) =>
         updates.length === 1 && first
-          ? this.rows.updateOne(first.filter, first.update, { upsert: true })
+          ? this.rows.updateOne(first.filter, first.update, { upsert: true, ...inSession })
           : this.rows.bulkWrite(
               updates.map((update): AnyBulkWriteOperation<RowDocument> => ({ updateOne: { ...update, upsert: true } })),
-              { ordered: false },
+              { ordered: false, ...inSession },
             ),
       );
     try {
@@ -352,13 +355,14 @@ export class MongodbTable<Row> extends Table<Row> {
   /** Where a row stands that is there, or was; null where none ever was. */
   private async placeOf(environment: string, id: string): Promise<string | null> {
     this.rowsRead++;
-    const found = await this.storage.answer(() => this.rows.findOne({ _id: key(environment, id) }, { projection: { [this.place]: 1 } }));
+    const _id = key(environment, id);
+    const found = await this.storage.answer((inSession) => this.rows.findOne({ _id }, { projection: { [this.place]: 1 }, ...inSession, ...WHILE_WAITED_FOR }));
     return found === null ? null : (found[this.place] ?? null);
   }
 
   private async shown(filter: Filter<RowDocument>, limit: number, sort: Readonly<Record<string, 1 | -1>> = {}): Promise<readonly ShownRow[]> {
-    const found = await this.storage.answer(() =>
-      this.rows.find<ShownRow>(filter, { sort, limit, batchSize: limit, projection: SHOWN, ...WHILE_WAITED_FOR }).toArray(),
+    const found = await this.storage.answer((inSession) =>
+      this.rows.find<ShownRow>(filter, { sort, limit, batchSize: limit, projection: SHOWN, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
     );
     this.rowsRead += found.length;
     return found;
@@ -369,7 +373,7 @@ export class MongodbTable<Row> extends Table<Row> {
     const byPlace = (list: string): { readonly name: string; readonly key: Record<string, 1> } => ({ name: list, key: { [list]: 1, [this.place]: 1 } });
     const indexes = ['row.environment', ...this.definition.indexes.map(({ name }) => `row.keys.${name}`)].map(byPlace);
     this.preparing ??= this.storage
-      .answer(() => this.rows.createIndexes(indexes))
+      .answer((inSession) => this.rows.createIndexes(indexes, inSession))
       .catch((error: unknown) => {
         this.preparing = null;
         throw error;

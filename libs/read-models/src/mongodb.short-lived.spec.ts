@@ -1,6 +1,6 @@
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
-import { givenMongodb } from '#libs/testing/src/engines/given';
+import { givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { MongodbShortLived } from './mongodb.short-lived.ts';
 import { shortLivedContract } from './short-lived.contract.ts';
@@ -20,6 +20,23 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
       };
     },
     // MongoDB removes by its own clock what has expired.
+    () => new SettableClock(Date.now()),
+  );
+
+  shortLivedContract(
+    'a replica set of MongoDB, which is asked for nothing older than it has answered',
+    async (clock) => {
+      const set = (await givenSmallReplicaSet())!;
+      return async () => {
+        const storage = await MongodbStorage.connect({ url: set.url, log });
+        await storage.collectionNames();
+        const close = async (): Promise<void> => {
+          await storage.close();
+          expect(set.careless).toEqual([]);
+        };
+        return { shortLived: new MongodbShortLived(storage, clock), close };
+      };
+    },
     () => new SettableClock(Date.now()),
   );
 

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb';
 import type { Clock } from '#libs/platform/src/clock';
-import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
+import { type InSession, isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
 import { type Entry, ShortLived } from './short-lived.ts';
 
 const SEPARATOR = '\0';
@@ -87,7 +87,7 @@ export class MongodbShortLived extends ShortLived {
   }
 
   async get(collection: string, key: string): Promise<Entry | null> {
-    const found = await this.storage.answer(() => this.entries.findOne({ _id: name(collection, key) }));
+    const found = await this.storage.answer((inSession) => this.entries.findOne({ _id: name(collection, key) }, { ...inSession, ...WHILE_WAITED_FOR }));
     return this.alive(found);
   }
 
@@ -96,8 +96,8 @@ export class MongodbShortLived extends ShortLived {
     const filter = { _id: name(collection, key) };
     const entry = this.newEntry(value, expiresAt);
     for (;;) {
-      const before = await this.untilUnique(() =>
-        this.entries.findOneAndUpdate(filter, { $setOnInsert: { held: [entry] } }, { upsert: true, returnDocument: 'before' }),
+      const before = await this.untilUnique((inSession) =>
+        this.entries.findOneAndUpdate(filter, { $setOnInsert: { held: [entry] } }, { upsert: true, returnDocument: 'before', ...inSession }),
       );
       if (before === null) return { stored: true, entry: shown(entry) };
       const present = this.alive(before);
@@ -110,7 +110,8 @@ export class MongodbShortLived extends ShortLived {
   async put(collection: string, key: string, value: string, expiresAt: number): Promise<void> {
     await this.prepared();
     const entry = this.newEntry(value, expiresAt);
-    await this.untilUnique(() => this.entries.updateOne({ _id: name(collection, key) }, { $set: { held: [entry] } }, { upsert: true }));
+    const filter = { _id: name(collection, key) };
+    await this.untilUnique((inSession) => this.entries.updateOne(filter, { $set: { held: [entry] } }, { upsert: true, ...inSession }));
   }
 
   compareAndSet(collection: string, key: string, version: number, value: string, expiresAt: number): Promise<boolean> {
@@ -119,7 +120,7 @@ export class MongodbShortLived extends ShortLived {
   }
 
   async take(collection: string, key: string): Promise<Entry | null> {
-    const found = await this.storage.answer(() => this.entries.findOneAndDelete({ _id: name(collection, key) }));
+    const found = await this.storage.answer((inSession) => this.entries.findOneAndDelete({ _id: name(collection, key) }, inSession));
     return this.alive(found);
   }
 
@@ -129,18 +130,18 @@ export class MongodbShortLived extends ShortLived {
     const filter = { _id: name(collection, key) };
     const first = { total: amount, expiresAt: new Date(expiresAt) };
     for (;;) {
-      const before = await this.untilUnique(() =>
+      const before = await this.untilUnique((inSession) =>
         this.counters.findOneAndUpdate(
           filter,
           { $inc: { total: amount }, $setOnInsert: { expiresAt: first.expiresAt } },
-          { upsert: true, returnDocument: 'before' },
+          { upsert: true, returnDocument: 'before', ...inSession },
         ),
       );
       if (before === null) return amount;
       if (before.expiresAt.getTime() > this.clock.now()) return before.total + amount;
       // Whoever adds to a counter that has expired begins it anew; of several one does, and the others add to that.
       const expired = { ...filter, expiresAt: before.expiresAt };
-      const begun = await this.storage.answer(() => this.counters.updateOne(expired, { $set: first }));
+      const begun = await this.storage.answer((inSession) => this.counters.updateOne(expired, { $set: first }, inSession));
       if (begun.matchedCount === 1) return amount;
     }
   }
@@ -153,20 +154,20 @@ export class MongodbShortLived extends ShortLived {
   }
 
   async release(leaseName: string, holder: string): Promise<void> {
-    await this.storage.answer(() => this.leases.updateOne({ _id: leaseName, holder }, { $set: { holder: null } }));
+    await this.storage.answer((inSession) => this.leases.updateOne({ _id: leaseName, holder }, { $set: { holder: null } }, inSession));
   }
 
   async sweep(now: number, limit: number): Promise<number> {
     const expired = { $lte: new Date(now) };
-    const swept = await this.storage.answer(async () => {
-      const found = await this.entries.find({ 'held.expiresAt': expired }, { projection: { _id: 1 }, limit, ...WHILE_WAITED_FOR }).toArray();
-      return this.entries.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, 'held.expiresAt': expired });
+    const swept = await this.storage.answer(async (inSession) => {
+      const found = await this.entries.find({ 'held.expiresAt': expired }, { projection: { _id: 1 }, limit, ...inSession, ...WHILE_WAITED_FOR }).toArray();
+      return this.entries.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, 'held.expiresAt': expired }, inSession);
     });
     const left = limit - swept.deletedCount;
     if (left === 0) return limit;
-    const forgotten = await this.storage.answer(async () => {
-      const found = await this.counters.find({ expiresAt: expired }, { projection: { _id: 1 }, limit: left, ...WHILE_WAITED_FOR }).toArray();
-      return this.counters.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, expiresAt: expired });
+    const forgotten = await this.storage.answer(async (inSession) => {
+      const found = await this.counters.find({ expiresAt: expired }, { projection: { _id: 1 }, limit: left, ...inSession, ...WHILE_WAITED_FOR }).toArray();
+      return this.counters.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, expiresAt: expired }, inSession);
     });
     return swept.deletedCount + forgotten.deletedCount;
   }
@@ -206,14 +207,14 @@ export class MongodbShortLived extends ShortLived {
   }
 
   private async leasesOf(names: readonly string[]): Promise<ReadonlyMap<string, LeaseDocument>> {
-    const found = await this.storage.answer(() => this.leases.find({ _id: { $in: names } }, WHILE_WAITED_FOR).toArray());
+    const found = await this.storage.answer((inSession) => this.leases.find({ _id: { $in: names } }, { ...inSession, ...WHILE_WAITED_FOR }).toArray());
     return new Map(found.map((lease) => [lease._id, lease]));
   }
 
   /** Which of them succeeded. */
   private async taken(takings: readonly LeaseTaking[]): Promise<readonly boolean[]> {
     const updates = takings.map(({ filter, held }) => ({ updateOne: { filter, update: { $set: held, $inc: { beat: 1 } } } }));
-    const { matchedCount } = await this.storage.answer(() => this.leases.bulkWrite(updates, { ordered: false }));
+    const { matchedCount } = await this.storage.answer((inSession) => this.leases.bulkWrite(updates, { ordered: false, ...inSession }));
     if (matchedCount === takings.length) return takings.map(() => true);
     // Some were not as they had been found, and an answer to many does not say which.
     const present = await this.leasesOf(takings.map(({ asked }) => asked.name));
@@ -225,7 +226,7 @@ export class MongodbShortLived extends ShortLived {
 
   private async begin({ name: _id, holder, ttlMs }: LeaseAsked, now: number): Promise<{ readonly token: number } | null> {
     try {
-      await this.storage.answer(() => this.leases.insertOne({ _id, holder, ttlMs, until: now + ttlMs, token: now, beat: 0 }));
+      await this.storage.answer((inSession) => this.leases.insertOne({ _id, holder, ttlMs, until: now + ttlMs, token: now, beat: 0 }, inSession));
       return { token: now };
     } catch (error) {
       if (isDuplicate(error)) return null;
@@ -243,12 +244,14 @@ export class MongodbShortLived extends ShortLived {
 
   /** Replaces an entry where it is the one described. */
   private async replace(_id: string, same: object, entry: StoredEntry): Promise<boolean> {
-    const replaced = await this.storage.answer(() => this.entries.updateOne({ _id }, { $set: { 'held.$[same]': entry } }, { arrayFilters: [same] }));
+    const replaced = await this.storage.answer((inSession) =>
+      this.entries.updateOne({ _id }, { $set: { 'held.$[same]': entry } }, { arrayFilters: [same], ...inSession }),
+    );
     return replaced.modifiedCount === 1;
   }
 
   /** Two who store something first at once may both find nothing there: the slower one is told so, and finds it at the second try. */
-  private async untilUnique<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  private async untilUnique<Answer>(ask: (inSession: InSession) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       try {
         return await this.storage.answer(ask);
@@ -274,7 +277,10 @@ export class MongodbShortLived extends ShortLived {
   private prepared(): Promise<unknown> {
     const options = { expireAfterSeconds: GRACE_SECONDS };
     this.preparing ??= this.storage
-      .answer(() => Promise.all([this.entries.createIndex({ 'held.expiresAt': 1 }, options), this.counters.createIndex({ expiresAt: 1 }, options)]))
+      .answer(async (inSession) => {
+        await this.entries.createIndex({ 'held.expiresAt': 1 }, { ...options, ...inSession });
+        await this.counters.createIndex({ expiresAt: 1 }, { ...options, ...inSession });
+      })
       .catch((error: unknown) => {
         this.preparing = null;
         throw error;

@@ -1,6 +1,7 @@
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
-import { givenMongodb } from '#libs/testing/src/engines/given';
+import { givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
+import type { SmallReplicaSet } from '#libs/testing/src/engines/mongodb-set/small-replica-set';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { keyStoreContract, newMasterKey } from './key-store.contract.ts';
 import { KeyMissing } from './key-store.ts';
@@ -20,6 +21,19 @@ async function connect(url: string): Promise<MongodbStorage> {
   keyStoreContract('MongoDB', async () => {
     const url = (await givenMongodb())!;
     return async (masterKeys, clock) => MongodbKeyStore.open(await connect(url), masterKeys, clock);
+  });
+
+  describe('of which members take over', () => {
+    let set: SmallReplicaSet;
+    keyStoreContract('a replica set of MongoDB, which is asked for nothing older than it has answered', async () => {
+      set = (await givenSmallReplicaSet())!;
+      return async (masterKeys, clock) => {
+        const storage = await connect(set.url);
+        await storage.collectionNames();
+        return MongodbKeyStore.open(storage, masterKeys, clock);
+      };
+    });
+    afterEach(() => expect(set.careless).toEqual([]));
   });
 
   it('data keys lie wrapped', async () => {

@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb';
 import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { Belonging } from '#libs/platform/src/storage/log-note';
-import { isDuplicate, type MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
 import type { Position } from '../event-store.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { MasterKeys, type WrappedKey } from './master-keys.ts';
@@ -56,18 +56,20 @@ export class MongodbKeyStore extends WrappedKeyStore {
   }
 
   async erasedUpTo(): Promise<Position> {
-    return (await this.storage.answer(() => this.eraser.findOne({ _id: ERASER })))?.position ?? '';
+    return (await this.storage.answer((inSession) => this.eraser.findOne({ _id: ERASER }, { ...inSession, ...WHILE_WAITED_FOR })))?.position ?? '';
   }
 
   async setErasedUpTo(position: Position): Promise<void> {
-    await this.storage.answer(() => this.eraser.updateOne({ _id: ERASER }, { $set: { position } }, { upsert: true }));
+    await this.storage.answer((inSession) => this.eraser.updateOne({ _id: ERASER }, { $set: { position } }, { upsert: true, ...inSession }));
   }
 
   protected async load(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>> {
     const found = new Map<KeyPurpose, WrappedKey | 'erased'>();
     for (let from = 0; from < purposes.length; from += BULK) {
       const some = purposes.slice(from, from + BULK);
-      const documents = await this.storage.answer(() => this.stored.find({ _id: { $in: some } }, { batchSize: BULK }).toArray());
+      const documents = await this.storage.answer((inSession) =>
+        this.stored.find({ _id: { $in: some } }, { batchSize: BULK, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
+      );
       for (const document of documents) {
         const { _id } = document;
         found.set(_id, 'erased' in document ? 'erased' : { purpose: _id, master: document.master, iv: document.iv, wrapped: document.wrapped });
@@ -78,14 +80,14 @@ export class MongodbKeyStore extends WrappedKeyStore {
 
   protected async putFirst({ purpose, master, iv, wrapped }: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void> {
     try {
-      await this.storage.answer(() => this.stored.insertOne({ _id: purpose, master, iv, wrapped }));
+      await this.storage.answer((inSession) => this.stored.insertOne({ _id: purpose, master, iv, wrapped }, inSession));
     } catch (error) {
       if (!isDuplicate(error)) throw error;
     }
   }
 
   protected async bury(purpose: ErasablePurpose): Promise<void> {
-    const replace = () => this.storage.answer(() => this.stored.replaceOne({ _id: purpose }, { erased: true }, { upsert: true }));
+    const replace = () => this.storage.answer((inSession) => this.stored.replaceOne({ _id: purpose }, { erased: true }, { upsert: true, ...inSession }));
     try {
       await replace();
     } catch (error) {

@@ -72,7 +72,7 @@ export class EngineSettings {
   readonly EVENTSTORE_URL!: string | null;
 
   @Setting(text('a connection string that begins with mongodb:// or mongodb+srv://', /^mongodb(\+srv)?:\/\/[^\s]+$/), {
-    doc: 'MongoDB; TLS and credentials are part of the connection string, its path names the database (that of `INSTALLATION` where it has none), its `authSource` the one where the user was made (that of the path, or `admin`). It may have every option of the driver but those that say what acknowledged means and how long somebody waits.',
+    doc: 'MongoDB; TLS and credentials are part of the connection string, its path names the database (that of `INSTALLATION` where it has none), its `authSource` the one where the user was made (that of the path, or `admin`). It may have every option of the driver but those that say what acknowledged means and how long somebody waits. Of connections a process opens 32 to each server, or `maxPoolSize`.',
     secret: true,
   })
   readonly MONGODB_URL!: string | null;

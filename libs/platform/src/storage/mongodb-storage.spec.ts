@@ -126,7 +126,7 @@ describe('a connection to MongoDB', () => {
       const asked = errors.flatMap((error) => [
         () => storage.answer(() => Promise.reject(error)),
         async () => {
-          for await (const part of storage.answers(failing(error))) expect(part).toBe(1);
+          for await (const part of storage.answers(() => failing(error))) expect(part).toBe(1);
         },
       ]);
       const kinds = await Promise.all(asked.map((ask) => ask().catch((error: unknown) => (error instanceof DomainError ? error.kind : 'a bug'))));

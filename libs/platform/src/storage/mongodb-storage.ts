@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import {
+  type ClientSession,
+  type ClusterTime,
   type Collection,
   type Db,
   type Document,
@@ -8,6 +10,8 @@ import {
   MongoError,
   MongoServerError,
   MongoServerSelectionError,
+  type Timestamp,
+  type TopologyDescription,
 } from 'mongodb';
 import { within } from '../deadline.ts';
 import { unavailable } from '../domain-error.ts';
@@ -61,9 +65,20 @@ const OWN_OPTIONS: MongoClientOptions = {
   socketTimeoutMS: SOCKET_MS,
   heartbeatFrequencyMS: LOOK_MS,
 };
+/**
+ * Connections to each server, where the connection string does not say. A process has rarely more than twenty questions under way at once, and each connection
+ * costs a server a megabyte and a thread; what comes beyond waits for its turn.
+ */
+const CONNECTIONS = 32;
 
-/** Given with a question that may go through many documents: the server ends it when nobody waits any more. */
+/** Given with a question that may go through many documents, or wait for them: the server ends it when nobody waits any more. */
 export const WHILE_WAITED_FOR = { maxTimeMS: QUESTION_MS } as const;
+
+/** What every question is asked with: the session that keeps its answer from being older than what was answered before. Empty where there are none. */
+export type InSession = { readonly session?: ClientSession };
+
+/** The members that answer within sessions. */
+const CAUSAL_SERVERS: ReadonlySet<string> = new Set(['RSPrimary', 'RSSecondary', 'Mongos', 'LoadBalancer']);
 
 interface Options {
   /** A connection string; its path names the database. */
@@ -80,8 +95,9 @@ interface Options {
 }
 
 /**
- * The database that all processes of a cluster share. What is acknowledged is on disk at a majority of its members; reads go to the primary, and see what a
- * majority has: whatever was acknowledged to anybody is seen by everybody.
+ * The database that all processes of a cluster share. What is acknowledged is on disk at a majority of its members. Reads go to the primary and see what it
+ * knows a majority to have, which after an election may be less than was acknowledged: so nothing that is answered here is older than what was answered here
+ * before, rows or acknowledgements alike. What another process was told may be newer for a moment; whoever counts on it waits for a position of the log.
  */
 export class MongodbStorage {
   private readonly collections = new Map<string, Collection>();
@@ -127,22 +143,24 @@ export class MongodbStorage {
   }
 
   async collectionNames(): Promise<readonly string[]> {
-    const collections = await this.answer(() => this.driver.database.listCollections({}, { nameOnly: true, ...WHILE_WAITED_FOR }).toArray());
+    const collections = await this.answer((inSession) =>
+      this.driver.database.listCollections({}, { nameOnly: true, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
+    );
     return collections.map(({ name }) => name);
   }
 
   async drop(collection: string): Promise<void> {
-    await this.answer(() => this.driver.database.dropCollection(collection));
+    await this.answer((inSession) => this.driver.database.dropCollection(collection, inSession));
   }
 
   /**
    * What the database answers. What it is asked has to bear being asked again, since nobody knows what became of a question without an answer.
    * @throws DomainError `service_unavailable` within 5 s, when nobody answers
    */
-  async answer<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  async answer<Answer>(ask: (inSession: InSession) => Promise<Answer>): Promise<Answer> {
     const { driver } = this;
     try {
-      return await within(ask(), ANSWER_MS, () => unavailable('The database did not answer in time.'));
+      return await within(this.askInSession(driver, ask), ANSWER_MS, () => unavailable('The database did not answer in time.'));
     } catch (error) {
       if (error instanceof MongoServerSelectionError && driver === this.driver) this.replaceBlind();
       throw this.translated(error);
@@ -150,16 +168,38 @@ export class MongodbStorage {
   }
 
   /** The same for answers that come in parts. */
-  async *answers<Answer>(parts: AsyncIterable<Answer>): AsyncGenerator<Answer> {
+  async *answers<Answer>(ask: (inSession: InSession) => AsyncIterable<Answer>): AsyncGenerator<Answer> {
+    const { driver } = this;
+    const session = driver.session();
     try {
-      yield* parts;
+      yield* ask(session === null ? {} : { session });
+      if (session !== null) driver.known.learn(session);
     } catch (error) {
       throw this.translated(error);
+    } finally {
+      await session?.endSession();
     }
   }
 
   close(): Promise<void> {
     return this.driver.client.close();
+  }
+
+  /** Each question has a session of its own, since one session takes one question at a time; they all begin where the answers before have come to. */
+  private async askInSession<Answer>(driver: Driver, ask: (inSession: InSession) => Promise<Answer>): Promise<Answer> {
+    const session = driver.session();
+    if (session === null) return ask({});
+    try {
+      const answer = await ask({ session });
+      driver.known.learn(session);
+      return answer;
+    } catch (error) {
+      // What a majority did not hear of may never be: nobody waits for that.
+      if (!isPassing(error)) driver.known.learn(session);
+      throw error;
+    } finally {
+      await session.endSession();
+    }
   }
 
   /** An error of the driver that is no mistake of ours, as everybody else calls it. */
@@ -180,9 +220,28 @@ export class MongodbStorage {
     const { client } = this.driver;
     if (!this.driver.isBlind(looked)) return;
     log.warn('The driver of MongoDB no longer looks for its server, and is replaced.');
-    this.driver = new Driver(this.options);
+    this.driver = new Driver(this.options, this.driver.known);
     this.collections.clear();
     client.close().catch((error: unknown) => log.warn('A driver of MongoDB that was replaced did not close.', { error }));
+  }
+}
+
+/** Up to when the answers of this process know what was stored, by the clock of the replica set. Outlives a driver. */
+class KnownTime {
+  /** Once a server was seen to be a member of a set, as it is before the first question is sent. A server that stands alone has no time, and nobody who could be behind it. */
+  isKept = false;
+  private operation: Timestamp | null = null;
+  private cluster: ClusterTime | null = null;
+
+  learn({ operationTime, clusterTime }: ClientSession): void {
+    if (operationTime && (this.operation === null || operationTime.greaterThan(this.operation))) this.operation = operationTime;
+    if (clusterTime && (this.cluster === null || clusterTime.clusterTime.greaterThan(this.cluster.clusterTime))) this.cluster = clusterTime;
+  }
+
+  tell(session: ClientSession): void {
+    if (this.operation !== null) session.advanceOperationTime(this.operation);
+    // A driver that is new has not heard of it, and a server refuses to wait for a time that it never heard of.
+    if (this.cluster !== null) session.advanceClusterTime(this.cluster);
   }
 }
 
@@ -192,18 +251,34 @@ class Driver {
   readonly database: Db;
   private readonly looks = new Map<string, number>();
 
-  constructor({ url, database, setting = MONGODB }: Pick<Options, 'url' | 'database' | 'setting'>) {
-    this.client = mongodbClient(url, setting, OWN_OPTIONS);
+  constructor(
+    { url, database, setting = MONGODB }: Pick<Options, 'url' | 'database' | 'setting'>,
+    readonly known = new KnownTime(),
+  ) {
+    this.client = mongodbClient(url, setting, { ...OWN_OPTIONS, ...connectionsOf(url) });
     this.database = this.client.db(namesDatabase(url) ? undefined : database);
     this.client.on('serverOpening', ({ address }) => this.looks.set(address, performance.now()));
     this.client.on('serverHeartbeatSucceeded', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
     this.client.on('serverHeartbeatFailed', ({ connectionId }) => this.looks.set(connectionId, performance.now()));
     this.client.on('serverClosed', ({ address }) => this.looks.delete(address));
+    this.client.on('topologyDescriptionChanged', ({ newDescription }) => (this.known.isKept ||= isCausal(newDescription)));
+  }
+
+  /** Null where the server stands alone. */
+  session(): ClientSession | null {
+    if (!this.known.isKept) return null;
+    const session = this.client.startSession({ causalConsistency: true });
+    this.known.tell(session);
+    return session;
   }
 
   isBlind(looked: number): boolean {
     return [...this.looks.values()].some((at) => performance.now() - at > looked);
   }
+}
+
+function isCausal({ servers }: TopologyDescription): boolean {
+  return [...servers.values()].some(({ type }) => CAUSAL_SERVERS.has(type));
 }
 
 /** Another was faster to store something under the same id. */
@@ -219,6 +294,11 @@ function usersOf({ options }: MongoClient): string {
 async function refused(client: MongoClient, sentence: string): Promise<StartRefused> {
   await client.close();
   return new StartRefused(sentence);
+}
+
+/** The driver takes what it is given in code for more than what is in the connection string. */
+function connectionsOf(url: string): MongoClientOptions {
+  return /[?&]maxPoolSize=/i.test(url) ? {} : { maxPoolSize: CONNECTIONS };
 }
 
 /** The driver reads a path that is missing as the database `test`. */

@@ -7,6 +7,7 @@ import { JavaLibraries } from './java.ts';
 import { kafka } from './kafka.ts';
 import { noteLeftOut } from './left-out.ts';
 import { mongodb } from './mongodb.ts';
+import { SmallReplicaSet } from './mongodb-set/small-replica-set.ts';
 import { sharedEngine } from './shared-engine.ts';
 import { startEngine } from './start-engine.ts';
 import { WatchedDirectory } from './watched-directory.ts';
@@ -23,9 +24,16 @@ export function givenKafka(): Promise<string | null> {
 export async function givenMongodb(): Promise<string | null> {
   const address = await given(mongodb);
   if (address === null) return null;
-  const url = new URL(address);
-  url.pathname = `/test_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
-  return url.href;
+  return databaseAt(address);
+}
+
+/** Members of a replica set, in front of MongoDB as above, which can be made to forget and to elect; null as above. */
+export async function givenSmallReplicaSet(): Promise<SmallReplicaSet | null> {
+  const address = await given(mongodb);
+  if (address === null) return null;
+  const set = await SmallReplicaSet.over(databaseAt(address));
+  endings.push(() => set.close());
+  return set;
 }
 
 /** A connection string to EventStoreDB, which other specs write to at the same time; null as above. */
@@ -86,6 +94,12 @@ async function orLeftOut<Given>({ title, setting }: EngineDefinition, start: () 
   } catch (error) {
     return leftOut(`${title} (${setting} is not set, Docker does not answer)`, error);
   }
+}
+
+/** There may be several hosts, of which `URL` knows nothing. */
+function databaseAt(address: string): string {
+  const [, hosts, options = ''] = /^(mongodb(?:\+srv)?:\/\/[^/?]+)(?:\/[^?]*)?(\?.*)?$/.exec(address)!;
+  return `${hosts}/test_${randomUUID().replaceAll('-', '').slice(0, 16)}${options}`;
 }
 
 /** @throws Error what else went wrong, and what is missing where nothing may be */
