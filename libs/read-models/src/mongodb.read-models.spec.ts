@@ -6,7 +6,7 @@ import { givenEngine, givenMongodb, givenSmallReplicaSet } from '#libs/testing/s
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { until } from '#libs/testing/src/until';
 import { MongodbReadModels, type MongodbTable } from './mongodb.read-models.ts';
-import { type OpenReadModels, readModelsContract } from './read-models.contract.ts';
+import { readModelsContract } from './read-models.contract.ts';
 import { Fenced, type Table, type TableDefinition, type Write } from './read-models.ts';
 
 const isThere = (await givenMongodb()) !== null;
@@ -33,7 +33,7 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
 
   readModelsContract('MongoDB', async () => {
     const url = await newDatabase();
-    return () => openedAt(url) as ReturnType<OpenReadModels>;
+    return () => openedAt(url);
   });
 
   readModelsContract('a replica set of MongoDB, which is asked for nothing older than it has answered', async () => {
@@ -44,7 +44,7 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
         await opened.close();
         expect(set.careless).toEqual([]);
       };
-      return { ...opened, close } as Awaited<ReturnType<OpenReadModels>>;
+      return { ...opened, close };
     };
   });
 

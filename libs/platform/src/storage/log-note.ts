@@ -1,6 +1,6 @@
 import { type Filter, MongoServerError } from 'mongodb';
 import { StartRefused } from '../start-refused.ts';
-import { isDuplicate, type MongodbStorage } from './mongodb-storage.ts';
+import { type InSession, isDuplicate, type MongodbStorage } from './mongodb-storage.ts';
 
 /** Which log it is: the installation, and the random id that it was begun with. */
 export interface LogIdentity {
@@ -64,26 +64,26 @@ function titleOf({ installation, id }: LogIdentity): string {
 
 function noteIn(belonging: Belonging): Promise<LogIdentity | null> {
   const { storage, collection, _id } = belonging;
-  return asked(belonging, () => storage.collection<LogIdentity & StoredDocument>(collection).findOne({ _id }));
+  return asked(belonging, (inSession) => storage.collection<LogIdentity & StoredDocument>(collection).findOne({ _id }, inSession));
 }
 
 async function isUsedNow(belonging: Belonging): Promise<boolean> {
   const { storage, used } = belonging;
-  return (await asked(belonging, () => storage.collection<StoredDocument>(used.collection).findOne(used.filter))) !== null;
+  return (await asked(belonging, (inSession) => storage.collection<StoredDocument>(used.collection).findOne(used.filter, inSession))) !== null;
 }
 
 /** Answers what is noted in the end: of two, the first stays. */
 async function noteFirst(belonging: Belonging, { installation, id }: LogIdentity): Promise<LogIdentity | null> {
   const { storage, collection, _id } = belonging;
   try {
-    await asked(belonging, () => storage.collection<LogIdentity & StoredDocument>(collection).insertOne({ _id, installation, id }));
+    await asked(belonging, (inSession) => storage.collection<LogIdentity & StoredDocument>(collection).insertOne({ _id, installation, id }, inSession));
   } catch (error) {
     if (!isDuplicate(error)) throw error;
   }
   return noteIn(belonging);
 }
 
-async function asked<Answer>({ storage, title, collection, used }: Belonging, ask: () => Promise<Answer>): Promise<Answer> {
+async function asked<Answer>({ storage, title, collection, used }: Belonging, ask: (inSession: InSession) => Promise<Answer>): Promise<Answer> {
   try {
     return await storage.answer(ask);
   } catch (error) {

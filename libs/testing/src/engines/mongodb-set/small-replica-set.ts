@@ -169,10 +169,12 @@ export class SmallReplicaSet {
     const isOld = isForgotten ? this.unknown !== null : this.isPrimaryBehind;
     const database = cursor ?? (isOld ? this.database + BEHIND : this.database);
     const answer = await this.ask(document, database);
-    const { id, ns } = (answer['cursor'] ?? {}) as { readonly id?: unknown; readonly ns?: unknown };
-    if (id !== undefined && String(id) !== '0') this.cursors.set(String(id), database);
-    // A driver asks on in the database that it is told.
-    if (ns !== undefined) Object.assign(answer['cursor'] as object, { ns: String(ns).replace(`${this.database}${BEHIND}.`, `${this.database}.`) });
+    const found = answer['cursor'] as { readonly id: Long; ns: string } | undefined;
+    if (found !== undefined) {
+      this.cursors.set(found.id.toString(), database);
+      // A driver asks on in the database that it is told.
+      found.ns = found.ns.replace(`${this.database}${BEHIND}.`, `${this.database}.`);
+    }
     return this.told(answer, isOld ? this.unknown!.since : this.time);
   }
 
