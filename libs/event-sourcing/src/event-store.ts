@@ -1,3 +1,5 @@
+import { DomainError } from '#libs/platform/src/domain-error';
+
 /** Opaque text that sorts across all streams of one log; hand it back to resume, never take it apart. */
 export type Position = string;
 
@@ -97,6 +99,19 @@ export class WrongVersion extends Error {
   }
 }
 
+/** The log does not have this position: it was restored to an earlier state and went on from there, or it is another log than the position was read in. */
+export class PositionOfAnotherLog extends DomainError {
+  constructor(
+    readonly position: Position,
+    cause?: unknown,
+  ) {
+    super('unavailable', 'service_unavailable', `The log does not have the position ${position}: it was restored to an earlier state, or is another one.`, {
+      retryAfter: 30,
+    });
+    this.cause = cause;
+  }
+}
+
 /** The log: the one source of truth. One contract suite, `event-store.contract.ts`, holds every adapter to this. */
 export abstract class EventStore {
   /**
@@ -124,7 +139,8 @@ export abstract class EventStore {
   /**
    * All events after `after`, history and then live, in order, in batches, until `signal` aborts (which ends the iteration without an error).
    * Sees only what is on disk. Never overlaps batches: the next is read when the consumer asks for it. One that is not `prompt` takes together what comes within
-   * a few milliseconds, so that it need not wake, and write, at every flush of the log.
+   * a few milliseconds, so that it need not wake, and write, at every flush of the log. One that begins beyond the end of the log waits.
+   * @throws PositionOfAnotherLog where the log can tell that it never had `after`
    */
   abstract subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]>;
 }

@@ -7,7 +7,7 @@ import type { Lifecycle } from '#libs/platform/src/runtime/lifecycle';
 import { LeasedWork } from '#libs/read-models/src/leased-work';
 import type { Leases } from '#libs/read-models/src/leases';
 import type { Table } from '#libs/read-models/src/read-models';
-import { type EventStore, type Position, type RecordedEvent, START } from './event-store.ts';
+import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from './event-store.ts';
 import type { FollowerStates, SharedState } from './follower-states.ts';
 import { Progress } from './progress.ts';
 
@@ -63,7 +63,7 @@ export class LeasedFollowers {
   constructor(private readonly needs: Needs) {
     needs.metrics.gauge({
       name: 'follower_ahead',
-      help: '1 while a forwarder or reaction stands still because the log ends before its position.',
+      help: '1 while a forwarder or reaction stands still because the log does not have its position.',
       labels: ['work'],
       collect: (gauge) => {
         for (const follower of this.followers) gauge.set({ work: follower.name }, follower.isAhead ? 1 : 0);
@@ -123,7 +123,7 @@ class Follower {
       while (!signal.aborted) {
         this.again = new AbortController();
         this.progress = null;
-        await this.followOnce(AbortSignal.any([signal, this.again.signal]), token);
+        await this.followOnce(AbortSignal.any([signal, this.again.signal]), token).catch((error: unknown) => this.standOutside(error, token));
       }
     } finally {
       clearInterval(looking);
@@ -132,6 +132,13 @@ class Follower {
       this.progress = null;
       this.isAhead = false;
     }
+  }
+
+  /** The next look at what is shared finds it so. @throws whatever else it was */
+  private async standOutside(error: unknown, token: number): Promise<void> {
+    if (!(error instanceof PositionOfAnotherLog)) throw error;
+    const { mended } = await this.shared();
+    await this.needs.states.tell(this.name, { standing: { reason: 'ahead', position: error.position }, mended }, token);
   }
 
   /** In seconds. Whoever asks does not depend on the log: what counts is where it ended when it was looked at last. */
@@ -216,17 +223,20 @@ class Follower {
     if (isAhead && !isAsked) {
       this.isAhead = true;
       if (standing === null) await states.tell(name, { standing: { reason: 'ahead', position: checkpoint }, mended }, token);
-      log.error("The log ends before what was handled of it: it was restored to an earlier state. This stands still until 'gatehouse rebuild' mends it.", {
-        work: name,
-        position: checkpoint,
-        head,
-      });
+      log.error(
+        "The log does not have the position that was handled last: it was restored to an earlier state. This stands still until 'gatehouse rebuild' mends it.",
+        {
+          work: name,
+          position: checkpoint,
+          head,
+        },
+      );
       return null;
     }
     const from = isAhead || (checkpoint === START && start === 'head') ? head : checkpoint;
     await table.write([], from, token);
     if (isAsked) await states.tell(name, { standing: null, mended: requested }, token);
-    if (isAhead) log.warn('What stood beyond the end of the log goes on from there.', { work: name, position: from });
+    if (isAhead) log.warn('What stood at a position that the log does not have goes on from its end.', { work: name, position: from });
     this.isAhead = false;
     return from;
   }

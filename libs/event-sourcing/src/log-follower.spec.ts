@@ -95,6 +95,23 @@ describe('a follower of the log', () => {
     ]);
   });
 
+  it('begins again where the log went on after that, and does not have its position any more', async () => {
+    const kept = events.record();
+    await follower.start();
+    const lost = events.record();
+    await follower.reached(lost, soon());
+    events.foreign.add(lost);
+    events.restore(1);
+    const others = [events.record('other'), events.record('other')];
+    events.fail('away');
+    events.state = 'there';
+    await until(() => seen.length === 4);
+    expect([begun, seen]).toEqual([
+      [false, true],
+      [lost, kept, ...others],
+    ]);
+  });
+
   it('waits for no position of another log', async () => {
     events.record();
     await follower.start();

@@ -3,7 +3,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
-import type { EventStore, Position, RecordedEvent } from './event-store.ts';
+import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from './event-store.ts';
 
 /** How often the head is asked for. */
 const HEARTBEAT = 1_000;
@@ -113,7 +113,8 @@ export class LogFollower {
           this.moved();
         }
       } catch (error) {
-        if (!this.isAway) log.warn('The log cannot be followed at the moment; it is taken up again where it broke off.', { name, error });
+        if (error instanceof PositionOfAnotherLog) this.restart();
+        else if (!this.isAway) log.warn('The log cannot be followed at the moment; it is taken up again where it broke off.', { name, error });
         this.isAway = true;
       }
       await pause(wait, undefined, { signal }).catch(() => {});
@@ -158,7 +159,9 @@ export class LogFollower {
   }
 
   private restart(): void {
-    this.needs.log.error('The log ends before what was seen of it: it was restored to an earlier state, and is read anew.', { name: this.followed.name });
+    this.needs.log.error('The log does not have the position that was seen last: it was restored to an earlier state, and is read anew.', {
+      name: this.followed.name,
+    });
     this.position = null;
     this.heard = 0;
     this.subscription.abort();

@@ -1,5 +1,5 @@
 import { Fenced } from '#libs/read-models/src/read-models';
-import type { EventStore, Position, RecordedEvent } from './event-store.ts';
+import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from './event-store.ts';
 import { Progress } from './progress.ts';
 import type { ProjectedView } from './projected-view.ts';
 
@@ -68,7 +68,9 @@ export class LogReading {
         if (this.views.length === 0) break;
       }
     } catch (error) {
-      this.needs.onFailure(error);
+      // Whoever is further learns by its own position.
+      if (error instanceof PositionOfAnotherLog) for (const view of this.views) view.standOutside(this.position);
+      else this.needs.onFailure(error);
     } finally {
       this.hasEnded = true;
     }

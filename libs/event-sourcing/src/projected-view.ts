@@ -162,6 +162,11 @@ export class ProjectedView {
     return this.inTurn(() => (opening === this.openings ? this.advanceNow(batch) : Promise.resolve()));
   }
 
+  /** The log does not have this position, nor what such a view has seen that is no further. */
+  standOutside(position: Position): void {
+    if (this.isFollowing && this.position <= position) this.standAhead(this.position, this.opened.end);
+  }
+
   /** Nothing is on its way any more; what was passed over is stored. */
   async rest(): Promise<void> {
     if (this.resting) clearTimeout(this.resting);
@@ -288,7 +293,7 @@ export class ProjectedView {
 
   private standAhead(position: Position, head: Position): void {
     this.needs.log.error(
-      "The log ends before what a view has seen of it: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has mended it.",
+      "The log does not have the position that a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has mended it.",
       { view: this.view.name, position, head },
     );
     this.stand({ reason: 'ahead', position });

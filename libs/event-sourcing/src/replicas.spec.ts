@@ -22,7 +22,7 @@ import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { givenMongodb } from '#libs/testing/src/engines/given';
 import { until } from '#libs/testing/src/until';
 import { AwaitedViews } from './awaited-views.ts';
-import type { EventStore, NewEvent, Position, RecordedEvent } from './event-store.ts';
+import { type EventStore, type NewEvent, type Position, PositionOfAnotherLog, type RecordedEvent } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { Forwarders } from './forwarder.ts';
 import { LeasedFollowers } from './leased-followers.ts';
@@ -126,7 +126,7 @@ class Replica {
   private readonly lifecycle = new Lifecycle();
 
   constructor(
-    { events, readModels, shortLived, bus }: Pick<Cluster, 'events' | 'readModels' | 'shortLived' | 'bus'>,
+    { events, readModels, shortLived, bus, foreign }: Pick<Cluster, 'events' | 'readModels' | 'shortLived' | 'bus' | 'foreign'>,
     private readonly announces: boolean,
     views = BOTH,
   ) {
@@ -136,7 +136,7 @@ class Replica {
     const stopped = new StoppedViews();
     const leases = new Leases(gated(shortLived, gate, ['lease', 'release']), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(own, clock);
-    const log_ = gated(this.counted(events), gate, ['head', 'read']);
+    const log_ = gated(this.counted(events, foreign), gate, ['head', 'read']);
     this.projector = new Projector('counting', views, {
       events: log_,
       readModels: own,
@@ -180,9 +180,10 @@ class Replica {
     return row === null ? null : (JSON.parse(row.text) as unknown);
   }
 
-  private counted(events: EventStore): EventStore {
+  private counted(events: EventStore, foreign: ReadonlySet<Position>): EventStore {
     const subscribe = (after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> => {
       this.subscriptions++;
+      if (foreign.has(after)) throw new PositionOfAnotherLog(after);
       return events.subscribe(after, signal);
     };
     return new Proxy(events, { get: (target, name) => (name === 'subscribe' ? subscribe : boundTo(target, name)) });
@@ -213,6 +214,8 @@ class Cluster {
 
   readonly events: LmdbEventStore;
   readonly bus: InProcessMessageBus;
+  /** Positions that the log had before it was put back; EventStoreDB tells of them. */
+  readonly foreign = new Set<Position>();
 
   private constructor(
     private readonly log: LmdbStorage,
@@ -424,10 +427,10 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
     });
 
     it('but not while views are filled for the first time, beside processes that are as old as the log', async () => {
-      const { events, shortLived, bus, readModels } = cluster;
+      const { events, shortLived, bus, readModels, foreign } = cluster;
       const slow = new Gate();
       slow.close();
-      const first = new Replica({ events, shortLived, bus, readModels: new GatedReadModels(readModels, slow) }, false);
+      const first = new Replica({ foreign, events, shortLived, bus, readModels: new GatedReadModels(readModels, slow) }, false);
       replicas.push(first);
       const starting = first.start();
       await until(() => first.held.length === 2);
@@ -556,6 +559,39 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       await count(4);
       await until(() => [...third.handled, ...fourth.handled].includes(4));
       expect(await fourth.followers.status()).toMatchObject([{ isAhead: false }, { isAhead: false }]);
+    });
+
+    it('and stand still, asking no more, also where it has grown past what they know and does not have their position', async () => {
+      const early = await start({ announces: true });
+      for (let amount = 0; amount < 10; amount++) await count(1);
+      const head = await cluster.events.head();
+      const table = (name: string) => cluster.readModels.table<never>({ name, indexes: [], rebuildable: false });
+      await until(async () => (await table('forwarder-identity').checkpoint()) === head && (await table('reaction-count').checkpoint()) === head);
+      await early.projector.caughtUpWith(head);
+      await stopAll();
+      cluster.foreign.add(head);
+      for (let amount = 0; amount < 10; amount++) await count(2);
+
+      const [first, second] = [await start({ announces: true }), await start({ announces: true })];
+      await until(async () => (await second.followers.status()).every(({ isAhead }) => isAhead));
+      await until(() => first.metrics.text().then((text) => (text.match(/gatehouse_follower_ahead\{.*\} 1/g) ?? []).length === 2));
+      expect([await refuses(first), await refuses(second)]).toEqual([true, true]);
+      expect(await second.projector.status()).toMatchObject([
+        { position: head, reason: 'ahead' },
+        { position: head, reason: 'ahead' },
+      ]);
+      const asked = first.subscriptions + second.subscriptions;
+      await pause(2_500);
+      expect(first.subscriptions + second.subscriptions).toBe(asked);
+      await stopAll();
+      const third = await start({ announces: true });
+      await until(async () => (await third.followers.status()).every(({ isAhead }) => isAhead));
+      expect([await refuses(third), third.subscriptions]).toEqual([true, 0]);
+      await Promise.all([third.projector.refill(), third.followers.mend()]);
+      expect([await times(third, 1), await times(third, 2)]).toEqual([{ times: 10 }, { times: 10 }]);
+      await count(4);
+      await until(() => third.handled.includes(4));
+      expect(await third.followers.status()).toMatchObject([{ isAhead: false }, { isAhead: false }]);
     });
   });
 });

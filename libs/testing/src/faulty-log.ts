@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { EventStore, START, type Appended, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { EventStore, PositionOfAnotherLog, START, type Appended, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 
 /** A log whose engine can be away, hang, or be restored to an earlier state. */
 export class FaultyLog extends EventStore {
@@ -7,6 +7,8 @@ export class FaultyLog extends EventStore {
   private broken = new AbortController();
   /** Deaf subscriptions hang without an error, whatever is recorded. */
   isDeaf = false;
+  /** Positions that a log had which was put back since. */
+  readonly foreign = new Set<Position>();
 
   constructor(public state: 'there' | 'away' | 'hanging' = 'there') {
     super();
@@ -53,6 +55,7 @@ export class FaultyLog extends EventStore {
     await this.there();
     const { signal: broken } = (this.broken = new AbortController());
     const isDeaf = this.isDeaf;
+    if (this.foreign.has(after)) throw new PositionOfAnotherLog(after);
     for (let last = after; !signal.aborted; await pause(5)) {
       if (broken.aborted) throw new Error('away');
       const news = isDeaf || this.state === 'hanging' ? [] : this.events.filter(({ position }) => position > last);

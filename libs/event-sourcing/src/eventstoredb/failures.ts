@@ -1,6 +1,8 @@
 import { AccessDeniedError, convertToCommandError } from '@eventstore/db-client';
 
 /** Statuses of gRPC, as they travel. */
+const UNKNOWN = 2;
+const INVALID_ARGUMENT = 3;
 const PERMISSION_DENIED = 7;
 const UNAUTHENTICATED = 16;
 
@@ -15,11 +17,24 @@ export class AppendRefused extends Error {}
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof AppendRefused || error instanceof AccessDeniedError) return 'refused';
-  const code = error instanceof Error && 'code' in error ? error.code : null;
+  const code = codeOf(error);
   if (code === PERMISSION_DENIED || code === UNAUTHENTICATED) return 'refused';
   // What was stored is parsed here, and nothing else.
   if (error instanceof SyntaxError) return 'unreadable';
   return [TypeError, RangeError, ReferenceError].some((type) => error instanceof type) ? 'ours' : 'passing';
+}
+
+/**
+ * Whether the server refuses the position that it was to begin at: it lies inside a record, as positions of another log do. Servers before 24.10 only say that
+ * something went wrong (`maybe`).
+ */
+export function isPositionRefused(error: unknown): 'yes' | 'maybe' | 'no' {
+  if (codeOf(error) === INVALID_ARGUMENT) return 'yes';
+  return codeOf(error) === UNKNOWN && (error as Error).message.includes('Exception was thrown by handler') ? 'maybe' : 'no';
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : null;
 }
 
 /** An error of gRPC as one of the driver's. Those of which the driver expects more than a server says stay as they are. */

@@ -4,14 +4,15 @@ import { ServerCredentials } from '@grpc/grpc-js';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { Members } from '#libs/testing/src/engines/eventstore-server/members';
+import { Members, REFUSALS } from '#libs/testing/src/engines/eventstore-server/members';
 import { serverOf } from '#libs/testing/src/engines/eventstore-server/server';
-import { Streams } from '#libs/testing/src/engines/eventstore-server/streams';
+import { RecordPlaces } from '#libs/testing/src/engines/eventstore-server/record-places';
+import { type ServerVersion, Streams } from '#libs/testing/src/engines/eventstore-server/streams';
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { until } from '#libs/testing/src/until';
 import { newEvent, take } from '../event-store.contract.ts';
-import { type EventStore, type Position, type RecordedEvent, START } from '../event-store.ts';
+import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../event-store.ts';
 import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
 import { LmdbEventStore } from '../lmdb.event-store.ts';
 
@@ -23,6 +24,7 @@ const STORED = { data: '{"shape":1,"data":1,"subject":null,"public":[]}', metada
 describe('the subscribers of a process', () => {
   const opened: (() => Promise<unknown> | void)[] = [];
   let port: number;
+  let members: Members;
   let streams: Streams;
   let store: EventstoredbEventStore;
 
@@ -46,9 +48,9 @@ describe('the subscribers of a process', () => {
     return new LmdbEventStore(storage);
   }
 
-  async function serve(events: EventStore): Promise<void> {
-    const members = new Members({ self: `127.0.0.1:${port}` });
-    streams = new Streams(events, members);
+  async function serve(events: EventStore, version?: ServerVersion): Promise<void> {
+    members = new Members({ self: `127.0.0.1:${port}` });
+    streams = new Streams(events, members, version);
     const server = serverOf(members, streams);
     await new Promise<void>((resolve, reject) =>
       server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error))),
@@ -300,6 +302,59 @@ describe('the subscribers of a process', () => {
     await append(10);
     await until(() => anew.seen.length === 12 && streams.subscriptions.size === 1);
   }, 30_000);
+
+  describe.each<ServerVersion>(['22.10', '24.10'])('of a server with the ways of %s', (version) => {
+    beforeEach(async () => {
+      port = await freePort();
+      await serve(await givenLog(), version);
+      store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, log, patience: 10_000 });
+      opened.push(() => store.close());
+    });
+
+    it('are told, each for itself, where their position is one of another log', async () => {
+      await append(3);
+      const before = await store.head();
+      const near = [subscribe(), subscribe(START, 'prompt')];
+      await until(() => near.every(({ seen }) => seen.length === 3) && streams.subscriptions.size === 1);
+      const early = near[0]!.seen[0]!.position;
+      // Restored, it went on with other records: it is longer than before, and none lies where one did.
+      streams.places = new RecordPlaces(100);
+      for (const subscription of streams.subscriptions) subscription.throwOut();
+      await until(() => near.every(({ ended }) => ended !== null));
+      // What they share has its own position.
+      expect(near.some(({ ended }) => !isUnavailable(ended) || ended instanceof PositionOfAnotherLog)).toBe(false);
+      await append(5);
+      const foreign = [subscribe(early), subscribe(before, 'prompt')];
+      const anew = subscribe();
+      await until(() => anew.seen.length === 8 && foreign.every(({ ended }) => ended !== null));
+      expect(foreign.map(({ ended }) => (ended as PositionOfAnotherLog).position)).toEqual([early, before]);
+      for (const { ended, seen } of foreign) expect([ended instanceof PositionOfAnotherLog, isUnavailable(ended), seen]).toEqual([true, true, []]);
+      await append(1);
+      await until(() => anew.seen.length === 9);
+      expect(anew.ended).toBeNull();
+    }, 20_000);
+
+    it('are not told so because the server failed twice', async () => {
+      const first = await append(1);
+      await append(2);
+      members.refusals.push(REFUSALS.handlerThrew, REFUSALS.handlerThrew);
+      const subscriber = subscribe(first);
+      await until(() => subscriber.ended !== null || subscriber.seen.length === 2);
+      expect(subscriber.ended).toBeNull();
+    });
+
+    it('miss nothing, and hear nothing of it, when they do not take what comes as fast as it comes', async () => {
+      const near = [subscribe(), subscribe(START, 'prompt', () => pause(20))];
+      await append(1);
+      await until(() => near.every(({ seen }) => seen.length === 1) && streams.subscriptions.size === 1);
+      const text = 'x'.repeat(5_000);
+      for (let round = 0; round < 30; round++) await append(100, text);
+      await until(() => near.every(({ seen, ended }) => ended !== null || seen.length === 3_001));
+      const ids = await written();
+      for (const { ended, seen } of near) expect([ended, idsOf(seen)]).toEqual([null, ids]);
+      expect(streams.thrownOut > 0).toBe(version === '22.10');
+    }, 30_000);
+  });
 
   it('leave at once, also where nobody answers', async () => {
     const waiting = subscribe();

@@ -1,5 +1,7 @@
 import { TimeoutError } from '@eventstore/db-client';
-import { START, type Position, type RecordedEvent } from '../event-store.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { PositionOfAnotherLog, START, type Position, type RecordedEvent } from '../event-store.ts';
+import { isPositionRefused } from './failures.ts';
 import type { Arrived, LogSubscription } from './log-subscription.ts';
 import { LogTail } from './log-tail.ts';
 
@@ -7,6 +9,8 @@ import { LogTail } from './log-tail.ts';
 const IDLE_MS = 4_000;
 /** A subscription that was thrown out so often, and brought nothing each time, has failed. */
 const FRUITLESS = 3;
+/** Before it is asked again whether the log has a position. */
+const DOUBT_MS = 500;
 
 interface Needs {
   /** A subscription to what comes after a position. */
@@ -63,7 +67,7 @@ export class LogSubscribers {
   /**
    * What comes after a position, or nothing when nothing came for a while. Servers before 24.10 throw out a live subscriber that falls 32 events behind: nothing
    * is lost by that, and who follows learns nothing of it.
-   * @throws what has ended a subscription otherwise
+   * @throws PositionOfAnotherLog; what has ended a subscription otherwise
    */
   private async *received(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncGenerator<readonly Arrived[]> {
     let at = after;
@@ -74,12 +78,21 @@ export class LogSubscribers {
       } catch (error) {
         const reached = subscription.position ?? at;
         fruitless = reached > at ? 0 : fruitless + 1;
-        if (!(error instanceof TimeoutError) || fruitless === FRUITLESS) throw error;
+        if (fruitless > 0 && at > START && (await this.isForeign(at, error, fruitless, signal))) throw new PositionOfAnotherLog(at, error);
+        if (!(error instanceof TimeoutError || isPositionRefused(error) === 'maybe') || fruitless === FRUITLESS) throw error;
         at = reached;
       } finally {
         subscription.close();
       }
     }
+  }
+
+  /** Whether the log does not have a position: where that was only maybe said, it was said each time, while the log answers everything else. */
+  private async isForeign(at: Position, error: unknown, times: number, signal: AbortSignal): Promise<boolean> {
+    const refused = isPositionRefused(error);
+    if (refused !== 'maybe') return refused === 'yes';
+    await pause(DOUBT_MS, undefined, { signal }).catch(() => {});
+    return at <= (await this.needs.head()) && times === FRUITLESS;
   }
 
   /** Until the signal aborts. @throws Error when it hangs: the log goes on without it */
@@ -111,8 +124,17 @@ export class LogSubscribers {
   }
 
   private tailFrom(head: Position): LogTail {
-    if (this.tail === null || this.tail.hasEnded) this.tail = new LogTail(head, (after, signal) => this.received(after, signal, 'prompt'));
+    if (this.tail === null || this.tail.hasEnded) this.tail = new LogTail(head, (after, signal) => this.receivedForAll(after, signal));
     return this.tail;
+  }
+
+  /** Those who share it are not at its position: each learns by its own whether the log has that. */
+  private async *receivedForAll(after: Position, signal: AbortSignal): AsyncGenerator<readonly Arrived[]> {
+    try {
+      yield* this.received(after, signal, 'prompt');
+    } catch (error) {
+      throw error instanceof PositionOfAnotherLog ? new Error(error.message, { cause: error }) : error;
+    }
   }
 
   private leaveTail(): void {

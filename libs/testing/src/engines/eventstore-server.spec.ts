@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
+  BACKWARDS,
+  END,
   EventStoreDBClient,
+  FORWARDS,
   jsonEvent,
   MaxAppendSizeExceededError,
   NO_STREAM,
@@ -8,6 +12,7 @@ import {
   streamNameFilter,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
+import { until } from '../until.ts';
 import type { Engine } from './engine.ts';
 import { startEventstoreServer } from './eventstore.ts';
 import { WatchedDirectory } from './watched-directory.ts';
@@ -62,5 +67,102 @@ describe('the server for tests with the protocol of EventStoreDB', () => {
       await expect(subscription[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code });
     // Appends with credentials of their own travel on a call each, which the adapter does not make either.
     await expect(client.appendToStream('letters', letter(), { credentials: { username: 'a', password: 'b' } })).rejects.toMatchObject({ code });
+  });
+
+  describe.each([
+    { version: '22.10', code: 2, thrownOut: 10 },
+    { version: '24.10', code: 3, thrownOut: null },
+  ])('with the ways of $version', ({ version, code, thrownOut }) => {
+    const place = WatchedDirectory.create('eventstore-server-version');
+    let server: Engine;
+    let driver: EventStoreDBClient;
+
+    beforeAll(async () => {
+      server = await startEventstoreServer(place, { flags: ['--version', version] });
+      driver = EventStoreDBClient.connectionString(server.address);
+    });
+    afterAll(async () => {
+      await driver.dispose();
+      await server.close();
+      place.remove();
+    });
+
+    interface Place {
+      readonly commit: bigint;
+      readonly prepare: bigint;
+    }
+
+    const append = (events: Parameters<typeof driver.appendToStream>[1]) =>
+      driver.appendToStream(`letters-${randomUUID()}`, events, { expectedRevision: NO_STREAM });
+
+    async function placesOf(direction: typeof FORWARDS | typeof BACKWARDS, fromPosition: Place | typeof END, maxCount: number): Promise<readonly Place[]> {
+      const places: Place[] = [];
+      for await (const { event } of driver.readAll({ direction, fromPosition, maxCount })) places.push(event!.position);
+      return places;
+    }
+
+    it('tells positions in bytes, one of its own for each event, and the last of an append', async () => {
+      const { position: before } = await append(letter());
+      const { position } = await append([letter(), letter(), letter()]);
+      const [third, second, first, last] = await placesOf(BACKWARDS, END, 4);
+      expect([last, third]).toEqual([before, position]);
+      for (const { commit, prepare } of [first!, second!, third!]) expect(commit).toBe(prepare);
+      const sizes = [first!.commit - last!.commit, second!.commit - first!.commit, third!.commit - second!.commit];
+      expect(sizes.every((size) => size > 100n && size < 1_000n)).toBe(true);
+      expect(new Set(sizes).size).toBeGreaterThan(1);
+      expect(await placesOf(FORWARDS, second!, 10)).toEqual([second, third]);
+      expect(await placesOf(BACKWARDS, second!, 2)).toEqual([first, last]);
+    });
+
+    it('does not take a position inside a record', async () => {
+      const { position } = await append(letter());
+      for (const inside of [1n, -1n]) {
+        const fromPosition = { commit: position!.commit + inside, prepare: position!.prepare + inside };
+        await expect(driver.subscribeToAll({ fromPosition })[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code });
+        await expect(placesOf(FORWARDS, fromPosition, 1)).rejects.toMatchObject({ code });
+        await expect(placesOf(BACKWARDS, fromPosition, 1)).rejects.toMatchObject({ code });
+      }
+    });
+
+    it('waits quietly where a position lies beyond the end', async () => {
+      const { position } = await append(letter());
+      const fromPosition = { commit: position!.commit + 100_000n, prepare: position!.prepare + 100_000n };
+      expect(await placesOf(FORWARDS, fromPosition, 1)).toEqual([]);
+      const subscription = driver.subscribeToAll({ fromPosition });
+      const told: unknown[] = [];
+      subscription.on('data', (event) => told.push(event));
+      subscription.on('error', (error) => told.push(error));
+      await append(letter());
+      await pause(300);
+      expect(told).toEqual([]);
+      await subscription.unsubscribe();
+    });
+
+    it(thrownOut === null ? 'reads on for a live subscriber that is slow' : 'throws out a live subscriber for whom more than 32 events wait', async () => {
+      const { position } = await append(letter());
+      const subscription = driver.subscribeToAll({ fromPosition: position! });
+      let seen = 0;
+      let code: unknown = null;
+      subscription.on('error', (error) => (code = (error as { readonly code?: unknown }).code));
+      subscription.pause();
+      await new Promise<void>((resolve) => subscription.once('confirmation', resolve));
+      const text = 'x'.repeat(20_000);
+      for (let count = 0; count < 20; count++) await append([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(() => letter(text)));
+      subscription.on('data', () => seen++);
+      subscription.resume();
+      await until(() => code !== null || seen === 200);
+      expect(code).toBe(thrownOut);
+      expect(seen === 200).toBe(thrownOut === null);
+      await subscription.unsubscribe();
+    });
+  });
+
+  it('is not ready at first, on request', async () => {
+    const place = WatchedDirectory.create('eventstore-server-late');
+    const startedAt = Date.now();
+    const server = await startEventstoreServer(place, { flags: ['--not-ready', '1500'] });
+    expect(Date.now() - startedAt).toBeGreaterThan(1_500);
+    await server.close();
+    place.remove();
   });
 });

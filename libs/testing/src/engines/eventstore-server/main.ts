@@ -6,20 +6,29 @@ import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Members } from './members.ts';
 import { serverOf } from './server.ts';
-import { Streams } from './streams.ts';
+import { Streams, type ServerVersion } from './streams.ts';
 
 /**
  * A server for tests that speaks as much of EventStoreDB's protocol as our adapter does: `main.js DIRECTORY PORT [options]`. It can be killed and started again
  * on its directory, as the log below it can. Calls that the adapter does not make are refused as not implemented.
  *
- *     --system-events          it writes events of its own, as the real one does
- *     --leader HOST:PORT       it is a follower, and sends whoever needs the leader there
- *     --tls CERT,KEY           files in PEM; without them in clear
- *     --user NAME:PASSWORD     the only ones that are let in
+ *     --version 22.10           whose ways it has where versions differ; 24.10 where nothing is said
+ *     --not-ready MILLISECONDS  after its start it refuses calls for so long
+ *     --system-events           it writes events of its own, as the real one does
+ *     --leader HOST:PORT        it is a follower, and sends whoever needs the leader there
+ *     --tls CERT,KEY            files in PEM; without them in clear
+ *     --user NAME:PASSWORD      the only ones that are let in
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { 'system-events': { type: 'boolean' }, leader: { type: 'string' }, tls: { type: 'string' }, user: { type: 'string' } },
+  options: {
+    version: { type: 'string', default: '24.10' },
+    'not-ready': { type: 'string', default: '0' },
+    'system-events': { type: 'boolean' },
+    leader: { type: 'string' },
+    tls: { type: 'string' },
+    user: { type: 'string' },
+  },
 });
 const [directory, port] = positionals;
 /** How often the real server writes about itself in a stream of its own. */
@@ -36,8 +45,9 @@ const storage = await LmdbStorage.open({
 const log = new LmdbEventStore(storage);
 if (values['system-events']) setInterval(() => void writeSystemEvent(), SYSTEM_EVENTS_MS).unref();
 
-const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, user: values.user });
-const server = serverOf(members, new Streams(log, members));
+const readyAt = Date.now() + Number(values['not-ready']);
+const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, user: values.user, readyAt });
+const server = serverOf(members, new Streams(log, members, values.version as ServerVersion));
 await new Promise<void>((resolve, reject) => server.bindAsync(`127.0.0.1:${port}`, credentials(), (error) => (error === null ? resolve() : reject(error))));
 console.log(`Listens on 127.0.0.1:${port}.`);
 

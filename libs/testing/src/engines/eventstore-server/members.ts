@@ -24,6 +24,8 @@ export const REFUSALS = {
   timedOut: told(status.ABORTED, 'Operation timed out: Read timed out'),
   tooSlow: told(status.ABORTED, 'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.'),
   brokenStream: told(status.INTERNAL, 'Received RST_STREAM with code 2 (Internal server error)'),
+  handlerThrew: told(status.UNKNOWN, 'Exception was thrown by handler.'),
+  noSuchPosition: told(status.INVALID_ARGUMENT, 'Invalid position.'),
   denied: told(status.PERMISSION_DENIED, 'Access Denied', 'access-denied'),
   deniedByProxy: told(status.PERMISSION_DENIED, 'Received HTTP status code 403'),
   unknownUser: told(status.UNAUTHENTICATED, 'Bad HTTP status code 401'),
@@ -36,6 +38,8 @@ interface MembersOptions {
   readonly leader?: string;
   /** `name:password`, the only ones that are let in. */
   readonly user?: string;
+  /** Until then it is not ready, in milliseconds since the epoch. */
+  readonly readyAt?: number;
 }
 
 /** Whom this server answers, and whom it sends elsewhere. */
@@ -54,7 +58,8 @@ export class Members {
   };
 
   refusal(called: Metadata): CallRefusal | null {
-    const { leader, user } = this.options;
+    const { leader, user, readyAt = 0 } = this.options;
+    if (Date.now() < readyAt) return REFUSALS.notReady;
     if (user !== undefined && called.get('authorization')[0] !== `Basic ${Buffer.from(user).toString('base64')}`) return REFUSALS.unknownUser;
     const refused = this.refusals.shift();
     if (refused !== undefined) return refused;

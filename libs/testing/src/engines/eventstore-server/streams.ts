@@ -14,7 +14,9 @@ import any from 'google-protobuf/google/protobuf/any_pb.js';
 import empty from 'google-protobuf/google/protobuf/empty_pb.js';
 import { START, WrongVersion, type EventStore, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { ulidOf, uuidOf } from '#libs/event-sourcing/src/uuid';
+import { LIVE_EVENTS, LiveEvents } from './live-events.ts';
 import { REFUSALS, type CallRefusal, type Members } from './members.ts';
+import { RecordPlaces } from './record-places.ts';
 
 type ReadRequest = InstanceType<typeof streams.ReadReq>;
 type ReadResponse = InstanceType<typeof streams.ReadResp>;
@@ -36,6 +38,9 @@ interface Stored {
   readonly contentType: string;
 }
 
+/** Whose ways it has, where they differ. */
+export type ServerVersion = '22.10' | '24.10';
+
 /** A subscription that is open. */
 interface Subscription {
   /** It stays open, and nothing comes over it any more. */
@@ -47,20 +52,27 @@ interface Subscription {
 /** The calls of EventStoreDB that the adapter makes, over a log of ours; every other is refused. */
 export class Streams {
   readonly subscriptions = new Set<Subscription>();
+  /** How many were. */
+  thrownOut = 0;
   /** Whoever subscribes is thrown out as soon as it is live. */
   throwsOutEverybody = false;
   /** How the next appends are answered, one after the other. What times out is stored all the same. */
   readonly answers: ('Timeout' | 'AccessDenied')[] = [];
+  /** Where the records of `log` lie. */
+  places = new RecordPlaces();
 
   constructor(
     public log: EventStore,
     private readonly members: Members,
+    private readonly version: ServerVersion = '24.10',
   ) {}
 
   readonly read: handleServerStreamingCall<ReadRequest, ReadResponse> = (call) => {
     const refusal = this.members.refusal(call.metadata);
     if (refusal !== null) return refuse(call, refusal);
-    void this.answerRead(call).catch((error: Error) => refuse(call, { code: status.INTERNAL, details: error.message, metadata: new Metadata() }));
+    void this.answerRead(call).catch((error: Error) =>
+      refuse(call, error instanceof InsideRecord ? INSIDE_RECORD[this.version] : { code: status.INTERNAL, details: error.message, metadata: new Metadata() }),
+    );
   };
 
   readonly batchAppend: handleBidiStreamingCall<BatchRequest, BatchResponse> = (call) => {
@@ -106,38 +118,40 @@ export class Streams {
     if (isBackwards) {
       const to = stream.hasEnd() ? last.version : Number(stream.getRevision()) + 1;
       const records = limit === 1 && to === last.version ? [last] : [...(await this.log.read(name))].filter(({ version }) => version <= to).reverse();
-      for (const record of records.slice(0, limit)) await write(call, eventOf(record));
+      for (const record of records.slice(0, limit)) await write(call, this.eventOf(record));
       return;
     }
     const from = stream.hasStart() ? 1 : Number(stream.getRevision()) + 1;
-    for (const record of (await this.log.read(name, from)).slice(0, limit)) await write(call, eventOf(record));
+    for (const record of (await this.log.read(name, from)).slice(0, limit)) await write(call, this.eventOf(record));
   }
 
   private async readAll(call: ServerWritableStream<ReadRequest, ReadResponse>, options: ReadOptions): Promise<void> {
     const limit = Number(options.getCount());
     const all = options.getAll()!;
-    const head = await this.log.head();
-    if (head === START) return;
+    const head = Number(await this.log.head());
+    const from = all.hasPosition() ? this.recordFrom(all.getPosition()!, head) : 0;
+    if (head === 0) return;
     if (options.getReadDirection() === ReadDirection.FORWARDS) {
-      const after = all.hasStart() ? START : textOf(Math.max(0, Number(all.getPosition()!.getCommitPosition()) - 1));
-      for (const record of await this.take(after, limit)) await write(call, eventOf(record));
+      for (const record of await this.take(textOf(from - 1), limit)) await write(call, this.eventOf(record));
       return;
     }
     // From a position means before it.
-    const end = all.hasEnd() ? Number(head) : Number(all.getPosition()!.getCommitPosition()) - 1;
+    const end = all.hasEnd() ? head : Math.min(from - 1, head);
     const count = Math.min(limit, end);
-    for (const record of [...(await this.take(textOf(end - count), count))].reverse()) await write(call, eventOf(record));
+    for (const record of [...(await this.take(textOf(end - count), count))].reverse()) await write(call, this.eventOf(record));
   }
 
   private async follow(call: ServerWritableStream<ReadRequest, ReadResponse>, options: ReadOptions): Promise<void> {
     const all = options.getAll()!;
+    const last = await this.log.head();
+    const after = all.hasStart() ? START : all.hasEnd() ? last : textOf(this.recordFrom(all.getPosition()!, Number(last)));
     const ended = new AbortController();
     call.on('cancelled', () => ended.abort());
     call.on('close', () => ended.abort());
     call.on('error', () => ended.abort());
     call.write(new streams.ReadResp().setConfirmation(new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(randomUUID())));
-    const after = all.hasStart() ? START : all.hasEnd() ? await this.log.head() : textOf(Number(all.getPosition()!.getCommitPosition()));
     const throwOut = (): void => {
+      this.thrownOut++;
       ended.abort();
       this.subscriptions.delete(subscription);
       refuse(call, REFUSALS.tooSlow);
@@ -145,13 +159,23 @@ export class Streams {
     const subscription: Subscription = { isHanging: false, throwOut };
     this.subscriptions.add(subscription);
     if (this.throwsOutEverybody) return throwOut();
-    const head = await this.log.head();
-    if (after >= head) await write(call, caughtUp());
+    const live = new LiveEvents(call, throwOut);
+    // Who is live gets what comes without its being read again; who is further behind is held up by its own connection.
+    let isLive = after >= last;
+    if (isLive && this.version === '24.10') await write(call, caughtUp());
     try {
-      for await (const batch of this.log.subscribe(after, ended.signal))
+      for await (const batch of this.log.subscribe(after, ended.signal, 'prompt'))
         for (const record of batch) {
-          if (!subscription.isHanging && !ended.signal.aborted) await write(call, eventOf(record));
-          if (record.position === head) await write(call, caughtUp());
+          if (subscription.isHanging || ended.signal.aborted) continue;
+          if (isLive && this.version === '22.10') {
+            live.push(this.eventOf(record));
+            continue;
+          }
+          await write(call, this.eventOf(record));
+          const behind = Number(await this.log.head()) - Number(record.position);
+          const isNear = behind <= (isLive ? LIVE_EVENTS : 0);
+          if (isNear !== isLive && this.version === '24.10') await write(call, isNear ? caughtUp() : fellBehind());
+          isLive = isNear;
         }
     } finally {
       this.subscriptions.delete(subscription);
@@ -183,7 +207,8 @@ export class Streams {
       else if (next === 'AccessDenied') answer.setError(statusOf(status.PERMISSION_DENIED, next, new shared.AccessDenied()));
       else {
         const { version, position } = await this.log.append(stream, expected!, parts.flatMap((part) => part.getProposedMessagesList()).map(newEventOf));
-        const at = new shared.AllStreamPosition().setCommitPosition(String(Number(position))).setPreparePosition(String(Number(position)));
+        const byte = this.byteOf(position);
+        const at = new shared.AllStreamPosition().setCommitPosition(byte).setPreparePosition(byte);
         answer.setSuccess(new streams.BatchAppendResp.Success().setCurrentRevision(String(version - 1)).setPosition(at));
         if (next === 'Timeout') answer.setError(statusOf(status.DEADLINE_EXCEEDED, next, new shared.Timeout()));
       }
@@ -191,6 +216,38 @@ export class Streams {
       answer.setError(error instanceof WrongVersion ? await this.wrongVersion(error) : statusOf(status.INTERNAL, 'Unknown', new shared.Unknown()));
     }
     if (call.writable) call.write(answer);
+  }
+
+  /** The record that begins there. Beyond the end of the log anything may. @throws InsideRecord */
+  private recordFrom(position: PositionMessage, head: number): number {
+    const byte = Number(position.getCommitPosition());
+    const number = this.places.recordAt(byte);
+    if (number <= head && this.places.beginOf(number) !== byte) throw new InsideRecord();
+    return number;
+  }
+
+  /** Where a record of the log below lies here. */
+  private byteOf(position: string): string {
+    return String(this.places.beginOf(Number(position)));
+  }
+
+  private eventOf({ id, stream, version, position, type, data, meta }: RecordedEvent): ReadResponse {
+    const stored = data as Stored;
+    const at = this.byteOf(position);
+    const event = new streams.ReadResp.ReadEvent.RecordedEvent()
+      .setId(new shared.UUID().setString(uuidOf(id)))
+      .setStreamIdentifier(new shared.StreamIdentifier().setStreamName(Buffer.from(stream)))
+      .setStreamRevision(String(version - 1))
+      .setCommitPosition(at)
+      .setPreparePosition(at)
+      .setData(Buffer.from(stored.data))
+      .setCustomMetadata(Buffer.from(stored.metadata));
+    const properties = event.getMetadataMap();
+    properties.set('type', type);
+    properties.set('content-type', stored.contentType);
+    // In ticks of 100 ns.
+    properties.set('created', String(BigInt(meta.at) * 10_000n));
+    return new streams.ReadResp().setEvent(new streams.ReadResp.ReadEvent().setEvent(event).setCommitPosition(at));
   }
 
   private async wrongVersion({ stream, expected }: WrongVersion) {
@@ -205,7 +262,13 @@ export class Streams {
 }
 
 type ReadOptions = NonNullable<ReturnType<ReadRequest['getOptions']>>;
+type PositionMessage = NonNullable<ReturnType<NonNullable<ReturnType<ReadOptions['getAll']>>['getPosition']>>;
 type StreamOptions = NonNullable<ReturnType<ReadOptions['getStream']>>;
+
+/** A position that belongs to another log, whose records lie elsewhere. */
+class InsideRecord extends Error {}
+
+const INSIDE_RECORD: Readonly<Record<ServerVersion, CallRefusal>> = { '22.10': REFUSALS.handlerThrew, '24.10': REFUSALS.noSuchPosition };
 
 function refuse(call: ServerWritableStream<ReadRequest, ReadResponse> | ServerDuplexStream<BatchRequest, BatchResponse>, refusal: CallRefusal): void {
   call.emit('error', Object.assign(new Error(refusal.details), refusal));
@@ -216,6 +279,10 @@ function notImplemented(what: string): CallRefusal {
 }
 
 /** Word of 24.10 to subscribers. */
+function fellBehind(): ReadResponse {
+  return new streams.ReadResp().setFellBehind(new streams.ReadResp.FellBehind());
+}
+
 function caughtUp(): ReadResponse {
   return new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp());
 }
@@ -230,25 +297,6 @@ async function write(call: ServerWritableStream<ReadRequest, ReadResponse>, resp
     };
     for (const event of ['drain', 'close', 'cancelled']) call.on(event, done);
   });
-}
-
-function eventOf({ id, stream, version, position, type, data, meta }: RecordedEvent): ReadResponse {
-  const stored = data as Stored;
-  const at = String(Number(position));
-  const event = new streams.ReadResp.ReadEvent.RecordedEvent()
-    .setId(new shared.UUID().setString(uuidOf(id)))
-    .setStreamIdentifier(new shared.StreamIdentifier().setStreamName(Buffer.from(stream)))
-    .setStreamRevision(String(version - 1))
-    .setCommitPosition(at)
-    .setPreparePosition(at)
-    .setData(Buffer.from(stored.data))
-    .setCustomMetadata(Buffer.from(stored.metadata));
-  const properties = event.getMetadataMap();
-  properties.set('type', type);
-  properties.set('content-type', stored.contentType);
-  // In ticks of 100 ns.
-  properties.set('created', String(BigInt(meta.at) * 10_000n));
-  return new streams.ReadResp().setEvent(new streams.ReadResp.ReadEvent().setEvent(event).setCommitPosition(at));
 }
 
 function newEventOf(message: Proposed): NewEvent {
