@@ -307,7 +307,7 @@ describe('the subscribers of a process', () => {
     beforeEach(async () => {
       port = await freePort();
       await serve(await givenLog(), version);
-      store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, log, patience: 10_000 });
+      store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, log, installation: 'gatehouse', patience: 10_000 });
       opened.push(() => store.close());
     });
 
