@@ -22,9 +22,9 @@ export class ContainerEngine implements Engine {
     readonly address: string,
   ) {}
 
-  /** Resolves when it answers; null where no Docker engine does, or has no way to the image. */
+  /** Resolves when it answers; null where no Docker engine does, or has no way to the image, or where it is named how a process of it is started. */
   static async start(definition: EngineDefinition): Promise<ContainerEngine | null> {
-    if (!mayHaveDocker()) return null;
+    if (definition.isNamed?.() || !mayHaveDocker()) return null;
     const { GenericContainer, getContainerRuntimeClient } = await import('testcontainers');
     const docker = await getContainerRuntimeClient().catch(() => null);
     if (docker === null) return null;

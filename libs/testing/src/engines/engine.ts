@@ -33,6 +33,8 @@ export interface EngineDefinition {
   readonly addressAt: (port: number) => string;
   /** Whether it can be used at its address. Never throws. */
   readonly answers: (address: string) => Promise<boolean>;
+  /** Whether somebody has said how a process of it is started: then it is no container. */
+  readonly isNamed?: () => boolean;
   /** @throws EngineMissing where something is not installed that it needs */
   readonly startProcess: (directory: WatchedDirectory) => Promise<EngineProcess>;
   /** Its own server, where Docker is at hand; it listens on the same port inside and outside. */

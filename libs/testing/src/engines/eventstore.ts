@@ -3,20 +3,25 @@ import { EventStoreDBClient } from '@eventstore/db-client';
 import { ROOT } from '../process.ts';
 import type { EngineDefinition } from './engine.ts';
 import { EngineProcess } from './engine-process.ts';
+import { eventstoreCommand, type ServerTls, startByCommand } from './eventstore-command.ts';
 import { freePort } from './free-port.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
 
-const PROGRAM = join(ROOT, 'dist/libs/testing/src/engines/eventstore-server/main.js');
+/** The program of the small server. */
+export const SMALL_SERVER = join(ROOT, 'dist/libs/testing/src/engines/eventstore-server/main.js');
 
-/** As a process it is a small server of ours that speaks EventStoreDB's protocol: its own server is in no registry of packages. */
+/** As a process it is a small server of ours that speaks EventStoreDB's protocol, unless `EVENTSTORE_COMMAND` names its own server, which is in no registry of packages. */
 export const eventstore: EngineDefinition = {
   name: 'eventstore',
   title: 'EventStoreDB',
-  process: 'A small server for tests with the protocol of EventStoreDB',
+  get process() {
+    return eventstoreCommand() === null ? 'A small server for tests with the protocol of EventStoreDB' : 'EventStoreDB, by EVENTSTORE_COMMAND,';
+  },
   setting: 'EVENTSTORE_URL',
   addressAt: (port) => `esdb://127.0.0.1:${port}?tls=false`,
   answers,
-  startProcess: startEventstoreServer,
+  startProcess: (directory) => startEventstore(directory),
+  isNamed: () => eventstoreCommand() !== null,
   image: 'eventstore/eventstore:24.10',
   imageVariables: (port) => ({ EVENTSTORE_INSECURE: 'true', EVENTSTORE_CLUSTER_SIZE: '1', EVENTSTORE_NODE_PORT: String(port) }),
 };
@@ -28,7 +33,28 @@ interface ServerOptions {
   readonly addressAt?: (port: number) => string;
 }
 
-/** The small server alone, wherever Docker is. */
+interface EventstoreOptions {
+  /** It shows this certificate, to who asks for `localhost`, and lets in nobody but the user. */
+  readonly secured?: ServerTls & { readonly user: { readonly name: string; readonly password: string }; readonly addressAt: (port: number) => string };
+  /** It writes events of its own, as the real one does in any case. */
+  readonly systemEvents?: true;
+}
+
+/** The real server where `EVENTSTORE_COMMAND` names it, else the small one, wherever Docker is. */
+export async function startEventstore(directory: WatchedDirectory, { secured, systemEvents }: EventstoreOptions = {}): Promise<EngineProcess> {
+  const addressAt = secured?.addressAt ?? eventstore.addressAt;
+  const command = eventstoreCommand();
+  if (command !== null) {
+    const port = await freePort();
+    const address = addressAt(port);
+    const security = secured && { tls: secured, user: secured.user };
+    return startByCommand(command, directory, { name: eventstore.name, port, address, isReady: () => answers(address), ...security });
+  }
+  const guards = secured ? ['--tls', `${secured.certificate},${secured.key}`, '--user', `${secured.user.name}:${secured.user.password}`] : [];
+  return startEventstoreServer(directory, { addressAt, flags: [...guards, ...(systemEvents ? ['--system-events'] : [])] });
+}
+
+/** The small server, for what the real one cannot be made to do. */
 export async function startEventstoreServer(
   directory: WatchedDirectory,
   { flags = [], addressAt = eventstore.addressAt }: ServerOptions = {},
@@ -38,7 +64,7 @@ export async function startEventstoreServer(
   return EngineProcess.open(directory, {
     name: eventstore.name,
     address,
-    command: [process.execPath, PROGRAM, 'data', String(port), ...flags],
+    command: [process.execPath, SMALL_SERVER, 'data', String(port), ...flags],
     isReady: () => answers(address),
   });
 }
