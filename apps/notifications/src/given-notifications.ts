@@ -187,7 +187,7 @@ export class GivenNotifications {
   }
 
   /** As the forwarder and the projector do. */
-  async announce(records: readonly RecordedEvent[]): Promise<void> {
+  async announce(records: readonly RecordedEvent[], topic = `${ENVIRONMENT}.identity`): Promise<void> {
     const messages = records.flatMap((record) =>
       publicEventsOf(record).map(({ id, name, text }) => ({
         key: record.meta.organization!,
@@ -196,7 +196,7 @@ export class GivenNotifications {
       })),
     );
     await this.project(records);
-    await this.bus.publish(`${ENVIRONMENT}.identity`, messages);
+    await this.bus.publish(topic, messages);
   }
 
   async project(records: readonly RecordedEvent[]): Promise<void> {

@@ -71,6 +71,15 @@ describe('webhooks', () => {
     expect([...receivedIds()].sort()).toEqual([...eventIds(records)].sort());
   });
 
+  it('arrive where their messages were put on the bus before an upgrade, when topics began with a prefix', async () => {
+    await given.endpoint(receiver.url);
+    const records = await given.record(3);
+    await given.announce(records.slice(0, 2), `gatehouse.${ENVIRONMENT}.identity`);
+    await given.announce(records.slice(2));
+    await until(() => receiver.received.length === 3);
+    expect([...receivedIds()].sort()).toEqual([...eventIds(records)].sort());
+  });
+
   it('go to those that subscribed, from then on', async () => {
     const before = await given.record(1);
     const [wants, others, nothing] = [

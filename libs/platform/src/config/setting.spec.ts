@@ -1,6 +1,6 @@
 import { StartRefused } from '../start-refused.ts';
 import { readSettings, settingsOf, unknownSettings } from './setting.ts';
-import { GatewaySettings, IdentitySettings, NotificationsSettings, PlatformSettings, SETTINGS_CLASSES } from './settings.ts';
+import { EngineSettings, GatewaySettings, IdentitySettings, NotificationsSettings, PlatformSettings, SETTINGS_CLASSES } from './settings.ts';
 
 const TYPES: readonly (new () => object)[] = SETTINGS_CLASSES;
 
@@ -19,6 +19,14 @@ describe('settings', () => {
     const settings = readSettings(PlatformSettings, {});
     expect(settings).toMatchObject({ GATEHOUSE_MODE: 'development', DATA_DIR: './data', DATA_MIN_FREE: 2 ** 30, MASTER_KEYS: null, SHUTDOWN_TIMEOUT: 20_000 });
     expect(readSettings(GatewaySettings, {})).toMatchObject({ HOST: '127.0.0.1', PORT: 3000, RATE_LIMITS: false, TRUSTED_PROXIES: [] });
+  });
+
+  it('call an installation by what every engine takes as the beginning of a name, and MongoDB as a database of ours', () => {
+    expect(readSettings(EngineSettings, {}).INSTALLATION).toBe('gatehouse');
+    for (const INSTALLATION of ['a', 'staging-2', 'administration', 'x'.repeat(32)])
+      expect(readSettings(EngineSettings, { INSTALLATION })).toMatchObject({ INSTALLATION });
+    for (const INSTALLATION of ['admin', 'local', 'config', 'x'.repeat(33), 'Staging', '2', '-a', 'a.b', 'a_b', 'a b', '$a', 'ä'])
+      expect(refusal(() => readSettings(EngineSettings, { INSTALLATION }))).toMatch(/^INSTALLATION is .*, but must be 1 to 32 of a to z, 0 to 9 and -, /);
   });
 
   it('are strict in production', () => {
