@@ -40,7 +40,7 @@ const tools = {
 };
 /** Programs of .ci, which run tasks of this file. */
 const scripts = { proofs: '.ci/proofs.mjs', durations: '.ci/durations.mjs', 'check:changed': '.ci/changed.mjs', mutations: '.ci/mutations.mjs' };
-const suites = ['waiting', 'working', 'shared', 'hurt', 'faults', 'alerts', 'kubernetes'];
+const suites = ['waiting', 'working', 'shared', 'hurt', 'faults', 'alerts', 'kubernetes', 'interrupted'];
 const onCluster = new Set(['shared', 'hurt', 'faults', 'alerts']);
 const checks = ['types', 'lint', 'boundaries', 'unused', 'formatted'];
 

@@ -2,6 +2,7 @@
  * The parts of `npm run proofs`: what takes too long for every commit.
  * introduced  counts as the day on which it last held, until it is run
  * paths       what it says something of
+ * lacks       what it cannot do without and is not here, by the variables of the run; null: nothing
  * steps       one after the other, those of a list at once, since each keeps one processor busy; each is a task of run.mjs. `counts`: how its numbers are read, as Jest's where nothing is said
  */
 export const parts = {
@@ -10,6 +11,21 @@ export const parts = {
     introduced: '2026-11-22',
     paths: ['apps', 'libs', 'test/cluster.spec.ts', 'test/cluster', 'test/torture'],
     steps: () => [{ task: ['faults'] }],
+  },
+  interrupted: {
+    what: "EventStoreDB's own server, three members: the leader killed and frozen under writers and followers, and all of it held to what was acknowledged",
+    introduced: '2026-11-22',
+    paths: [
+      'libs/event-sourcing/src/eventstoredb',
+      'libs/event-sourcing/src/eventstoredb.event-store.ts',
+      'test/interrupted',
+      'test/interrupted-cluster.spec.ts',
+    ],
+    lacks: ({ EVENTSTORE_COMMAND = '' }) =>
+      ['{data}', '{port}', '{cluster_size}', '{gossip_seeds}'].every((each) => EVENTSTORE_COMMAND.includes(each))
+        ? null
+        : 'EVENTSTORE_COMMAND, which starts a member of a cluster of EventStoreDB (libs/testing/README.md)',
+    steps: () => [{ task: ['interrupted'] }],
   },
   alerts: {
     what: 'the alert rules over a cluster that is hurt',

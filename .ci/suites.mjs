@@ -35,8 +35,11 @@ const alerts = ['test/cluster-alerts.spec.ts'];
 /** The control plane of Kubernetes, which has to be built first. */
 const kubernetes = ['test/kubernetes.spec.ts'];
 
+/** Three members of EventStoreDB's own server, which `EVENTSTORE_COMMAND` starts. */
+const interrupted = ['test/interrupted-cluster.spec.ts'];
+
 /** What takes more than this machine as it is, so that nothing runs it unless it is named. */
-export const onlyWhereNamed = [...onCluster, ...faults, ...alerts, ...kubernetes];
+export const onlyWhereNamed = [...onCluster, ...faults, ...alerts, ...kubernetes, ...interrupted];
 
 /** Which of the specs over HTTP a commit runs on the cluster; embedded it runs all of them. */
 const SHARE = 3;
@@ -54,6 +57,7 @@ const suites = {
   faults: { paths: faults, always: faults },
   alerts: { paths: alerts, always: alerts },
   kubernetes: { paths: kubernetes, always: kubernetes },
+  interrupted: { paths: interrupted, always: interrupted },
 };
 
 /** What Jest is to run; `isEverything`: also what the seed leaves out. */

@@ -34,8 +34,10 @@ function commit(): void {
 }
 
 /** Runs a program of the copy, as a machine does that knows nothing of this run. */
-function run(program: string, ...words: readonly string[]): { readonly code: number | null; readonly said: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], { cwd: folder, encoding: 'utf8', env: { PATH: pathOfPrograms() } });
+function run(program: string, ...given: readonly (string | Record<string, string>)[]): { readonly code: number | null; readonly said: string } {
+  const words = given.filter((each) => typeof each === 'string');
+  const env = Object.assign({ PATH: pathOfPrograms() }, ...given.filter((each) => typeof each !== 'string')) as Record<string, string>;
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], { cwd: folder, encoding: 'utf8', env });
   return { code: status, said: stdout + stderr };
 }
 
@@ -180,6 +182,29 @@ describe('npm run proofs', () => {
     given(0, program);
     expect(run('.ci/proofs.mjs')).toMatchObject({ code: 1 });
     expect(existsSync(join(folder, '.ci/proofs/it.json'))).toBe(false);
+  });
+
+  it('runs nothing that this machine lacks something for, says so, and takes it for no proof', () => {
+    given(46, results({}));
+    const parts = readFileSync(join(folder, '.ci/parts.mjs'), 'utf8');
+    const lacking = parts.replace('steps:', `lacks: ({ SERVER }) => (SERVER === undefined ? 'SERVER' : null), steps:`);
+    write({
+      '.ci/parts.mjs': lacking.replace(' };', `, other: { what: 'another', introduced: '${day(0)}', paths: ['apps'], steps: () => [{ task: ['it'] }] } };`),
+    });
+    const all = run('.ci/proofs.mjs');
+    expect(all).toEqual({ code: 0, said: expect.stringContaining('== it: NOT RUN, and not noted as held: there is no SERVER.') });
+    expect(all.said.trim().split('\n').slice(-2)).toEqual(['other: all held.', 'NOT RUN: it.']);
+    expect(existsSync(join(folder, '.ci/proofs/it.json'))).toBe(false);
+    expect(run('.ci/proofs.mjs', 'it')).toMatchObject({ code: 1 });
+    // Nothing lands later for the lack of a server that most machines cannot have.
+    expect(check()).toEqual({
+      code: 0,
+      said: expect.stringMatching(/^WARNING: the proof it has NEVER been run, .* it cannot be run here: there is no SERVER\.$/m),
+    });
+    const here = run('.ci/proofs.mjs', '--check', { SERVER: 'there' });
+    expect(here).toEqual({ code: 1, said: expect.stringMatching(/^FAILED: the proof it has NEVER/m) });
+    expect(run('.ci/proofs.mjs', 'it', { SERVER: 'there' })).toMatchObject({ code: 0 });
+    expect(record()).toMatchObject({ counts: { passed: 3 } });
   });
 
   it('keeps the seeds that failed, each once', () => {

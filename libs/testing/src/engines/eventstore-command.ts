@@ -32,6 +32,9 @@ export function eventstoreCommand(): string | null {
   return command === undefined || command === '' ? null : command;
 }
 
+/** What a cluster of three needs. */
+export const CLUSTER_COMMAND = 'EVENTSTORE_COMMAND, a command with {cluster_size} and {gossip_seeds} that starts EventStoreDB (libs/testing/README.md)';
+
 /** Whether members started by it can find each other. */
 export function isForClusters(command: string): boolean {
   return ['{gossip_seeds}', '{cluster_size}'].every((placeholder) => command.includes(placeholder));

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { EventStoreDBClient } from '@eventstore/db-client';
+import { StartRefused } from '#libs/platform/src/start-refused';
 import { ROOT } from '../process.ts';
 import type { EngineDefinition } from './engine.ts';
 import { EngineProcess } from './engine-process.ts';
-import { eventstoreCommand, type ServerTls, startByCommand } from './eventstore-command.ts';
+import { CLUSTER_COMMAND, eventstoreCommand, isForClusters, type ServerTls, startByCommand } from './eventstore-command.ts';
 import { freePort } from './free-port.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
 
@@ -52,6 +53,22 @@ export async function startEventstore(directory: WatchedDirectory, { secured, sy
   }
   const guards = secured ? ['--tls', `${secured.certificate},${secured.key}`, '--user', `${secured.user.name}:${secured.user.password}`] : [];
   return startEventstoreServer(directory, { addressAt, flags: [...guards, ...(systemEvents ? ['--system-events'] : [])] });
+}
+
+/** So many members of one cluster, by `EVENTSTORE_COMMAND`; one alone may be the small server. @throws StartRefused where no cluster can be started */
+export async function startMembers(directory: WatchedDirectory, count: number): Promise<readonly EngineProcess[]> {
+  const command = eventstoreCommand();
+  if (count === 1 && command === null) return [await startEventstoreServer(directory)];
+  if (command === null || (count > 1 && !isForClusters(command))) throw new StartRefused(`A cluster of EventStoreDB needs ${CLUSTER_COMMAND}.`);
+  const ports: number[] = [];
+  while (ports.length < count) ports.push(await freePort());
+  const members = ports.map((port) => `127.0.0.1:${port}`);
+  return Promise.all(
+    ports.map((port, index) => {
+      const address = eventstore.addressAt(port);
+      return startByCommand(command, directory, { name: `${eventstore.name}-${index + 1}`, port, address, members, isReady: () => answers(address) });
+    }),
+  );
 }
 
 /** The small server, for what the real one cannot be made to do. */
