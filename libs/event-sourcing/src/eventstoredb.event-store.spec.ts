@@ -350,6 +350,14 @@ describe('an event store in EventStoreDB', () => {
       expect(await streams.log.read(STREAM)).toHaveLength(1);
     });
 
+    it('later, when the server answers only after the time of a request', async () => {
+      const { url, members } = await givenServerHere();
+      const store = await givenStore(url);
+      members.refusals.push(...Array.from({ length: 50 }, () => REFUSALS.noLeader));
+      expect(await store.identity()).toMatchObject({ installation: 'gatehouse' });
+      expect(members.refusals).toEqual([]);
+    }, 15_000);
+
     it('to whom may only read, once somebody else has said it', async () => {
       const { url, streams } = await givenServerHere();
       const [reader, writer] = [await givenStore(url), await givenStore(url)];

@@ -104,16 +104,17 @@ export class EventstoredbEventStore extends EventStore {
   async identity(): Promise<LogIdentity> {
     const { installation, identity: stream } = this.names;
     const event = identityEvent();
-    const ask = (milliseconds: number): Promise<readonly ReadResponse[]> => this.connection.read(streamForwards(stream, 1, 1), milliseconds);
-    for (const deadline = Date.now() + this.patience; ;) {
-      const id = identityIn(stream, await this.asked(Date.now() + ANSWER_MS, ask).catch((error: unknown) => refusedToRead(stream, error)));
+    const deadline = Date.now() + this.patience;
+    for (let isTold = false; ; isTold = true) {
+      const read = this.askedAtStart(deadline, (milliseconds) => this.connection.read(streamForwards(stream, 1, 1), milliseconds));
+      const id = identityIn(stream, await read.catch((error: unknown) => refusedToRead(stream, error)));
       if (id !== null) return { installation, id };
       if (Date.now() > deadline)
         throw new StartRefused(
           `EventStoreDB holds no log of the installation ${installation} yet, and does not let the user in EVENTSTORE_URL begin one: start a service first, whose user may append.`,
         );
-      if (await this.mayBegin(stream, event)) continue;
-      this.log.info('The log has not been begun yet, and this process may not: it waits for one that may.', { installation });
+      if (await this.mayBegin(stream, event, deadline)) continue;
+      if (!isTold) this.log.info('The log has not been begun yet, and this process may not: it waits for one that may.', { installation });
       await pause(START_RETRY_MS);
     }
   }
@@ -190,14 +191,19 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   /** False where the user may not append. Whoever was faster is found at the next look. */
-  private async mayBegin(stream: string, event: NewEvent): Promise<boolean> {
+  private async mayBegin(stream: string, event: NewEvent, deadline: number): Promise<boolean> {
     try {
-      const answer = await this.asked(Date.now() + ANSWER_MS, (milliseconds) => this.connection.append(appendRequest(stream, 0, [event]), milliseconds));
+      const answer = await this.askedAtStart(deadline, (milliseconds) => this.connection.append(appendRequest(stream, 0, [event]), milliseconds));
       return refusalOf(answer) !== 'AccessDenied';
     } catch (error) {
       if (isRefused(error)) return false;
       throw error;
     }
+  }
+
+  /** A start has more time than a request, and learns soon of an answer that does not come. */
+  private askedAtStart<Answer>(deadline: number, ask: (milliseconds: number) => Promise<Answer>): Promise<Answer> {
+    return this.asked(Math.max(deadline, Date.now() + ANSWER_MS), (milliseconds) => ask(Math.min(milliseconds, ANSWER_MS)));
   }
 
   /** Never goes back: an answer that comes late must not undo a later one. */
