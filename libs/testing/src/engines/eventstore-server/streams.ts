@@ -58,6 +58,8 @@ export class Streams {
   throwsOutEverybody = false;
   /** How the next appends are answered, one after the other. What times out is stored all the same. */
   readonly answers: ('Timeout' | 'AccessDenied')[] = [];
+  /** What the next subscriptions are refused with, one after the other. */
+  readonly refusals: CallRefusal[] = [];
   /** Where the records of `log` lie. */
   places = new RecordPlaces();
 
@@ -142,6 +144,8 @@ export class Streams {
   }
 
   private async follow(call: ServerWritableStream<ReadRequest, ReadResponse>, options: ReadOptions): Promise<void> {
+    const refused = this.refusals.shift();
+    if (refused !== undefined) return refuse(call, refused);
     const all = options.getAll()!;
     const last = await this.log.head();
     const after = all.hasStart() ? START : all.hasEnd() ? last : textOf(this.recordFrom(all.getPosition()!, Number(last)));
