@@ -41,7 +41,7 @@ export class FollowerStates {
     readModels: ReadModels,
     private readonly clock: Clock,
   ) {
-    this.table = readModels.table<never>({ name: 'follower-states', indexes: [], rebuildable: false });
+    this.table = readModels.table<never>({ name: 'follower-states', indexes: [], rebuildable: false, isMadeAnew: true });
   }
 
   /** In the order of the names. */

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import type { DumpedRow, ReadModels, Table } from '#libs/read-models/src/read-models';
 import { START, type EventStore, type Position } from './event-store.ts';
 import { ViewFold } from './view-fold.ts';
 import { skippedOf } from './view-skips.ts';
@@ -14,10 +14,6 @@ const END: Position = '\uffff';
 interface RowAddress {
   readonly environment: string;
   readonly id: string;
-}
-
-interface DumpedRow extends RowAddress {
-  readonly text: string | null;
 }
 
 type Dump = AsyncIterable<DumpedRow>;

@@ -14,6 +14,10 @@ export class AbsentMessageBus extends MessageBus {
     return {};
   }
 
+  async handled(): Promise<never> {
+    throw new Error('This process has no bus.');
+  }
+
   setAside(): Readonly<Record<string, number>> {
     return {};
   }

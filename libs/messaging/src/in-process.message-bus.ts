@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Arrivals } from '#libs/platform/src/arrivals';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
@@ -17,6 +18,8 @@ const FORGOTTEN_AFTER_MS = 7 * 24 * 60 * 60_000;
 /** Positions are stored together; what a crash takes is delivered again. */
 const COMMIT_EVERY_MS = 5;
 const TRIM_EVERY_MS = 1_000;
+/** How often it is asked how far a group is, while somebody waits for that. */
+const HANDLED_POLL_MS = 20;
 /** The trees that it lies in. */
 export const BUS_TREES = ['bus', 'bus-topics', 'bus-groups'] as const;
 const END = '\0';
@@ -81,6 +84,14 @@ export class InProcessMessageBus extends MessageBus {
 
   async backlog(): Promise<Readonly<Record<string, number>>> {
     return Object.fromEntries([...this.groups].map(([name, group]) => [name, group.backlog()]));
+  }
+
+  async handled(listened: Pick<Subscription, 'group' | 'topics'>, milliseconds: number): Promise<boolean> {
+    const ends = [...this.topics.values()].filter(({ name }) => matches(listened, name)).map(({ name, head }) => ({ name, head }));
+    for (const deadline = performance.now() + milliseconds; ; await pause(HANDLED_POLL_MS)) {
+      const isHandled = ends.every(({ name, head }) => (this.store.position(name, listened.group) ?? 0) >= head);
+      if (isHandled || performance.now() >= deadline) return isHandled;
+    }
   }
 
   setAside(): Readonly<Record<string, number>> {

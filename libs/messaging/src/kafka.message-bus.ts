@@ -1,5 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { within } from '#libs/platform/src/deadline';
-import { FIRST_RETRY_MS } from './delivering.ts';
+import { FIRST_RETRY_MS, matches } from './delivering.ts';
 import { busUnavailable, ownName, sentenceOf, storedName, type KafkaOptions } from './kafka/kafka-client.ts';
 import { KafkaOutbox } from './kafka/kafka-outbox.ts';
 import { KafkaSubscription } from './kafka/kafka-subscription.ts';
@@ -10,6 +11,8 @@ const REACH_MS = 3_000;
 /** Publishing is given up after so long; the caller does not know then whether it happened. */
 const PUBLISH_MS = 10_000;
 const CLOSE_MS = 3_000;
+/** How often it is asked how far a group is, while somebody waits for that. */
+const HANDLED_POLL_MS = 250;
 
 interface Options extends KafkaOptions {
   /** Tests do not want to wait. */
@@ -86,6 +89,21 @@ export class KafkaMessageBus extends MessageBus {
     }
   }
 
+  async handled({ group, topics: wanted }: Pick<Subscription, 'group' | 'topics'>, milliseconds: number): Promise<boolean> {
+    const deadline = performance.now() + milliseconds;
+    await this.topics.refresh();
+    const stored = wanted.map((topic) => storedName(topic, this.options));
+    const topics = [...this.topics.all].filter((topic) => matches({ topics: stored }, topic));
+    const before = await Promise.all(topics.map((topic) => this.topics.ask((admin) => admin.fetchTopicOffsets(topic))));
+    const ends = before.flatMap((partitions, index) => partitions.map(({ partition, low, high }) => ({ topic: topics[index]!, partition, low, high })));
+    for (; ; await pause(HANDLED_POLL_MS)) {
+      const committed = await this.committed(group, topics);
+      // What lies before the first kept message will not be handled any more.
+      const isHandled = ends.every(({ topic, partition, low, high }) => Math.max(Number(low), committed(topic, partition)) >= Number(high));
+      if (isHandled || performance.now() >= deadline) return isHandled;
+    }
+  }
+
   setAside(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.aside);
   }
@@ -111,6 +129,14 @@ export class KafkaMessageBus extends MessageBus {
       throw busUnavailable();
     }
     await this.outbox.add(topic, messages, deadline);
+  }
+
+  /** How far the group is in a partition; -1 where it has not begun. */
+  private async committed(group: string, topics: readonly string[]): Promise<(topic: string, partition: number) => number> {
+    if (topics.length === 0) return () => -1;
+    const found = await this.topics.ask((admin) => admin.fetchOffsets({ groupId: storedName(group, this.options), topics: [...topics] }));
+    const offsets = new Map(found.flatMap(({ topic, partitions }) => partitions.map(({ partition, offset }) => [`${topic} ${partition}`, Number(offset)])));
+    return (topic, partition) => offsets.get(`${topic} ${partition}`) ?? -1;
   }
 
   private async backlogOf(group: string, topics: readonly string[]): Promise<number> {

@@ -57,6 +57,27 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
       expect(deliveries[0]).toEqual({ ...sent, topic, attempt: 1 });
     });
 
+    it('tells whether a group has handled what was published before, whoever is of it', async () => {
+      const listened = { group, topics: [`${topic}*`] };
+      expect(await bus.handled(listened, 0)).toBe(true);
+      await bus.publish(topic, [message('a', 1), message('b', 2)]);
+      await bus.publish(`${topic}-other`, [message('a', 3)]);
+      expect(await bus.handled(listened, 100)).toBe(false);
+      let letGo = (): void => {};
+      const held = new Promise<void>((resolve) => (letGo = resolve));
+      const { stop } = await bus.subscribe({ ...listened, handle: () => held });
+      expect(await bus.handled(listened, 100)).toBe(false);
+      const asked = bus.handled(listened, 20_000);
+      letGo();
+      expect(await asked).toBe(true);
+      // By members that have gone, too.
+      await stop();
+      expect(await bus.handled(listened, 100)).toBe(true);
+      await bus.publish(topic, [message('a', 4)]);
+      expect(await bus.handled(listened, 100)).toBe(false);
+      expect(await bus.handled({ group: `${group}-other`, topics: [topic] }, 100)).toBe(false);
+    });
+
     it('keeps the order of publishing, across history and live', async () => {
       const { handle, values } = receiver();
       const publish = (from: number): Promise<unknown> =>

@@ -38,6 +38,12 @@ export abstract class MessageBus {
   /** Messages published and not yet handled, by group: a queue depth for the metrics. */
   abstract backlog(): Promise<Readonly<Record<string, number>>>;
 
+  /**
+   * Whether the group has handled, within so many milliseconds, all that was published to these topics before this was asked. Its members may be in other
+   * processes, or nowhere.
+   */
+  abstract handled(group: Pick<Subscription, 'group' | 'topics'>, milliseconds: number): Promise<boolean>;
+
   /** Messages that failed every time in this process since it started, by group; 0 for a group that none failed in. */
   abstract setAside(): Readonly<Record<string, number>>;
 

@@ -6,7 +6,18 @@ import { bytesAsText, byteText, byteTextKeys, NUMBER_BYTES, readNumber, textOfBy
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Postings, type Window } from './lmdb-postings.ts';
 import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable.ts';
-import { Fenced, type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
+import {
+  type DumpedRow,
+  Fenced,
+  type PageRequest,
+  ReadModels,
+  type RowPage,
+  type StoredRow,
+  Table,
+  type TableDefinition,
+  UnknownCursor,
+  type Write,
+} from './read-models.ts';
 
 /** How long the rows that the log can refill are in memory only. */
 const SAVE_EVERY_MS = 100;
@@ -271,13 +282,13 @@ export class LmdbTable<Row> extends Table<Row> {
     await this.home.lmdb.committed();
   }
 
-  async *dump(): AsyncIterable<{ readonly environment: string; readonly id: string; readonly text: string | null }> {
+  async *dump(): AsyncIterable<DumpedRow> {
     await this.save();
     for (const environment of this.home.environmentNames()) {
       const prefix = this.home.prefixOf(environment);
       const entries = merged(slices(this.trees.rows, prefix), slices(this.trees.tombstones, prefix));
       for await (const { key, value, isFirst } of entries)
-        yield { environment, id: textOfBytes(key.slice(prefix.length)), text: isFirst ? (value as RowBody).text : null };
+        yield { environment, id: textOfBytes(key.slice(prefix.length)), ...(isFirst ? (value as RowBody) : deleted(value as string)) };
     }
   }
 
@@ -416,9 +427,7 @@ export class LmdbTable<Row> extends Table<Row> {
 
   private tombstone(key: string): { readonly position: string; readonly rank: string } | null {
     const value = this.hasTombstones ? this.trees.tombstones.get(key) : undefined;
-    if (value === undefined) return null;
-    const end = value.indexOf('\0');
-    return { position: textOfBytes(value.slice(0, end)), rank: value.slice(end + 1) };
+    return value === undefined ? null : tombstoneOf(value);
   }
 
   private rowAt(shard: Shard, id: string): StoredRow | null {
@@ -575,6 +584,16 @@ type RowBody = Omit<StoredRow, 'id'>;
 /** Whether the text is ASCII, which is read several times as fast; length of the position; revision. Position and text follow. */
 const HEADER_BYTES = 2 + NUMBER_BYTES;
 const ASCII = 1;
+
+function tombstoneOf(value: string): { readonly position: string; readonly rank: string } {
+  const end = value.indexOf('\0');
+  return { position: textOfBytes(value.slice(0, end)), rank: value.slice(end + 1) };
+}
+
+/** Nobody asks for the revision of what is deleted, so it is not kept. */
+function deleted(tombstone: string): Omit<DumpedRow, 'environment' | 'id'> {
+  return { position: tombstoneOf(tombstone).position, revision: 0, text: null };
+}
 
 function decode(bytes: Buffer): RowBody {
   const start = HEADER_BYTES + bytes[1]!;

@@ -1,9 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bufferKeys, LOWEST_KEY, NUMBER_BYTES, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { type Entry, ShortLived } from './short-lived.ts';
+import { type DumpedEntry, type Entry, ShortLived } from './short-lived.ts';
 
 /** Entries are swept by whole minutes, so that a write that moves the expiry within one needs no new listing. */
 const BUCKET_MS = 60_000;
@@ -12,6 +13,8 @@ const NUMBERS_PER_MS = 64;
 const HEADER_BYTES = 2 * NUMBER_BYTES;
 const SEPARATOR = '\0';
 const LEASES = 'lease';
+/** Entries that one look at the store takes. */
+const SLICE = 1_000;
 /** Shorter than every listing's key. */
 const SEQUENCE_KEY = LOWEST_KEY;
 
@@ -118,6 +121,21 @@ export class LmdbShortLived extends ShortLived {
     return removed;
   }
 
+  async *dump(): AsyncIterable<DumpedEntry> {
+    await this.storage.log.committed();
+    for (let start = LOWEST_KEY, count = SLICE; count === SLICE; await nextTurn()) {
+      const slice = [...this.entries.getRange({ start, limit: SLICE })];
+      for (const { key } of slice) {
+        const id = key.toString();
+        const entry = this.find(id);
+        const [collection, rest] = [id.slice(0, id.indexOf(SEPARATOR)), id.slice(id.indexOf(SEPARATOR) + 1)];
+        if (entry !== null && collection !== LEASES) yield { collection, key: keyIn(rest), value: entry.value, expiresAt: entry.expiresAt };
+      }
+      count = slice.length;
+      start = Buffer.concat([slice.at(-1)?.key ?? start, LOWEST_KEY]);
+    }
+  }
+
   private find(id: string): Entry | null {
     const entry = this.stored(id);
     return this.isAlive(entry) ? entry : null;
@@ -192,6 +210,10 @@ interface Lease {
 /** The line break that separates names in a listing cannot be part of one. */
 function name(collection: string, key: string): string {
   return collection + SEPARATOR + (key.includes('\n') ? JSON.stringify(key) : key);
+}
+
+function keyIn(stored: string): string {
+  return stored.startsWith('"') && stored.includes('\\n') ? (JSON.parse(stored) as string) : stored;
 }
 
 function numberKey(first: number, second: number): Buffer {

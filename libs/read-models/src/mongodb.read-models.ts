@@ -2,7 +2,18 @@ import { createHash } from 'node:crypto';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import type { AnyBulkWriteOperation, Collection, Filter, UpdateFilter } from 'mongodb';
 import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
-import { Fenced, type PageRequest, ReadModels, type RowPage, type StoredRow, Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
+import {
+  type DumpedRow,
+  Fenced,
+  type PageRequest,
+  ReadModels,
+  type RowPage,
+  type StoredRow,
+  Table,
+  type TableDefinition,
+  UnknownCursor,
+  type Write,
+} from './read-models.ts';
 
 const ROWS = 'rows.';
 const SEPARATOR = '\0';
@@ -243,7 +254,7 @@ export class MongodbTable<Row> extends Table<Row> {
     return this.remove(ids.map((id) => key(environment, id)));
   }
 
-  async *dump(): AsyncIterable<{ readonly environment: string; readonly id: string; readonly text: string | null }> {
+  async *dump(): AsyncIterable<DumpedRow> {
     let last = '';
     for (let count = DUMP_SLICE; count === DUMP_SLICE;) {
       count = 0;
@@ -252,7 +263,8 @@ export class MongodbTable<Row> extends Table<Row> {
         this.rows.find<ShownRow>(behind, { sort: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_BATCH, projection: SHOWN, ...inSession }),
       );
       for await (const { _id, row } of slice) {
-        yield { environment: _id.slice(0, _id.indexOf(SEPARATOR)), id: idOf(_id), text: row.text };
+        const { position, revision, text } = row;
+        yield { environment: _id.slice(0, _id.indexOf(SEPARATOR)), id: idOf(_id), position, revision, text };
         last = _id;
         count++;
       }

@@ -1,13 +1,15 @@
 import type { Collection } from 'mongodb';
 import type { Clock } from '#libs/platform/src/clock';
 import { type InSession, isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
-import { type Entry, ShortLived } from './short-lived.ts';
+import { type DumpedEntry, type Entry, ShortLived } from './short-lived.ts';
 
 const SEPARATOR = '\0';
 /** The database removes entries by its own clock: not before any other clock could call them alive. */
 const GRACE_SECONDS = 3_600;
 /** Room for the versions of one millisecond. */
 const VERSIONS = 4_096;
+/** Entries that one query goes through while all are read, and how many of them travel at a time. */
+const [SLICE, BATCH] = [10_000, 500];
 
 interface StoredEntry {
   readonly value: string;
@@ -170,6 +172,23 @@ export class MongodbShortLived extends ShortLived {
       return this.counters.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, expiresAt: expired }, inSession);
     });
     return swept.deletedCount + forgotten.deletedCount;
+  }
+
+  async *dump(): AsyncIterable<DumpedEntry> {
+    let last = '';
+    for (let count = SLICE; count === SLICE;) {
+      count = 0;
+      const behind = { _id: { $gt: last } };
+      const slice = this.storage.answers((inSession) => this.entries.find(behind, { sort: { _id: 1 }, limit: SLICE, batchSize: BATCH, ...inSession }));
+      for await (const document of slice) {
+        const { _id } = document;
+        const entry = this.alive(document);
+        const end = _id.indexOf(SEPARATOR);
+        if (entry !== null) yield { collection: _id.slice(0, end), key: _id.slice(end + 1), value: entry.value, expiresAt: entry.expiresAt };
+        last = _id;
+        count++;
+      }
+    }
   }
 
   private get entries(): Collection<EntryDocument> {

@@ -304,15 +304,20 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
     it('dumps every row and tombstone in one order, whatever the order of the writes', async () => {
       const dump = async (): Promise<unknown[]> => {
         const rows = [];
-        for await (const { environment, id, text } of table.dump()) rows.push([environment, id, text !== null]);
+        for await (const { environment, id, position, text } of table.dump()) rows.push([environment, id, position, text !== null]);
         return rows;
       };
-      await table.write([write('two', person('b')), write('one', person('c')), write('one', person('a')), removal('one', 'b')]);
+      await table.write([
+        write('two', person('b'), '0000000000000004'),
+        write('one', person('c'), '0000000000000003'),
+        write('one', person('a'), '0000000000000001'),
+        removal('one', 'b', '0000000000000002'),
+      ]);
       const expected = [
-        ['one', 'a', true],
-        ['one', 'b', false],
-        ['one', 'c', true],
-        ['two', 'b', true],
+        ['one', 'a', '0000000000000001', true],
+        ['one', 'b', '0000000000000002', false],
+        ['one', 'c', '0000000000000003', true],
+        ['two', 'b', '0000000000000004', true],
       ];
       expect(await dump()).toEqual(expected);
       await reopen();

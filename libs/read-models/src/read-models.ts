@@ -15,6 +15,8 @@ export interface TableDefinition<Row> {
   readonly sortKey?: (row: Row) => string;
   /** False for collections that a rebuild cannot give back (deliveries): `rebuild` leaves them alone. */
   readonly rebuildable: boolean;
+  /** What it holds follows from other tables that no rebuild gives back, or is told anew: a backup whose tables are not of one moment leaves it out. */
+  readonly isMadeAnew?: true;
 }
 
 export interface StoredRow {
@@ -56,6 +58,13 @@ export interface RowPage {
   /** Whether rows precede the first / follow the last row in the requested order. */
   readonly hasBefore: boolean;
   readonly hasAfter: boolean;
+}
+
+/** A row or tombstone as a table holds it. */
+export interface DumpedRow extends Omit<StoredRow, 'text'> {
+  readonly environment: string;
+  /** Null: deleted. */
+  readonly text: string | null;
 }
 
 /** For whom something is looked for: in which environment, and until when (milliseconds since the epoch) the answer is of use. */
@@ -138,8 +147,8 @@ export abstract class Table<Row> {
   /** Removes rows, and leaves nothing: retention, not deletion. */
   abstract purge(environment: string, ids: readonly string[]): Promise<void>;
 
-  /** Every row and tombstone in a stable order, for comparison with a rebuild; resumes internally, so it holds no long read. */
-  abstract dump(): AsyncIterable<{ readonly environment: string; readonly id: string; readonly text: string | null }>;
+  /** Every row and tombstone in a stable order, for comparison with a rebuild and for backups; resumes internally, so it holds no long read. */
+  abstract dump(): AsyncIterable<DumpedRow>;
 }
 
 export abstract class ReadModels {

@@ -51,6 +51,29 @@ export function shortLivedContract(name: string, given: (clock: SetClock) => Pro
       expect((await entries.get('two', 'a'))?.value).toBe('other');
     });
 
+    it('tells everything that is alive, with its expiry, and no lease', async () => {
+      const dump = async (): Promise<unknown[]> => {
+        const told = [];
+        for await (const entry of entries.dump()) told.push(entry);
+        return told.sort((one, other) => (one.key < other.key ? -1 : 1));
+      };
+      expect(await dump()).toEqual([]);
+      const keys = ['"', '"x"', 'a', 'a\0b', 'a\nb', 'a b', 'ключ'];
+      for (const key of keys) await entries.put('one', key, `${key}\n`, later());
+      await entries.put('one', 'short', 'x', later(MINUTE));
+      await entries.put('two', 'taken', 'x', later());
+      await entries.take('two', 'taken');
+      await entries.lease('work', 'one', MINUTE);
+      clock.forward(MINUTE);
+      const expected = keys.map((key) => ({ collection: 'one', key, value: `${key}\n`, expiresAt: later(9 * MINUTE) }));
+      expect(await dump()).toEqual(expected);
+      await reopen();
+      expect(await dump()).toEqual(expected);
+      // More than one look at the store.
+      await Promise.all(Array.from({ length: 2_500 }, (_, number) => entries.put('many', String(number).padStart(4, '0'), 'x', later())));
+      expect((await dump()).length).toBe(keys.length + 2_500);
+    });
+
     it('puts only where nothing is alive', async () => {
       expect(await entries.putIfAbsent('codes', 'a', 'first', later())).toMatchObject({ stored: true, entry: { value: 'first' } });
       expect(await entries.putIfAbsent('codes', 'a', 'second', later())).toMatchObject({ stored: false, entry: { value: 'first' } });

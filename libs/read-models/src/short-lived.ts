@@ -27,6 +27,16 @@ export abstract class ShortLived {
 
   /** Removes what expired, at most `limit` entries; answers how many. */
   abstract sweep(now: number, limit: number): Promise<number>;
+
+  /** Every entry that is alive, for backups, while others go on writing; no leases. Resumes internally, so it holds no long read. */
+  abstract dump(): AsyncIterable<DumpedEntry>;
+}
+
+export interface DumpedEntry {
+  readonly collection: string;
+  readonly key: string;
+  readonly value: string;
+  readonly expiresAt: number;
 }
 
 export interface Entry {

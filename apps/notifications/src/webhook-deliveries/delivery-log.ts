@@ -36,9 +36,13 @@ const QUEUE: TableDefinition<QueueEntry> = {
   indexes: [{ name: 'endpoint', keys: ({ endpoint }) => [endpoint] }],
   sortKey: ({ due }) => due,
   rebuildable: false,
+  // Of the deliveries that wait: see `queueWaiting`.
+  isMadeAnew: true,
 };
 
 const REVISION_DIGITS = 10;
+/** Entries that are written at once. */
+const BULK = 500;
 
 /** What became of every event at every endpoint, and what is still to be tried. Kept by nothing else: a rebuild cannot give it back. */
 @Injectable()
@@ -99,6 +103,17 @@ export class DeliveryLog {
       const isOther = row !== null && row.revision === revision && row.text !== JSON.stringify(deliveries[index]);
       return isOther ? [JSON.parse(row.text) as StoredDelivery] : [];
     });
+  }
+
+  /** Puts every delivery that waits into the queue, where they are all there is: deliveries that were put back from a backup come without it. */
+  async queueWaiting(): Promise<void> {
+    const entries: Write[] = [];
+    for await (const { environment, text } of this.deliveries.dump()) {
+      const delivery = text === null ? null : (JSON.parse(text) as StoredDelivery);
+      if (delivery !== null && delivery.next_attempt_at !== null) entries.push(entryWrite(environment, delivery));
+      if (entries.length === BULK) await this.queue.write(entries.splice(0));
+    }
+    if (entries.length > 0) await this.queue.write(entries);
   }
 
   /** Takes entries off the queue, once what became of them is saved. */

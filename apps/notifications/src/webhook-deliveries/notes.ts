@@ -18,7 +18,7 @@ export class Notes<Note> {
     readModels: ReadModels,
     private readonly clock: Clock,
   ) {
-    this.rows = readModels.table({ name, indexes: [], rebuildable: false });
+    this.rows = readModels.table({ name, indexes: [], rebuildable: false, isMadeAnew: true });
   }
 
   /** After what they tell of is stored. */

@@ -15,7 +15,8 @@ import type { RetrySchedule } from './retry-schedule.ts';
 import type { WebhookAttempts } from './webhook-attempts.ts';
 import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
 
-const GROUP = 'webhooks';
+/** What it hears of the bus. */
+export const WEBHOOKS = { group: 'webhooks', topics: ['*'] } as const;
 /** `<environment>.<service>`: what else there is has no public names. Topics of the embedded bus began with `gatehouse.` once, and may still hold messages. */
 const TOPIC = /^(?:gatehouse\.)?([^.]+)\.[^.]+$/;
 const LIMITS = { total: 64, perKey: 32 };
@@ -80,7 +81,7 @@ export class WebhookIntake implements Part {
   }
 
   async start(): Promise<void> {
-    this.subscription = await this.needs.bus.subscribe({ group: GROUP, topics: ['*'], handle: (messages) => this.handle(messages) });
+    this.subscription = await this.needs.bus.subscribe({ ...WEBHOOKS, handle: (messages) => this.handle(messages) });
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { WEBHOOKS } from '#apps/notifications/src/webhook-deliveries/webhook-intake';
 import {
   CreateEnvironment,
   CreateEnvironmentKey,
@@ -12,21 +12,23 @@ import {
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
 import { validatorOf } from '#libs/contracts/src/validation';
 import type { Difference } from '#libs/event-sourcing/src/rebuild';
-import type { EventStore, NewEvent, Position } from '#libs/event-sourcing/src/event-store';
+import type { NewEvent, Position } from '#libs/event-sourcing/src/event-store';
 import type { Standing } from '#libs/event-sourcing/src/follower-states';
 import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
 import { SEALED } from '#libs/contracts/src/sealed';
 import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
-import type { ErasablePurpose, KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import type { ErasablePurpose } from '#libs/event-sourcing/src/sealing/key-store';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
+import type { Run } from '#libs/platform/src/runtime/app';
 import type { AppProcess } from '#libs/platform/src/runtime/app-process';
 import { keysIn } from '#libs/platform/src/runtime/embedded';
 import { systemContext } from '#libs/platform/src/system-context';
-import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';
+import { backUpCluster, restoreCluster } from '../backup/cluster-backup.ts';
+import { setBackErasures } from '../backup/erasures.ts';
 import { problemText, verifyLog } from '../backup/verify.ts';
 import type { AdminRequest, CommandInput } from './admin-socket.ts';
 import { refusalText } from './refusal-text.ts';
@@ -47,8 +49,8 @@ interface CommandDefinition {
 
 /** A command that works on the open data, in the server or in its stead. */
 interface DataCommand extends CommandDefinition {
-  /** Fills the views itself, so that a process which takes the server's place need not. */
-  readonly fillsViews?: true;
+  /** What a process starts that takes the server's place: the views, where nothing else is said. With `--check`, always these. */
+  readonly needs?: Run;
   readonly run: (process: AppProcess, input: CommandInput, tell: (line: string) => void) => Promise<void>;
 }
 
@@ -71,9 +73,8 @@ interface Here {
 /** The words were understood, and something in what followed was not. */
 export class WrongUsage extends Error {}
 
-/** How long a backup waits for what is on its way. */
-const QUIET_WITHIN = 5_000;
-const QUIET_POLL = 20;
+/** How long a backup waits for what is on its way to webhooks, which is not in it. */
+const ARRIVES_WITHIN = 5_000;
 
 const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAME' };
 
@@ -133,7 +134,8 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   rebuild: {
     doc: 'Fill all views anew from the log; queries answer 503 meanwhile. Has whatever stands beyond the end of the log go on from there. With --check, only tell what would change.',
     options: { check: { doc: 'Change nothing.' } },
-    fillsViews: true,
+    // It fills the views itself.
+    needs: 'nothing',
     run: async (process, { options }, tell) => {
       const { runtime, engines } = process;
       if (options['check'] !== undefined) return expectNoDifference(runtime.differences(), tell);
@@ -184,12 +186,6 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   },
 };
 
-/** Beyond the end of the log, it would pass over erasures that are recorded from now on. */
-async function setBackErasures({ events, keys }: { readonly events: EventStore; readonly keys: KeyStore }): Promise<void> {
-  const head = await events.head();
-  if ((await keys.erasedUpTo()) > head) await keys.setErasedUpTo(head);
-}
-
 const STANDING: Readonly<Record<Standing['reason'], string>> = {
   unfoldable: 'stands still before an event that it cannot fold',
   ahead: "stands still, since the log ends before it: 'rebuild' mends it",
@@ -212,7 +208,7 @@ function operatorRecord(type: string): NewEvent {
   return { id: commandId, type, shape: 1, data: null, subject: null, public: [], meta: { environment, actor, requestId, commandId, at: Date.now() } };
 }
 
-const backupArguments = { arguments: ['DIR'], options: { keys: { doc: 'Directory of the keys (default: DIR-keys).', value: 'DIR' } } };
+const backupArguments = { arguments: ['PATH'], options: { keys: { doc: 'Directory of the keys (default: PATH-keys).', value: 'DIR' } } };
 
 function isErasable(name: string): name is ErasablePurpose {
   return /^(?:person|environment|answers)\../.test(name);
@@ -222,22 +218,35 @@ function isErasable(name: string): name is ErasablePurpose {
 const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   backup: {
     doc: '',
-    run: async (process, { arguments: [directory, keys] }) => {
-      await busIsQuiet(process);
-      await copyData(directoryOf(process), directory!, keys!);
+    run: async ({ engines }, { arguments: [directory, keys] }) => {
+      await engines.bus.handled(WEBHOOKS, ARRIVES_WITHIN);
+      await copyData(engines.directory!, directory!, keys!);
     },
   },
   restore: {
     doc: '',
     // The process that carries this out has filled the views before.
-    run: async ({ runtime, engines }) => {
-      await setBackErasures(engines);
-      const standing = (await runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
-      if (standing.length > 0) throw new Error(`These views stand still: ${standing.join(', ')}. The log says why; look with 'verify'.`);
+    run: async (process) => {
+      await setBackErasures(process.engines);
+      await expectFilled(process);
     },
+  },
+  'backup cluster': {
+    doc: '',
+    run: (process, { arguments: [path] }, tell) => backUpCluster(process, path!, tell),
+    needs: 'backup',
+  },
+  'restore cluster': {
+    doc: '',
+    run: async (process, { arguments: [path] }, tell) => {
+      await restoreCluster(process, path!, tell);
+      await expectFilled(process);
+    },
+    needs: 'restore',
   },
   verify: {
     doc: '',
+    needs: 'nothing',
     run: async ({ engines: { events, keys } }, _input, tell) => {
       for await (const problem of keyProblems(events, keys, sealedFieldsOf(SEALED))) throw new Error(problemText(problem));
       tell(`The key of everything sealed up to position ${await events.head()} is there.`);
@@ -245,32 +254,37 @@ const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   },
 };
 
-/** What is on its way to webhooks is not in a backup: it is waited for, as long as that makes sense. */
-async function busIsQuiet({ engines: { bus } }: AppProcess): Promise<void> {
-  for (const deadline = Date.now() + QUIET_WITHIN; Date.now() < deadline; await pause(QUIET_POLL))
-    if (Object.values(await bus.backlog()).every((waiting) => waiting === 0)) return;
-}
-
-/** @throws WrongUsage where engines hold the data, each of which has a backup of its own */
-function directoryOf({ engines }: AppProcess): LmdbStorage {
-  if (engines.directory === null) throw new WrongUsage('A cluster stores nothing here: back up EventStoreDB and MongoDB.');
-  return engines.directory;
+async function expectFilled({ runtime }: AppProcess): Promise<void> {
+  const standing = (await runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
+  if (standing.length > 0) throw new Error(`These views stand still: ${standing.join(', ')}. The log says why; look with 'verify'.`);
 }
 
 const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
   backup: {
-    doc: 'Copy the data as of one moment, and its keys, into two directories.',
+    doc: 'Copy the data as of one moment, and its keys, into two directories. With engines: the small state, into a file (- is standard output).',
     ...backupArguments,
-    run: async ({ input, tell, onData }) => {
+    run: async ({ input, tell, isShared, onData }) => {
+      if (isShared) {
+        const path = clusterFile(input);
+        await onData({ command: 'backup cluster', input: { arguments: [path], options: {} } });
+        // Beside a backup that goes to standard output.
+        (path === '-' ? console.error : tell)('The small state is backed up. Now copy the log, and then the keys: docs/operations.md says how.');
+        return;
+      }
       const { directory, keys } = backupDirectories(input);
       await onData({ command: 'backup', input: { arguments: [directory, keys], options: {} } });
       tell(`${directory} holds everything up to position ${await sealBackup(directory, keys)}. The keys to read it are in ${keys}: keep the two apart.`);
     },
   },
   restore: {
-    doc: 'Put a backup into DATA_DIR, which must hold nothing, and fill the views from its log.',
+    doc: 'Put a backup into DATA_DIR, which must hold nothing, and fill the views from its log. With engines: the small state, into an emptied database.',
     ...backupArguments,
-    run: async ({ input, dataDir, tell, onData }) => {
+    run: async ({ input, dataDir, tell, isShared, onData }) => {
+      if (isShared) {
+        await onData({ command: 'restore cluster', input: { arguments: [clusterFile(input)], options: {} } });
+        tell('Every view was filled. The cluster may be started.');
+        return;
+      }
       const { directory, keys } = backupDirectories(input);
       tell(`${dataDir} holds everything up to position ${await restoreBackup(directory, keys, dataDir)}.`);
       const began = Date.now();
@@ -311,9 +325,15 @@ export async function carryOutOnData(process: AppProcess, { command, input }: Ad
 }
 
 /** What a process starts that takes the server's place for this. */
-export function neededFor({ command, input }: AdminRequest): 'views' | 'nothing' {
-  const looksAtViews = !DATA_COMMANDS[command]?.fillsViews || input.options['check'] !== undefined;
-  return looksAtViews && command !== 'verify' ? 'views' : 'nothing';
+export function neededFor({ command, input }: AdminRequest): Run {
+  const needs = (DATA_PARTS[command] ?? DATA_COMMANDS[command])?.needs;
+  return needs === undefined || input.options['check'] !== undefined ? 'views' : needs;
+}
+
+/** @throws WrongUsage */
+function clusterFile({ arguments: [path], options }: CommandInput): string {
+  if (options['keys'] !== undefined) throw new WrongUsage('The keys of a cluster are copied by themselves, after the log: docs/operations.md says how.');
+  return path === '-' ? path : resolve(path!);
 }
 
 function backupDirectories({ arguments: [directory], options }: CommandInput): { readonly directory: string; readonly keys: string } {

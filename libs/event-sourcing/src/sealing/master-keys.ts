@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import type { KeyPurpose } from './key-store.ts';
 
 export const KEY_BYTES = 32;
 
@@ -31,7 +30,7 @@ export class MasterKeys {
     return new MasterKeys([first, ...others]);
   }
 
-  wrap(purpose: KeyPurpose, key: Buffer): WrappedKey {
+  wrap<Purpose extends string>(purpose: Purpose, key: Buffer): WrappedKey & { readonly purpose: Purpose } {
     const [master] = this.keys;
     const iv = randomBytes(12);
     const cipher = createCipheriv('aes-256-gcm', master.key, iv).setAAD(Buffer.from(purpose));

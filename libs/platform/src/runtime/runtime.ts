@@ -29,7 +29,8 @@ import { MessageBus } from '#libs/messaging/src/message-bus';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { RemoteOperations, RoutedOperationTransport } from '#libs/messaging/src/routed.operation-transport';
 import { Leases } from '#libs/read-models/src/leases';
-import { ReadModels } from '#libs/read-models/src/read-models';
+import { ListedReadModels } from '#libs/read-models/src/listed.read-models';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { Clock } from '../clock.ts';
 import { PlatformSettings } from '../config/settings.ts';
@@ -65,12 +66,15 @@ export interface Runtime {
   readonly surface: OperationsSurface;
   readonly metrics: Metrics;
   readonly projector: Projector;
+  /** All tables that this process has opened, in that order. */
+  readonly tables: () => readonly Table<never>[];
   /** The rows that are not what the log says. */
   readonly differences: () => AsyncIterable<Difference>;
 }
 
 export async function runtimeOver({ engines, services, settings, clock, log, also }: Needs): Promise<Runtime> {
-  const { readModels, shortLived, keys, bus } = engines;
+  const { shortLived, keys, bus } = engines;
+  const readModels = new ListedReadModels(engines.readModels);
   const lifecycle = new Lifecycle();
   const readiness = new Readiness();
   const metrics = new Metrics();
@@ -150,7 +154,16 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         { port: Forwarders, by: Forwarders },
       ],
     );
-  return { module, lifecycle, readiness, surface, metrics, projector, differences: () => differences(services.flatMap(viewsOf), { events, readModels }) };
+  return {
+    module,
+    lifecycle,
+    readiness,
+    surface,
+    metrics,
+    projector,
+    tables: () => readModels.tables,
+    differences: () => differences(services.flatMap(viewsOf), { events, readModels }),
+  };
 }
 
 /** As everybody sees it: of this release's shapes, personal fields in clear; and below that as it lies on disk. */

@@ -1,0 +1,145 @@
+import { createWriteStream } from 'node:fs';
+import { access, mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { stdin, stdout } from 'node:process';
+import { pipeline } from 'node:stream/promises';
+import { DeliveryLog } from '#apps/notifications/src/webhook-deliveries/delivery-log';
+import { WEBHOOKS } from '#apps/notifications/src/webhook-deliveries/webhook-intake';
+import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
+import { leaseOf } from '#libs/event-sourcing/src/projected-view';
+import { MasterKeys } from '#libs/event-sourcing/src/sealing/master-keys';
+import { PlatformSettings } from '#libs/platform/src/config/settings';
+import type { AppProcess } from '#libs/platform/src/runtime/app-process';
+import { RestoreMark } from '#libs/platform/src/runtime/restore-mark';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import { Leases } from '#libs/read-models/src/leases';
+import { setBackErasures } from './erasures.ts';
+import { sealed, SealedFile } from './sealed-file.ts';
+import {
+  expectCheckpoints,
+  expectNoState,
+  putSmallState,
+  smallState,
+  someoneIsAtWork,
+  summaryOf,
+  unknownTables,
+  type SmallStateStores,
+} from './small-state.ts';
+
+/** Standard output, or input. */
+const STREAM = '-';
+/** How long what was announced may take to become webhooks. */
+const ARRIVES_WITHIN = 60_000;
+
+type Tell = (line: string) => void;
+
+/** Writes the small state of a cluster, which works on meanwhile, into a file that is not there yet. @throws StartRefused */
+export async function backUpCluster(process: AppProcess, path: string, tell: Tell): Promise<void> {
+  const arrived = async (): Promise<void> => {
+    if (await process.engines.bus.handled(WEBHOOKS, ARRIVES_WITHIN)) return;
+    tell(
+      `Announced events have been waiting for over ${ARRIVES_WITHIN / 1_000} s to become webhooks, and these are not in the backup: repeat them with a replay once it is restored.`,
+    );
+  };
+  const bytes = sealed(smallState(storesOf(process), arrived), mastersOf(process));
+  if (path === STREAM) await pipeline(bytes, stdout, { end: false });
+  else await writeWhole(path, bytes);
+}
+
+/**
+ * Puts a backup into an emptied database, beside the log and the keys that were copied after it, and has the views filled. Cut short, it is run again.
+ * @throws StartRefused where any of that is not so
+ */
+export async function restoreCluster(process: AppProcess, path: string, tell: Tell): Promise<void> {
+  if (path !== STREAM) return restoreFile(process, path, tell);
+  const directory = await mkdtemp(join(tmpdir(), 'gatehouse-restore-'));
+  try {
+    const spooled = join(directory, 'small-state');
+    await pipeline(stdin, createWriteStream(spooled, { mode: 0o600 }));
+    await restoreFile(process, spooled, tell);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}
+
+async function restoreFile(process: AppProcess, path: string, tell: Tell): Promise<void> {
+  const { engines, runtime } = process;
+  const stores = storesOf(process);
+  const file = await SealedFile.open(path, mastersOf(process));
+  // To its end, before anything is changed.
+  const summary = await summaryOf(file.lines());
+  if (summary.end > (await engines.events.head()))
+    throw new StartRefused('The log ends before the small state of this backup: put back the log that was copied after it.');
+  const mark = new RestoreMark(engines.shortLived);
+  const begun = await mark.backup();
+  if (begun !== null && begun !== file.header.id) throw new StartRefused('The database holds a part of another backup: empty it, and restore again.');
+  await expectNobody(process);
+  if (begun === null) {
+    await expectNoState(stores);
+    await mark.set(file.header.id);
+    // Whoever looked for the mark before it was there has left something by now, or will be found at the end.
+    await expectNoState(stores).catch(async (error: unknown) => {
+      await mark.clear();
+      throw error;
+    });
+  }
+  for (const name of unknownTables(summary, stores)) tell(`The backup holds ${name}, which this release does not know: it is left out.`);
+  await putSmallState(file.lines(), summary, stores);
+  await process.get(DeliveryLog).queueWaiting();
+  await expectNobody(process);
+  await expectCheckpoints(summary, stores);
+  await setBackErasures(engines);
+  await mark.clear();
+  tell(`The small state of ${file.header.created_at} is put back.`);
+  // Whatever happens from here on, the first process that is started does the same.
+  await runtime.projector.start();
+}
+
+/** Whoever is at work keeps asking for these. @throws StartRefused */
+async function expectNobody(process: AppProcess): Promise<void> {
+  const leases = process.get(Leases);
+  const [views, followers] = await Promise.all([process.runtime.projector.status(), process.get(LeasedFollowers).status()]);
+  const names = [...views.map(({ table }) => leaseOf(table)), ...followers.map(({ name }) => name)];
+  const tokens = await Promise.all(names.map((name) => leases.ask(name)));
+  await Promise.all(names.map((name) => leases.leave(name)));
+  if (tokens.includes(null)) throw someoneIsAtWork();
+}
+
+function storesOf({ engines, runtime }: AppProcess): SmallStateStores {
+  return { tables: runtime.tables(), shortLived: engines.shortLived, events: engines.events };
+}
+
+function mastersOf({ settings }: AppProcess): MasterKeys {
+  return MasterKeys.of(settings.of(PlatformSettings).MASTER_KEYS ?? []);
+}
+
+/** Under its name there is the whole file, on disk, or none. @throws StartRefused */
+async function writeWhole(path: string, bytes: AsyncIterable<Buffer>): Promise<void> {
+  if (await isThere(path)) throw new StartRefused(`${path} is there already: name a file that is not.`);
+  const draft = `${path}.unfinished`;
+  try {
+    const file = await open(draft, 'w', 0o600);
+    try {
+      for await (const part of bytes) await file.writeFile(part);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+    const directory = await open(dirname(path), 'r');
+    await directory.sync();
+    await directory.close();
+  } catch (error) {
+    await rm(draft, { force: true });
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    throw syscall === undefined ? error : new StartRefused(`${path} cannot be written (${code}).`);
+  }
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,128 @@
+import { type EventStore, type Position, START } from '#libs/event-sourcing/src/event-store';
+import { RestoreMark } from '#libs/platform/src/runtime/restore-mark';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import type { DumpedRow, Table } from '#libs/read-models/src/read-models';
+import type { DumpedEntry, ShortLived } from '#libs/read-models/src/short-lived';
+
+/** Rows that are written at once. */
+const BULK = 500;
+
+/** A line of a backup, the checkpoints first and the end last. */
+type Line =
+  | { readonly checkpoint: Position; readonly table: string }
+  | { readonly row: DumpedRow; readonly table: string }
+  | { readonly entry: DumpedEntry }
+  /** Where the log ended when everything else had been read. */
+  | { readonly end: Position };
+
+/** Where the small state of a process lies: what the log cannot refill. */
+export interface SmallStateStores {
+  /** All that the process has opened. */
+  readonly tables: readonly Table<never>[];
+  readonly shortLived: ShortLived;
+  readonly events: EventStore;
+}
+
+/** What a backup says of itself. */
+interface Summary {
+  readonly checkpoints: ReadonlyMap<string, Position>;
+  readonly tables: ReadonlySet<string>;
+  readonly end: Position;
+}
+
+/**
+ * The small state while everybody goes on writing. It is of no one moment, so its order counts:
+ *
+ * - first how far everybody is, and only when what they have handed on has arrived (`arrived`) what came of it: put back, the rest is done again, and nothing is left out;
+ * - tables that were opened later build on those before them, and come first: how far a work is must not be newer than what it has made.
+ *
+ * None of it is newer than a log that is copied afterwards.
+ */
+export async function* smallState({ tables, shortLived, events }: SmallStateStores, arrived: () => Promise<void>): AsyncGenerator<string> {
+  const kept = tables.filter(isKept);
+  for (const table of kept) {
+    const checkpoint = await table.checkpoint();
+    if (checkpoint !== START) yield lineOf({ checkpoint, table: table.definition.name });
+  }
+  await arrived();
+  for (const table of [...kept].reverse()) for await (const row of table.dump()) yield lineOf({ row, table: table.definition.name });
+  for await (const entry of shortLived.dump()) if (entry.collection !== RestoreMark.collection) yield lineOf({ entry });
+  yield lineOf({ end: await events.head() });
+}
+
+/** Reads a backup to its end. */
+export async function summaryOf(lines: AsyncIterable<string>): Promise<Summary> {
+  const checkpoints = new Map<string, Position>();
+  const tables = new Set<string>();
+  let end: Position | null = null;
+  for await (const text of lines) {
+    const line = JSON.parse(text) as Line;
+    if ('table' in line) tables.add(line.table);
+    if ('checkpoint' in line) checkpoints.set(line.table, line.checkpoint);
+    if ('end' in line) end = line.end;
+  }
+  if (end === null) throw new StartRefused('The backup has no end: take another one.');
+  return { checkpoints, tables, end };
+}
+
+/** Puts the lines of a backup where they were; again, where that was cut short. The checkpoints last, and under no lease: whoever is first goes on from them. */
+export async function putSmallState(lines: AsyncIterable<string>, { checkpoints }: Summary, { tables, shortLived }: SmallStateStores): Promise<void> {
+  const known = new Map(tables.filter(isKept).map((table) => [table.definition.name, table]));
+  const bulk: DumpedRow[] = [];
+  let filled: Table<never> | undefined;
+  const write = async (): Promise<void> => {
+    if (bulk.length > 0) await filled?.write(bulk.splice(0));
+    bulk.length = 0;
+  };
+  for await (const text of lines) {
+    const line = JSON.parse(text) as Line;
+    if ('entry' in line) await shortLived.put(line.entry.collection, line.entry.key, line.entry.value, line.entry.expiresAt);
+    if (!('row' in line)) continue;
+    const table = known.get(line.table);
+    if (table !== filled || bulk.length === BULK) await write();
+    filled = table;
+    bulk.push(line.row);
+  }
+  await write();
+  for (const [name, position] of checkpoints) await known.get(name)?.write([], position);
+}
+
+/** Names of tables that a backup has, and this release does not know. */
+export function unknownTables({ tables: stored }: Summary, { tables }: SmallStateStores): readonly string[] {
+  const known = new Set(tables.filter(isKept).map(({ definition }) => definition.name));
+  return [...stored].filter((name) => !known.has(name));
+}
+
+/** @throws StartRefused where somebody goes on from elsewhere than the backup says */
+export async function expectCheckpoints({ checkpoints }: Summary, { tables }: SmallStateStores): Promise<void> {
+  for (const { definition, checkpoint } of tables.map((table) => ({ definition: table.definition, checkpoint: () => table.checkpoint() }))) {
+    const expected = checkpoints.get(definition.name);
+    if (expected !== undefined && (await checkpoint()) !== expected) throw someoneIsAtWork();
+  }
+}
+
+export function someoneIsAtWork(): StartRefused {
+  return new StartRefused('Processes of this installation are at work on the database: stop all of them, empty it, and restore again.');
+}
+
+/** @throws StartRefused: what is left there may tell of what the log does not know */
+export async function expectNoState({ tables, shortLived }: SmallStateStores): Promise<void> {
+  for (const table of tables) {
+    const name = `the table ${table.definition.name}`;
+    if ((await table.checkpoint()) !== START) throw notEmpty(name);
+    for await (const _row of table.dump()) throw notEmpty(name);
+  }
+  for await (const { collection } of shortLived.dump()) if (collection !== RestoreMark.collection) throw notEmpty(`the short-lived collection ${collection}`);
+}
+
+function notEmpty(what: string): StartRefused {
+  return new StartRefused(`The database of MONGODB_URL is not empty, ${what} has something: stop all processes, empty it, and restore again.`);
+}
+
+function isKept({ definition }: Table<never>): boolean {
+  return !definition.rebuildable && definition.isMadeAnew !== true;
+}
+
+function lineOf(line: Line): string {
+  return JSON.stringify(line);
+}
