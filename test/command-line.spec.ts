@@ -143,7 +143,7 @@ describe('the command line', () => {
     it('shows how it is used', async () => {
       const { code, stdout } = await gatehouse(variables, 'help');
       expect(code).toBe(0);
-      for (const words of ['environments create NAME', 'keys rotate ID', 'backup DIR', 'verify']) expect(stdout).toContain(words);
+      for (const words of ['environments create NAME', 'keys rotate ID', 'backup PATH', 'verify']) expect(stdout).toContain(words);
     });
 
     it('finds the damage in a log, and the server does not start on it', async () => {

@@ -6,19 +6,19 @@ import { Suite } from '#apps/suite/src/suite';
 import { settingsOf, type SettingField } from '#libs/platform/src/config/setting';
 import { settingsOfProcess, type App, type Run } from '#libs/platform/src/runtime/app';
 
-/** What the image runs, by its first argument; the command line fills views or takes no more than what is stored. */
+/** What the image runs, by its first argument; the command line, where it does not fill views, may be asked for anything. */
 const PROCESSES: Readonly<Record<string, { readonly app: App; readonly run: Run }>> = {
   ...Object.fromEntries([gatewayApp, identityApp, authorizationApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }])),
-  gatehouse: { app: Suite.app, run: 'views' },
+  gatehouse: { app: Suite.app, run: 'backup' },
 };
 
 /** Without these a process of a cluster does not start, or others do not believe it. */
 const REQUIRED = ['MASTER_KEYS', 'SERVICE_KEY', 'EVENTSTORE_URL', 'MONGODB_URL'];
 
 /** The classes of settings that a container uses, told by its arguments. */
-export function settingsUsed([name]: readonly string[]): readonly (new () => object)[] {
+export function settingsUsed([name, command]: readonly string[]): readonly (new () => object)[] {
   const { app, run } = PROCESSES[name!]!;
-  return settingsOfProcess(app, run);
+  return settingsOfProcess(app, command === 'views' ? 'views' : run);
 }
 
 /** The secret settings that a container uses, told by its arguments; and of these, those that it cannot do without. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { stdin, stdout } from 'node:process';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { DeliveryLog } from '#apps/notifications/src/webhook-deliveries/delivery-log';
 import { WEBHOOKS } from '#apps/notifications/src/webhook-deliveries/webhook-intake';
 import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
@@ -31,6 +32,10 @@ import {
 const STREAM = '-';
 /** How long what was announced may take to become webhooks. */
 const ARRIVES_WITHIN = 60_000;
+
+/** Somebody who was killed holds leases for a few seconds more. */
+const GONE_WITHIN = 8_000;
+const GONE_POLL = 500;
 
 type Tell = (line: string) => void;
 
@@ -96,14 +101,20 @@ async function restoreFile(process: AppProcess, path: string, tell: Tell): Promi
   await runtime.projector.start();
 }
 
-/** Whoever is at work keeps asking for these. @throws StartRefused */
+/** Whoever is at work keeps these leases. @throws StartRefused */
 async function expectNobody(process: AppProcess): Promise<void> {
   const leases = process.get(Leases);
   const [views, followers] = await Promise.all([process.runtime.projector.status(), process.get(LeasedFollowers).status()]);
   const names = [...views.map(({ table }) => leaseOf(table)), ...followers.map(({ name }) => name)];
-  const tokens = await Promise.all(names.map((name) => leases.ask(name)));
-  await Promise.all(names.map((name) => leases.leave(name)));
-  if (tokens.includes(null)) throw someoneIsAtWork();
+  try {
+    for (const deadline = performance.now() + GONE_WITHIN; ; await pause(GONE_POLL)) {
+      const tokens = await Promise.all(names.map((name) => leases.ask(name)));
+      if (!tokens.includes(null)) return;
+      if (performance.now() >= deadline) throw someoneIsAtWork();
+    }
+  } finally {
+    await Promise.all(names.map((name) => leases.leave(name)));
+  }
 }
 
 function storesOf({ engines, runtime }: AppProcess): SmallStateStores {

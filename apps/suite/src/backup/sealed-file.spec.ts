@@ -109,7 +109,14 @@ describe('a file of sealed lines', () => {
 
   it('is told from files that are none, and from those of later releases', async () => {
     const bytes = await bytesOf(['x']);
-    const foreign = [Buffer.alloc(0), Buffer.from('{}\n'), Buffer.from('null\n'), randomBytes(10_000), readFileSync(import.meta.filename), Buffer.alloc(5_000, 'x')];
+    const foreign = [
+      Buffer.alloc(0),
+      Buffer.from('{}\n'),
+      Buffer.from('null\n'),
+      randomBytes(10_000),
+      readFileSync(import.meta.filename),
+      Buffer.alloc(5_000, 'x'),
+    ];
     for (const other of foreign) await expect(read(written(other))).rejects.toThrow("is no backup of a cluster's small state");
     const later = Buffer.from(bytes.toString('latin1').replace('"format":1', '"format":2'), 'latin1');
     await expect(read(written(later))).rejects.toThrow('has format 2, and this release knows 1');

@@ -4,8 +4,8 @@ import { StartRefused } from '#libs/platform/src/start-refused';
 import type { DumpedRow, Table } from '#libs/read-models/src/read-models';
 import type { DumpedEntry, ShortLived } from '#libs/read-models/src/short-lived';
 
-/** Rows that are written at once. */
-const BULK = 500;
+/** What is written at once. */
+const [ROWS, ENTRIES] = [500, 100];
 
 /** A line of a backup, the checkpoints first and the end last. */
 type Line =
@@ -68,20 +68,22 @@ export async function summaryOf(lines: AsyncIterable<string>): Promise<Summary> 
 /** Puts the lines of a backup where they were; again, where that was cut short. The checkpoints last, and under no lease: whoever is first goes on from them. */
 export async function putSmallState(lines: AsyncIterable<string>, { checkpoints }: Summary, { tables, shortLived }: SmallStateStores): Promise<void> {
   const known = new Map(tables.filter(isKept).map((table) => [table.definition.name, table]));
-  const bulk: DumpedRow[] = [];
+  let rows: DumpedRow[] = [];
+  let entries: DumpedEntry[] = [];
   let filled: Table<never> | undefined;
   const write = async (): Promise<void> => {
-    if (bulk.length > 0) await filled?.write(bulk.splice(0));
-    bulk.length = 0;
+    const [someRows, someEntries] = [rows, entries];
+    [rows, entries] = [[], []];
+    if (someRows.length > 0) await filled?.write(someRows);
+    await Promise.all(someEntries.map(({ collection, key, value, expiresAt }) => shortLived.put(collection, key, value, expiresAt)));
   };
   for await (const text of lines) {
     const line = JSON.parse(text) as Line;
-    if ('entry' in line) await shortLived.put(line.entry.collection, line.entry.key, line.entry.value, line.entry.expiresAt);
-    if (!('row' in line)) continue;
-    const table = known.get(line.table);
-    if (table !== filled || bulk.length === BULK) await write();
+    const table = 'table' in line ? known.get(line.table) : filled;
+    if (table !== filled || rows.length === ROWS || entries.length === ENTRIES) await write();
     filled = table;
-    bulk.push(line.row);
+    if ('row' in line) rows.push(line.row);
+    if ('entry' in line) entries.push(line.entry);
   }
   await write();
   for (const [name, position] of checkpoints) await known.get(name)?.write([], position);
