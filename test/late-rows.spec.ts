@@ -79,7 +79,7 @@ beforeAll(async () => {
   const onFatal = (sentence: string): never => {
     throw new Error(sentence);
   };
-  engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka: null, clock, log, onFatal });
+  engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka: null, mayBegin: true, clock, log, onFatal });
   rows = new LateRows(engines.readModels);
   const also = [PlatformSettings, EngineSettings, ...apps.flatMap((app) => app.settings)].map((type) => provided(type, settings.of(type)));
   const services = apps.flatMap((app) => app.services);

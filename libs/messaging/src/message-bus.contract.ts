@@ -65,13 +65,13 @@ export function messageBusContract(name: string, given: () => Promise<OpenMessag
       expect(await bus.handled(listened, 100)).toBe(false);
       let letGo = (): void => {};
       const held = new Promise<void>((resolve) => (letGo = resolve));
-      const { stop } = await bus.subscribe({ ...listened, handle: () => held });
+      const member = await bus.subscribe({ ...listened, handle: () => held });
       expect(await bus.handled(listened, 100)).toBe(false);
       const asked = bus.handled(listened, 20_000);
       letGo();
       expect(await asked).toBe(true);
       // By members that have gone, too.
-      await stop();
+      await member.stop();
       expect(await bus.handled(listened, 100)).toBe(true);
       await bus.publish(topic, [message('a', 4)]);
       expect(await bus.handled(listened, 100)).toBe(false);

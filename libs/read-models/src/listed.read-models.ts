@@ -15,7 +15,7 @@ export class ListedReadModels extends ReadModels {
 
   table<Row>(definition: TableDefinition<Row>): Table<Row> {
     const table = this.readModels.table(definition);
-    this.opened.set(definition.name, table as Table<never>);
+    this.opened.set(definition.name, table);
     return table;
   }
 

@@ -2,7 +2,6 @@ import { createWriteStream } from 'node:fs';
 import { access, mkdtemp, open, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { stdin, stdout } from 'node:process';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DeliveryLog } from '#apps/notifications/src/webhook-deliveries/delivery-log';
@@ -30,6 +29,8 @@ import {
 
 /** Standard output, or input. */
 const STREAM = '-';
+/** Below, a process is one of ours. */
+const program = process;
 /** How long what was announced may take to become webhooks. */
 const ARRIVES_WITHIN = 60_000;
 
@@ -48,7 +49,7 @@ export async function backUpCluster(process: AppProcess, path: string, tell: Tel
     );
   };
   const bytes = sealed(smallState(storesOf(process), arrived), mastersOf(process));
-  if (path === STREAM) await pipeline(bytes, stdout, { end: false });
+  if (path === STREAM) await pipeline(bytes, program.stdout, { end: false });
   else await writeWhole(path, bytes);
 }
 
@@ -61,7 +62,7 @@ export async function restoreCluster(process: AppProcess, path: string, tell: Te
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-restore-'));
   try {
     const spooled = join(directory, 'small-state');
-    await pipeline(stdin, createWriteStream(spooled, { mode: 0o600 }));
+    await pipeline(program.stdin, createWriteStream(spooled, { mode: 0o600 }));
     await restoreFile(process, spooled, tell);
   } finally {
     await rm(directory, { recursive: true });
@@ -74,6 +75,10 @@ async function restoreFile(process: AppProcess, path: string, tell: Tell): Promi
   const file = await SealedFile.open(path, mastersOf(process));
   // To its end, before anything is changed.
   const summary = await summaryOf(file.lines());
+  if (summary.log.id !== stores.log.id)
+    throw new StartRefused(
+      `${path} is of the log ${summary.log.id} of the installation ${summary.log.installation}, and EVENTSTORE_URL with INSTALLATION names the log ${stores.log.id} of ${stores.log.installation}.`,
+    );
   if (summary.end > (await engines.events.head()))
     throw new StartRefused('The log ends before the small state of this backup: put back the log that was copied after it.');
   const mark = new RestoreMark(engines.shortLived);
@@ -118,7 +123,7 @@ async function expectNobody(process: AppProcess): Promise<void> {
 }
 
 function storesOf({ engines, runtime }: AppProcess): SmallStateStores {
-  return { tables: runtime.tables(), shortLived: engines.shortLived, events: engines.events };
+  return { tables: runtime.tables(), shortLived: engines.shortLived, events: engines.events, log: engines.log! };
 }
 
 function mastersOf({ settings }: AppProcess): MasterKeys {

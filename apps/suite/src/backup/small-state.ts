@@ -1,14 +1,16 @@
 import { type EventStore, type Position, START } from '#libs/event-sourcing/src/event-store';
 import { RestoreMark } from '#libs/platform/src/runtime/restore-mark';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import type { LogIdentity } from '#libs/platform/src/storage/log-note';
 import type { DumpedRow, Table } from '#libs/read-models/src/read-models';
 import type { DumpedEntry, ShortLived } from '#libs/read-models/src/short-lived';
 
 /** What is written at once. */
 const [ROWS, ENTRIES] = [500, 100];
 
-/** A line of a backup, the checkpoints first and the end last. */
+/** A line of a backup: the log that it belongs to, the checkpoints, everything else, and the end. */
 type Line =
+  | { readonly log: LogIdentity }
   | { readonly checkpoint: Position; readonly table: string }
   | { readonly row: DumpedRow; readonly table: string }
   | { readonly entry: DumpedEntry }
@@ -21,10 +23,12 @@ export interface SmallStateStores {
   readonly tables: readonly Table<never>[];
   readonly shortLived: ShortLived;
   readonly events: EventStore;
+  readonly log: LogIdentity;
 }
 
 /** What a backup says of itself. */
 interface Summary {
+  readonly log: LogIdentity;
   readonly checkpoints: ReadonlyMap<string, Position>;
   readonly tables: ReadonlySet<string>;
   readonly end: Position;
@@ -38,7 +42,8 @@ interface Summary {
  *
  * None of it is newer than a log that is copied afterwards.
  */
-export async function* smallState({ tables, shortLived, events }: SmallStateStores, arrived: () => Promise<void>): AsyncGenerator<string> {
+export async function* smallState({ tables, shortLived, events, log }: SmallStateStores, arrived: () => Promise<void>): AsyncGenerator<string> {
+  yield lineOf({ log });
   const kept = tables.filter(isKept);
   for (const table of kept) {
     const checkpoint = await table.checkpoint();
@@ -55,14 +60,16 @@ export async function summaryOf(lines: AsyncIterable<string>): Promise<Summary> 
   const checkpoints = new Map<string, Position>();
   const tables = new Set<string>();
   let end: Position | null = null;
+  let log: LogIdentity | null = null;
   for await (const text of lines) {
     const line = JSON.parse(text) as Line;
     if ('table' in line) tables.add(line.table);
     if ('checkpoint' in line) checkpoints.set(line.table, line.checkpoint);
     if ('end' in line) end = line.end;
+    if ('log' in line) log = line.log;
   }
-  if (end === null) throw new StartRefused('The backup has no end: take another one.');
-  return { checkpoints, tables, end };
+  if (end === null || log === null) throw new StartRefused('The backup is not what was written: take another one.');
+  return { log, checkpoints, tables, end };
 }
 
 /** Puts the lines of a backup where they were; again, where that was cut short. The checkpoints last, and under no lease: whoever is first goes on from them. */
@@ -97,9 +104,9 @@ export function unknownTables({ tables: stored }: Summary, { tables }: SmallStat
 
 /** @throws StartRefused where somebody goes on from elsewhere than the backup says */
 export async function expectCheckpoints({ checkpoints }: Summary, { tables }: SmallStateStores): Promise<void> {
-  for (const { definition, checkpoint } of tables.map((table) => ({ definition: table.definition, checkpoint: () => table.checkpoint() }))) {
-    const expected = checkpoints.get(definition.name);
-    if (expected !== undefined && (await checkpoint()) !== expected) throw someoneIsAtWork();
+  for (const table of tables) {
+    const expected = checkpoints.get(table.definition.name);
+    if (expected !== undefined && (await table.checkpoint()) !== expected) throw someoneIsAtWork();
   }
 }
 
@@ -112,7 +119,7 @@ export async function expectNoState({ tables, shortLived }: SmallStateStores): P
   for (const table of tables) {
     const name = `the table ${table.definition.name}`;
     if ((await table.checkpoint()) !== START) throw notEmpty(name);
-    for await (const _row of table.dump()) throw notEmpty(name);
+    if (!(await table.dump()[Symbol.asyncIterator]().next()).done) throw notEmpty(name);
   }
   for await (const { collection } of shortLived.dump()) if (collection !== RestoreMark.collection) throw notEmpty(`the short-lived collection ${collection}`);
 }

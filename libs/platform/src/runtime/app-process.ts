@@ -5,7 +5,6 @@ import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Operation, Owner } from '#libs/contracts/src/operation';
-import { START } from '#libs/event-sourcing/src/event-store';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RemoteOperations } from '#libs/messaging/src/routed.operation-transport';
@@ -13,7 +12,6 @@ import { SystemClock, type Clock } from '../clock.ts';
 import { readSettings, unknownSettings, type Variables } from '../config/setting.ts';
 import { EngineSettings, GatewaySettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '../config/settings.ts';
 import type { Log } from '../log.ts';
-import { StartRefused } from '../start-refused.ts';
 import { settingsOfProcess, type App, type Run, type SettingsOfProcess } from './app.ts';
 import { openEngines, type Engines } from './engines.ts';
 import { NestLog } from './nest-log.ts';
@@ -61,8 +59,15 @@ export class AppProcess {
     for (const name of unknownSettings(SETTINGS_CLASSES, variables)) log.warn(`${name} is set, but there is no such setting.`);
 
     const kafka = used.includes(KafkaSettings) ? settings.of(KafkaSettings) : null;
-    const engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka, clock, log, onFatal });
-    const runtime = await requireWhole(engines, run)
+    const engines = await openEngines(settings.of(EngineSettings), {
+      settings: settings.of(PlatformSettings),
+      kafka,
+      mayBegin: run !== 'restore',
+      clock,
+      log,
+      onFatal,
+    });
+    const runtime = await (run === 'restore' ? Promise.resolve() : new RestoreMark(engines.shortLived).requireNone())
       .then(() => runtimeOver({ engines, services: app.services, settings, clock, log, also: injected }))
       .catch(async (error: unknown) => {
         await engines.close();
@@ -177,12 +182,6 @@ export class AppProcess {
     this.stopLater(() => this.runtime.lifecycle.stop());
     await this.runtime.lifecycle.start(only);
   }
-}
-
-/** @throws StartRefused where a restore was begun; and before one, where the log that it needs would be begun */
-async function requireWhole({ events, shortLived }: Engines, run: Run): Promise<void> {
-  if (run !== 'restore') return new RestoreMark(shortLived).requireNone();
-  if ((await events.head()) === START) throw new StartRefused('The log is empty: put back the log and the keys first.');
 }
 
 /** What everything in a process lies below. */

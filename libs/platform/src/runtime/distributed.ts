@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { START } from '#libs/event-sourcing/src/event-store';
 import { AbsentMessageBus } from '#libs/messaging/src/absent.message-bus';
 import type { MessageBus } from '#libs/messaging/src/message-bus';
 import { requireCertificates } from '../certificates-file.ts';
@@ -14,7 +15,7 @@ import type { EngineAddresses, Engines, EnginesNeeds } from './engines.ts';
  * Opens the engines of a cluster, which many processes share: EventStoreDB, MongoDB and, where this one speaks to it, Kafka. Drivers are imported here and only here, when they are needed.
  * @throws StartRefused when an engine cannot be reached, or the data keys cannot be read
  */
-export async function openDistributedEngines(addresses: EngineAddresses, { settings, kafka, clock, log }: EnginesNeeds): Promise<Engines> {
+export async function openDistributedEngines(addresses: EngineAddresses, { settings, kafka, mayBegin, clock, log }: EnginesNeeds): Promise<Engines> {
   const [{ EventstoredbEventStore }, { MongodbStorage }, { MongodbReadModels }, { MongodbShortLived }, { MongodbKeyStore }] = await Promise.all([
     import('#libs/event-sourcing/src/eventstoredb.event-store'),
     import('../storage/mongodb-storage.ts'),
@@ -37,8 +38,10 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
     const keys = await MongodbKeyStore.open(keyStorage, masterKeysOf(settings), clock);
     const events = await EventstoredbEventStore.connect({ url: addresses.EVENTSTORE_URL, installation, log });
     opened.push(() => events.close());
+    if (!mayBegin && (await events.head()) === START) throw new StartRefused('The log is empty: put back the log and the keys first.');
     const { requireSameLog } = await import('../storage/log-note.ts');
-    await requireSameLog(await events.identity(), [belongingOf(storage), keys.belonging(keyStorage === storage ? 'MONGODB_URL' : 'KEYS_URL')]);
+    const identity = await events.identity();
+    await requireSameLog(identity, [belongingOf(storage), keys.belonging(keyStorage === storage ? 'MONGODB_URL' : 'KEYS_URL')]);
     const bus = kafka === null ? new AbsentMessageBus() : await connectKafka(addresses, kafka, log);
     opened.push(() => bus.close());
     return {
@@ -48,6 +51,7 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
       bus,
       keys,
       directory: null,
+      log: identity,
       replicas: new ManyReplicas(),
       close,
     };

@@ -28,6 +28,7 @@ export async function openEmbeddedEngines({ settings, clock, log, onFatal }: Eng
   const bus = new InProcessMessageBus(storage);
   return {
     directory: storage,
+    log: null,
     replicas: new OnlyReplica(),
     bus,
     keys,

@@ -9,6 +9,7 @@ import type { Log } from '../log.ts';
 import type { Replicas } from '../replicas.ts';
 import { StartRefused } from '../start-refused.ts';
 import type { LmdbStorage } from '../storage/lmdb-storage.ts';
+import type { LogIdentity } from '../storage/log-note.ts';
 
 /** The adapters behind the ports, opened. */
 export interface Engines {
@@ -19,6 +20,8 @@ export interface Engines {
   readonly keys: KeyStore;
   /** The directory that holds everything, and that no other process may open meanwhile; null where engines that many share hold it. */
   readonly directory: LmdbStorage | null;
+  /** Which log it is; null where the directory holds it. */
+  readonly log: LogIdentity | null;
   /** Who else may be working on what is stored there. */
   readonly replicas: Replicas;
   /** After everything that uses them has stopped. */
@@ -29,6 +32,8 @@ export interface EnginesNeeds {
   readonly settings: PlatformSettings;
   /** How Kafka is spoken to; null: by this process it is not. */
   readonly kafka: KafkaSettings | null;
+  /** Whether a log may be begun where there is none. */
+  readonly mayBegin: boolean;
   readonly clock: Clock;
   readonly log: Log;
   /** What is stored is damaged, or cannot be stored any more: the process has to stop, with this sentence. */
