@@ -49,7 +49,7 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
     let receiver: WebhookReceiver;
     let failing: WebhookReceiver;
     let suite: SuiteProcess | undefined;
-    let mongodb: { readonly before: string; readonly after: string; readonly keysBefore: string; readonly keysAfter: string; readonly other: string };
+    let mongodb: { readonly before: string; readonly after: string; readonly keysBefore: string; readonly keysAfter: string };
     let before: Readonly<Record<string, string>>;
     let after: Readonly<Record<string, string>>;
     let olderLog: EngineProcess;
@@ -112,8 +112,8 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
     };
 
     beforeAll(async () => {
-      const [one, two, three, four, five] = await Promise.all(Array.from({ length: 5 }, givenMongodb));
-      mongodb = { before: one!, after: two!, keysBefore: three!, keysAfter: four!, other: five! };
+      const [one, two, three, four] = await Promise.all(Array.from({ length: 4 }, givenMongodb));
+      mongodb = { before: one!, after: two!, keysBefore: three!, keysAfter: four! };
       [receiver, failing] = [await WebhookReceiver.listen(), await WebhookReceiver.listen()];
       failing.answers(500);
       const log = await startEventstoreServer(directories[0]);
@@ -230,19 +230,24 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
       expect(await refused(after, cut)).toContain('is cut off');
       expect(await refused(after, flipped)).toContain('is not what was written');
       expect(await refused(after, foreign)).toContain("is no backup of a cluster's small state");
-      const keysOfOthers = { ...after, MASTER_KEYS: `${randomBytes(32).toString('base64')}`, KEYS_URL: mongodb.other };
-      expect(await refused({ ...keysOfOthers, MONGODB_URL: mongodb.other }, backup)).not.toBe('');
+      expect(await refused({ ...after, MASTER_KEYS: randomBytes(32).toString('base64') }, backup)).toContain('which is not among MASTER_KEYS');
       expect(await refused({ ...after, EVENTSTORE_URL: olderLog.address }, backup)).toContain('The log ends before the small state of this backup');
       const empty = WatchedDirectory.create('restore-empty');
-      const emptyLog = await startEventstoreServer(empty);
-      expect(await refused({ ...after, EVENTSTORE_URL: emptyLog.address, KEYS_URL: mongodb.other }, backup)).toContain('put back the log and the keys first');
-      await emptyLog.close();
+      const otherLog = await startEventstoreServer(empty);
+      const [others, keys, fresh] = await Promise.all(Array.from({ length: 3 }, givenMongodb));
+      const another = settingsOf(otherLog.address, others!, keys!, after['KAFKA_BROKERS']!);
+      expect(await refused(another, backup)).toContain('put back the log and the keys first');
+      expect([await documentsIn(others!), await documentsIn(keys!)]).toEqual([{}, {}]);
+      expect(await gatehouse(another, 'environments', 'create', 'staging')).toMatchObject({ code: 0 });
+      expect(await refused({ ...another, MONGODB_URL: fresh! }, backup)).toMatch(
+        /is of the log \S+ of the installation gatehouse, and EVENTSTORE_URL with INSTALLATION names/,
+      );
+      await otherLog.close();
       empty.remove();
-      expect(await documentsIn(mongodb.other)).toEqual({});
-      const { leases, ...others } = await documentsIn(mongodb.after);
-      expect(others).toEqual({});
+      const { leases, installation, ...left } = await documentsIn(mongodb.after);
+      expect([leases! > 0, installation, left]).toEqual([true, 1, {}]);
       for (const path of [cut, flipped, foreign]) rmSync(path);
-      // Seven programs, one after the other.
+      // Eight programs, one after the other.
     }, 120_000);
 
     it('lets nothing begin on a database that was restored in part, but the same restore', async () => {
