@@ -30,7 +30,7 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
   };
   try {
     const { INSTALLATION: installation } = addresses;
-    const storage = await MongodbStorage.connect({ url: addresses.MONGODB_URL, database: installation, log });
+    const storage = await MongodbStorage.connect({ url: addresses.MONGODB_URL, database: installation, changes: 'short_lived', log });
     opened.push(() => storage.close());
     const keyStorage =
       addresses.KEYS_URL === null ? storage : await MongodbStorage.connect({ url: addresses.KEYS_URL, database: installation, setting: 'KEYS_URL', log });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { MongoBulkWriteError, MongoServerError } from 'mongodb';
+import { BSON, MongoBulkWriteError, MongoServerError } from 'mongodb';
 import { givenMongodb } from '#libs/testing/src/engines/given';
 import { DomainError } from '../domain-error.ts';
 import { PinoLog } from '../pino.log.ts';
@@ -54,6 +54,21 @@ describe('a connection to MongoDB', () => {
     }
     expect(performance.now() - start).toBeLessThan(5_000);
   }
+
+  it('is tried at the start by a change that finds nothing: who may only read is told so at once, and nothing is written', async () => {
+    await storage.close();
+    way.refuses = 'update';
+    const reading = await MongodbStorage.connect({ url: way.url, log, patience: 10_000 });
+    await reading.close();
+    const refusal = await MongodbStorage.connect({ url: way.url, changes: 'short_lived', log, patience: 10_000 }).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(StartRefused);
+    expect((refusal as Error).message).toMatch(
+      /^MongoDB does not let the user in MONGODB_URL change anything in the database test_\w+: it needs the role readWrite/,
+    );
+    way.refuses = null;
+    storage = await MongodbStorage.connect({ url: way.url, changes: 'short_lived', log });
+    expect(await storage.answer(() => storage.collection('short_lived').findOne())).toBeNull();
+  });
 
   it('is asked again at the start until it answers', async () => {
     await way.close();
@@ -165,6 +180,8 @@ describe('a connection to MongoDB', () => {
 class Way {
   /** How many connections have come to an end. */
   ended = 0;
+  /** A command that the user has no right to: it is answered on the way. */
+  refuses: string | null = null;
   private readonly sockets = new Set<Socket>();
   private isHeld = false;
   private port = 0;
@@ -218,7 +235,11 @@ class Way {
       [far, near],
     ] as const) {
       this.sockets.add(one);
-      one.on('data', (bytes) => other.write(bytes));
+      one.on('data', (bytes: Buffer) => {
+        const refusal = one === near ? this.refusalOf(bytes) : null;
+        if (refusal === null) other.write(bytes);
+        else near.write(refusal);
+      });
       one.on('error', () => {});
       one.on('close', () => {
         this.sockets.delete(one);
@@ -227,6 +248,17 @@ class Way {
       });
       this.pass(one);
     }
+  }
+
+  /** In the protocol's own words: a message of commands has the code 2013, and a document behind four bytes of flags and one of its kind. */
+  private refusalOf(bytes: Buffer): Buffer | null {
+    if (this.refuses === null || bytes.length < 21 || bytes.readInt32LE(12) !== 2013) return null;
+    const [command] = Object.keys(BSON.deserialize(bytes.subarray(21, 21 + bytes.readInt32LE(21))));
+    if (command !== this.refuses) return null;
+    const document = BSON.serialize({ ok: 0, code: 13, codeName: 'Unauthorized', errmsg: 'not authorized on test to execute command' });
+    const head = Buffer.alloc(21);
+    for (const [at, value] of [head.length + document.length, 1, bytes.readInt32LE(4), 2013, 0].entries()) head.writeInt32LE(value, 4 * at);
+    return Buffer.concat([head, document]);
   }
 
   private pass(socket: Socket): void {

@@ -38,9 +38,10 @@ const LOOKED_MS = CONNECT_MS + 2 * LOOK_MS;
 const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
 const MONGODB = 'MONGODB_URL';
+const UNAUTHORIZED = 13;
 const AUTHENTICATION_FAILED = 18;
 /** What a server says to whom it knows no longer, or who may not do what was asked. */
-const REFUSED_CODES: ReadonlySet<unknown> = new Set([13, AUTHENTICATION_FAILED]);
+const REFUSED_CODES: ReadonlySet<unknown> = new Set([UNAUTHORIZED, AUTHENTICATION_FAILED]);
 /** That somebody is refused is said this often. */
 const REFUSAL_SAID_MS = 60_000;
 const DUPLICATE_KEY = 11_000;
@@ -87,6 +88,8 @@ interface Options {
   readonly database?: string;
   /** Which setting names it: MONGODB_URL where nothing else is said. */
   readonly setting?: string;
+  /** A collection that every process may change: whether it may is tried at the start. */
+  readonly changes?: string;
   readonly log: Log;
   /** How long the start waits for it: a cluster starts in any order. */
   readonly patience?: number;
@@ -110,7 +113,7 @@ export class MongodbStorage {
 
   /** @throws StartRefused when the connection string is none, or nobody answers there */
   static async connect(options: Options): Promise<MongodbStorage> {
-    const { url, log, setting = MONGODB, patience = PATIENCE_MS } = options;
+    const { url, log, setting = MONGODB, patience = PATIENCE_MS, changes } = options;
     requireMongodbUrl(url, setting);
     const driver = new Driver(options);
     const { client, database } = driver;
@@ -118,9 +121,16 @@ export class MongodbStorage {
       try {
         await client.connect();
         await database.command({ ping: 1 });
+        // It finds nothing to change.
+        if (changes !== undefined) await database.collection<{ _id: string }>(changes).updateOne({ _id: 'start' }, { $set: { at: null } }, WHILE_WAITED_FOR);
         return new MongodbStorage(options, driver);
       } catch (error) {
         if (isOf(error, AUTHENTICATION_FAILED)) throw await refused(client, `MongoDB refuses the name and password in ${setting}: ${usersOf(client)}`);
+        if (isOf(error, UNAUTHORIZED))
+          throw await refused(
+            client,
+            `MongoDB does not let the user in ${setting} change anything in the database ${database.databaseName}: it needs the role readWrite there, or what docs/operations.md says of the gateway's.`,
+          );
         const cause = causeOf(error);
         // The look-up of mongodb+srv:// fails with an error of Node.
         if (cause === '' && !isPassing(error)) throw error;
