@@ -36,7 +36,7 @@ export const parts = {
   kubernetes: {
     what: 'both overlays on the control plane of Kubernetes: installed, changed, upgraded, scaled, drained',
     introduced: '2026-11-22',
-    paths: ['k8s', 'docs/operations.md', 'test/deployment', 'test/kubernetes.spec.ts'],
+    paths: ['k8s', 'docs/operations.md', 'test/deployment', 'libs/testing/src/deployment/manifests.ts', 'test/kubernetes.spec.ts'],
     steps: () => [{ task: ['kubernetes'] }],
   },
   histories: {

@@ -28,6 +28,8 @@ const shared = [
 /** Specs over HTTP that restart its processes. */
 const hurting = ['apps/authorization/src/access/access-checks.spec.ts', 'apps/identity/src/organizations/organization-domains.spec.ts'];
 
+/** On every commit, on both clusters: how it was started. */
+const started = 'test/deployed-start.spec.ts';
 /** On every commit: one case for each operation. */
 const onCluster = ['test/operations.spec.ts'];
 const faults = ['test/cluster.spec.ts'];
@@ -39,7 +41,7 @@ const kubernetes = ['test/kubernetes.spec.ts'];
 const interrupted = ['test/interrupted-cluster.spec.ts'];
 
 /** What takes more than this machine as it is, so that nothing runs it unless it is named. */
-export const onlyWhereNamed = [...onCluster, ...faults, ...alerts, ...kubernetes, ...interrupted];
+export const onlyWhereNamed = [started, ...onCluster, ...faults, ...alerts, ...kubernetes, ...interrupted];
 
 /** Which of the specs over HTTP a commit runs on the cluster; embedded it runs all of them. */
 const SHARE = 3;
@@ -51,9 +53,9 @@ const SHARE = 3;
 const suites = {
   waiting: { folders: ['libs'], workers: WAITING * availableParallelism() },
   working: { folders: ['apps', 'test'], workers: WORKING * availableParallelism() },
-  shared: { paths: [...onCluster, ...shared], always: onCluster },
+  shared: { paths: [started, ...onCluster, ...shared], always: [started, ...onCluster] },
   // Histories leave so much behind that nobody wants to be beside them.
-  hurt: { paths: [...hurting, 'test/histories.spec.ts'], always: ['test/histories.spec.ts'] },
+  hurt: { paths: [started, ...hurting, 'test/histories.spec.ts'], always: [started, 'test/histories.spec.ts'] },
   faults: { paths: faults, always: faults },
   alerts: { paths: alerts, always: alerts },
   kubernetes: { paths: kubernetes, always: kubernetes },

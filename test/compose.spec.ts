@@ -3,40 +3,18 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeF
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { runInNewContext } from 'node:vm';
-import { parse } from 'yaml';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { AuthorizationSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { requireSettings } from '#libs/platform/src/runtime/required-settings';
+import { composeText, interpolatedCompose, mongodbUsers, type ComposeService } from '#libs/testing/src/deployment/compose';
+import { imageOfDockerfile } from '#libs/testing/src/deployment/image';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { secretsUsed, settingsUsed } from './deployment/secrets-used.ts';
 
-interface ComposeFile {
-  readonly services: Readonly<Record<string, Service>>;
-  readonly volumes: Readonly<Record<string, null>>;
-}
-
-interface Service {
-  readonly image: string;
-  readonly command?: readonly string[];
-  readonly entrypoint?: readonly string[];
-  readonly mem_limit?: string;
-  readonly profiles?: readonly string[];
-  readonly environment: Readonly<Record<string, string | number>>;
-  readonly ports?: readonly string[];
-  readonly volumes?: readonly string[];
-  readonly read_only?: boolean;
-  readonly cap_drop?: readonly string[];
-  readonly security_opt?: readonly string[];
-  readonly stop_grace_period: string;
-  readonly healthcheck?: object;
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
-}
-
-const text = readFileSync('docker-compose.yml', 'utf8');
+const text = composeText();
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-compose-'));
 const makeEnv = (): ReturnType<typeof spawnSync> => spawnSync(process.execPath, [join(folder, 'docker/make-env.mjs')], { encoding: 'utf8' });
 
@@ -45,56 +23,17 @@ const first = makeEnv();
 const secrets = parseEnv(readFileSync(join(folder, '.env'), 'utf8'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** As Compose puts a file together, of what ours uses. @throws Error with the words of a `:?` */
-function interpolated(variables: Readonly<Record<string, string | undefined>>): ComposeFile {
-  const whole = text.replaceAll(/\$(?:\$|\{(\w+)(?::([?-])([^}]*))?\})/g, (match, name: string | undefined, kind: string | undefined, word: string) => {
-    if (name === undefined) return '$';
-    const value = variables[name];
-    if (value !== undefined && value !== '') return value;
-    if (kind === '-') return word;
-    throw new Error(`${name} ${word} (${match})`);
-  });
-  return parse(whole, { merge: true }) as ComposeFile;
-}
-
-const { services, volumes } = interpolated(secrets);
+const { services, volumes } = interpolatedCompose(secrets);
 const SECRETS = new Set(SETTINGS_CLASSES.flatMap((type) => settingsOf(type).flatMap(({ name, secret }) => (secret ? [name] : []))));
 /** As the image is started: its entry point takes the app as first argument. */
-const namesApp = ({ entrypoint, command = [] }: Service): readonly string[] => (entrypoint === undefined ? command : entrypoint.slice(2));
+const namesApp = ({ entrypoint, command = [] }: ComposeService): readonly string[] => (entrypoint === undefined ? command : entrypoint.slice(2));
 const bytesOf = (size: string): number => Number.parseInt(size) * (size.endsWith('g') ? 2 ** 30 : 2 ** 20);
-
-interface MongodbUsers {
-  readonly users: Readonly<Record<string, { readonly pwd: string; readonly roles: readonly string[] }>>;
-  readonly roles: Readonly<
-    Record<
-      string,
-      {
-        readonly privileges: readonly { readonly resource: { readonly db: string; readonly collection: string }; readonly actions: readonly string[] }[];
-        readonly roles: readonly string[];
-      }
-    >
-  >;
-}
-
-/** What MongoDB's shell would make of our script, on a first start. */
-function mongodbUsers(): MongodbUsers {
-  const made = { users: {} as Record<string, unknown>, roles: {} as Record<string, unknown> };
-  const database = {
-    getRole: () => null,
-    getUser: () => null,
-    createRole: ({ role, ...what }: { readonly role: string }) => (made.roles[role] = what),
-    createUser: ({ user, ...what }: { readonly user: string }) => (made.users[user] = what),
-  };
-  const { environment } = services['mongodb']!;
-  runInNewContext(readFileSync('docker/mongodb-users.js', 'utf8'), { db: { getSiblingDB: () => database }, process: { env: environment } });
-  return JSON.parse(JSON.stringify(made)) as MongodbUsers;
-}
 
 const apps = Object.entries(services).filter(([, { image }]) => image === 'gatehouse');
 const engines = Object.entries(services).filter(([, { image }]) => image !== 'gatehouse');
-const toldTo = ({ environment }: Service): Readonly<Record<string, string>> =>
-  // The image sets these two.
-  Object.fromEntries(Object.entries({ GATEHOUSE_MODE: 'production', DATA_DIR: '/data', ...environment }).map(([name, value]) => [name, String(value)]));
+const { NODE_ENV: _ofNode, ...ofImage } = imageOfDockerfile().variables;
+const toldTo = ({ environment }: ComposeService): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries({ ...ofImage, ...environment }).map(([name, value]) => [name, String(value)]));
 
 describe('the secrets of Compose', () => {
   it('are written once, for the owner alone, and differ each time', () => {
@@ -124,7 +63,7 @@ describe('the secrets of Compose', () => {
   });
 
   it.each(Object.keys(secrets).filter((name) => !['PUBLISH', 'GATEHOUSE_API_KEY'].includes(name)))('do without no %s, and say so', (name) => {
-    expect(() => interpolated({ ...secrets, [name]: undefined })).toThrow(`${name} run node docker/make-env.mjs first`);
+    expect(() => interpolatedCompose({ ...secrets, [name]: undefined })).toThrow(`${name} run node docker/make-env.mjs first`);
   });
 
   it('are all used, and stand nowhere else', () => {
@@ -165,7 +104,7 @@ describe('the compose file', () => {
   });
 
   it('tells each process a name at MongoDB that may do what it does, and where that is known', () => {
-    const { users, roles } = mongodbUsers();
+    const { users, roles } = mongodbUsers(toldTo(services['mongodb']!));
     const nameAt = (service: string): string => {
       const { username, password, searchParams, pathname } = new URL(readSettings(EngineSettings, toldTo(services[service]!)).MONGODB_URL!);
       // The database is called after the installation.

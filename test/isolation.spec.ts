@@ -11,10 +11,11 @@ import { isProtocol } from '#libs/event-sourcing/src/log.repository';
 import { newUlid } from '#libs/platform/src/ids';
 import type { DnsServer } from '#libs/testing/src/dns-server';
 import { givenDnsServer } from '#libs/testing/src/given-dns-server';
+import { givenWebhookReceiver } from '#libs/testing/src/given-webhook-receiver';
 import { exchange, type Exchange } from '#libs/testing/src/exchange';
 import { referencesOf, requestNaming, type GeneratedRequest, type KnownIds, type Reference } from '#libs/testing/src/requests';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
-import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import type { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { inhabitants, lists, organization, pagedLists, pathOfList, type Inhabitants } from './inhabitants.ts';
 
 const RUNS = 10;
@@ -43,7 +44,7 @@ let ours: Inhabited;
 let theirs: Inhabited;
 beforeAll(async () => {
   dns = await givenDnsServer();
-  receiver = await WebhookReceiver.listen();
+  receiver = await givenWebhookReceiver();
   suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
   ours = await inhabited(suite);
   theirs = await inhabited(await suite.otherEnvironment());

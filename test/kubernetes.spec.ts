@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ControlPlane } from './deployment/control-plane.ts';
-import { productionFiles, type PodSpec } from './deployment/manifests.ts';
+import { productionFiles, type PodSpec } from '#libs/testing/src/deployment/manifests';
 
 interface Pod {
   readonly metadata: { readonly name: string; readonly uid: string; readonly labels: Readonly<Record<string, string>>; readonly deletionTimestamp?: string };

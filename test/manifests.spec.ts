@@ -7,12 +7,21 @@ import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { EngineSettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { requireSettings } from '#libs/platform/src/runtime/required-settings';
 import { givenAuthority } from '#libs/testing/src/certificates';
+import {
+  manifestsIn,
+  productionFiles,
+  rendered,
+  renderedProduction,
+  selects,
+  variablesOf,
+  workloadsIn,
+  type Manifest,
+} from '#libs/testing/src/deployment/manifests';
 import { givenProgram } from '#libs/testing/src/given-program';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { secretsUsed, settingsUsed } from './deployment/secrets-used.ts';
-import { manifestsIn, productionFiles, rendered, renderedProduction, selects, variablesOf, workloadsIn, type Manifest } from './deployment/manifests.ts';
 import { refusedByRestricted } from './deployment/pod-security.ts';
 
 const kustomize = givenProgram('kustomize', 'kubectl');
@@ -99,8 +108,7 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
     for (const needed of [of, named('Namespace', 'gatehouse'), named('ServiceAccount', pod.serviceAccountName!)]) isFirst(needed);
     for (const { configMapRef } of pod.containers[0]!.envFrom!) isFirst(named('ConfigMap', configMapRef!.name));
     for (const { valueFrom } of pod.containers[0]!.env!) if (valueFrom !== undefined) isFirst(named('Secret', valueFrom.secretKeyRef.name));
-    for (const { configMap } of pod.volumes as readonly { readonly configMap?: { readonly name: string } }[])
-      if (configMap !== undefined) isFirst(named('ConfigMap', configMap.name));
+    for (const { configMap } of pod.volumes!) if (configMap !== undefined) isFirst(named('ConfigMap', configMap.name));
     const letOut = manifests.filter(({ kind, spec }) => kind === 'NetworkPolicy' && spec.egress !== undefined && selects(spec.podSelector!, labels));
     expect(letOut.map(({ metadata }) => metadata.name)).toEqual(['dns', 'engines-out']);
     for (const policy of letOut) isFirst(policy);

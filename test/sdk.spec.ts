@@ -2,9 +2,10 @@ import { DomainDataState, SignatureVerificationException, WorkOS, type Organizat
 import { WorkOS as WorkOS10 } from 'workos-node-10';
 import type { DnsServer } from '#libs/testing/src/dns-server';
 import { givenDnsServer } from '#libs/testing/src/given-dns-server';
+import { givenWebhookReceiver } from '#libs/testing/src/given-webhook-receiver';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { until } from '#libs/testing/src/until';
-import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+import type { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
 /** Where a client of the SDK has to be pointed, and nothing more. */
 function addressOf(suite: GivenSuite): { readonly apiHostname: string; readonly port: number; readonly https: false } {
@@ -21,7 +22,7 @@ let workos: WorkOS;
 let workos10: WorkOS10;
 beforeAll(async () => {
   dns = await givenDnsServer();
-  receiver = await WebhookReceiver.listen();
+  receiver = await givenWebhookReceiver();
   suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
   workos = new WorkOS(suite.key, addressOf(suite));
   workos10 = new WorkOS10(suite.key, addressOf(suite));
@@ -369,8 +370,8 @@ describe('the events feed through the SDK', () => {
 describe('webhook endpoints through the SDK', () => {
   it('are created, listed with their secrets, updated and deleted', async () => {
     const { webhooks } = workos10;
-    const created = await webhooks.createWebhookEndpoint({ endpointUrl: 'http://127.0.0.1:9/sdk', events: ['organization.created'] });
-    expect(created).toMatchObject({ object: 'webhook_endpoint', endpointUrl: 'http://127.0.0.1:9/sdk', status: 'enabled', events: ['organization.created'] });
+    const created = await webhooks.createWebhookEndpoint({ endpointUrl: 'https://127.0.0.1:9/sdk', events: ['organization.created'] });
+    expect(created).toMatchObject({ object: 'webhook_endpoint', endpointUrl: 'https://127.0.0.1:9/sdk', status: 'enabled', events: ['organization.created'] });
     expect(created.secret).toMatch(/^whsec_/);
     expect((await webhooks.listWebhookEndpoints()).data).toContainEqual(created);
 
@@ -384,7 +385,7 @@ describe('webhook endpoints through the SDK', () => {
 
   it('meet the error classes of the SDK', async () => {
     const { webhooks } = workos10;
-    const url = 'http://127.0.0.1:9/twin';
+    const url = 'https://127.0.0.1:9/twin';
     await webhooks.createWebhookEndpoint({ endpointUrl: url, events: [] });
     await expect(webhooks.createWebhookEndpoint({ endpointUrl: url, events: [] })).rejects.toMatchObject({ name: 'ConflictException', status: 409 });
     await expect(webhooks.createWebhookEndpoint({ endpointUrl: 'nowhere', events: [] })).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-import type { Container, PodSpec } from './manifests.ts';
+import type { Container, PodSpec } from '#libs/testing/src/deployment/manifests';
 
 const VOLUMES = ['configMap', 'csi', 'downwardAPI', 'emptyDir', 'ephemeral', 'persistentVolumeClaim', 'projected', 'secret'];
 

@@ -13,7 +13,9 @@ import de.bwaldvogel.mongo.wire.bson.BsonDecoder;
 import de.bwaldvogel.mongo.wire.bson.BsonEncoder;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.h2.mvstore.DataUtils;
@@ -23,7 +25,7 @@ import org.h2.mvstore.WriteBuffer;
 import org.h2.mvstore.type.BasicDataType;
 import org.h2.mvstore.type.ObjectDataType;
 
-/** Speaks the protocol of MongoDB on loopback and stores in a file: {@code MongodbServer FILE PORT}. */
+/** Speaks the protocol of MongoDB on loopback and stores in a file: {@code MongodbServer FILE PORT [PROPERTIES]}; {@link Guard} says what may be in the last. */
 public final class MongodbServer {
   /** The driver refuses servers older than 4.2, which is what this one would say of itself. */
   private static final MongoVersion VERSION =
@@ -39,17 +41,31 @@ public final class MongodbServer {
         }
       };
 
-  public static void main(String[] args) {
+  public static void main(String[] args) throws Exception {
+    int port = Integer.parseInt(args[1]);
+    Guard guard = args.length < 3 ? null : Guard.read(Path.of(args[2]), port);
     // The defaults are for small files: rows beyond its cache would make every write read pages first.
     MVStore file = new MVStore.Builder().fileName(args[0]).cacheSize(64).autoCommitBufferSize(8192).open();
-    MongoServer server = new MongoServer(new Backend(file).version(VERSION));
-    server.bind("127.0.0.1", Integer.parseInt(args[1]));
+    MongoServer server = new MongoServer(new Backend(file, guard).version(VERSION));
+    if (guard != null) guard.encrypt(server);
+    server.bind("127.0.0.1", port);
     Runtime.getRuntime().addShutdownHook(new Thread(server::shutdownNow));
   }
 
   private static final class Backend extends H2Backend {
-    Backend(MVStore file) {
+    private final Guard guard;
+
+    Backend(MVStore file, Guard guard) {
       super(file);
+      this.guard = guard;
+    }
+
+    /** Every command comes this way, in whatever form it was sent. */
+    @Override
+    public Document handleCommand(Channel channel, String database, String command, Document query) {
+      if (guard == null) return super.handleCommand(channel, database, command, query);
+      Document answer = guard.answer(channel, database, command, query);
+      return answer != null ? answer : guard.describe(command, query, super.handleCommand(channel, database, command, query));
     }
 
     @Override

@@ -30,8 +30,10 @@ ended="$directory.ended.$$"
 mv "$directory" "$ended" || exit
 for file in "$ended"/*/pid; do
   pid=$(cat "$file" 2>/dev/null) || continue
-  # The number may have passed to another process, which works elsewhere.
-  [ -d /proc/self ] && [ "$(readlink "/proc/$pid/cwd")" != "${file%/pid}" ] && continue
+  # The number may have passed to another process, which works elsewhere; as a container, one of ours works in a folder below its own.
+  if [ -d /proc/self ]; then
+    case $(readlink "/proc/$pid/cwd")/ in "${file%/pid}"/*) ;; *) continue ;; esac
+  fi
   kill -KILL "$pid" 2>/dev/null
 done
 rm -rf "$ended"

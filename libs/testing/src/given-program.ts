@@ -12,13 +12,18 @@ const BROUGHT = join(homedir(), '.cache/gatehouse/bin');
  * `ENGINES=required` refuses that.
  */
 export function givenProgram(...names: readonly string[]): string | null {
-  const folders = [...(environmentVariables()['PATH'] ?? '').split(delimiter), BROUGHT];
-  const found = names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isProgram);
-  if (found !== undefined) return found;
+  const found = findProgram(...names);
+  if (found !== null) return found;
   const missing = `${names.join(' or ')} (.ci/run brings it)`;
   if (environmentVariables()['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`);
   noteLeftOut(missing);
   return null;
+}
+
+/** The path of the first that this machine has; null: it has none of them. */
+export function findProgram(...names: readonly string[]): string | null {
+  const folders = [...(environmentVariables()['PATH'] ?? '').split(delimiter), BROUGHT];
+  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isProgram) ?? null;
 }
 
 function isProgram(path: string): boolean {

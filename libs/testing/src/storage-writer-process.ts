@@ -1,9 +1,7 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { environmentVariables } from '#libs/platform/src/config/environment';
-import { noteLeftOut } from './engines/left-out.ts';
 import type { Acknowledged } from './log-writer-process.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../dist/libs/testing/src/storage-writer.js', import.meta.url));
@@ -70,23 +68,4 @@ export class StorageWriter {
       if (answer.done !== 'one') return answer;
     }
   }
-}
-
-/**
- * What starts a program as in a container of its own: with other network addresses or, where asked for, other process numbers. Nothing where this machine lets nobody do so:
- * specs run as they can, a line at the end of the run says so, and `ENGINES=required` refuses that.
- */
-export function throughNamespaces(...kinds: readonly ('net' | 'pid')[]): readonly string[] {
-  const own = kinds.flatMap((kind) => (kind === 'net' ? ['--net'] : ['--pid', '--fork', '--kill-child']));
-  // Whoever is not root may become it in a namespace of users.
-  const ways = [
-    ['unshare', ...own],
-    ['unshare', '--user', '--map-root-user', ...own],
-  ];
-  const way = ways.find(([program, ...args]) => spawnSync(program!, [...args, 'true']).status === 0);
-  if (way !== undefined) return way;
-  const missing = 'namespace for a second process (unshare)';
-  if (environmentVariables()['ENGINES'] === 'required') throw new Error(`ENGINES=required, and there is no ${missing}.`);
-  noteLeftOut(missing);
-  return [];
 }

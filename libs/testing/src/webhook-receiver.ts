@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Certified } from './certificates.ts';
 
 export interface ReceivedWebhook {
   readonly path: string;
@@ -17,11 +19,15 @@ export class WebhookReceiver {
   private status = 200;
   private text = '';
 
-  private constructor(private readonly server: Server) {}
+  private constructor(
+    private readonly server: Server,
+    private readonly scheme: 'http' | 'https',
+  ) {}
 
-  static async listen(): Promise<WebhookReceiver> {
-    const server = createServer();
-    const receiver = new WebhookReceiver(server);
+  /** With a certificate it is reached over TLS alone. */
+  static async listen(certified?: Certified): Promise<WebhookReceiver> {
+    const server = certified === undefined ? createServer() : createTlsServer(certified);
+    const receiver = new WebhookReceiver(server, certified === undefined ? 'http' : 'https');
     server.on('request', (request, response) => {
       let body = '';
       request.setEncoding('utf8').on('data', (text: string) => (body += text));
@@ -36,7 +42,7 @@ export class WebhookReceiver {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/webhooks`;
+    return `${this.scheme}://127.0.0.1:${(this.server.address() as AddressInfo).port}/webhooks`;
   }
 
   /** From now on every attempt is answered so. */

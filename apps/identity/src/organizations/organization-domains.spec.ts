@@ -1,9 +1,13 @@
+import { environmentVariables } from '#libs/platform/src/config/environment';
 import type { DnsServer } from '#libs/testing/src/dns-server';
 import { givenDnsServer } from '#libs/testing/src/given-dns-server';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { until } from '#libs/testing/src/until';
 
 const ID = /^org_domain_[0-9A-HJKMNP-TV-Z]{26}$/;
+
+/** The cluster that specs share is in production mode, where nobody decides by hand: `domains-in-production.spec.ts`. */
+const isInDevelopment = environmentVariables()['SUITE'] !== 'processes';
 
 describe('the domains of organizations', () => {
   let dns: DnsServer;
@@ -138,18 +142,19 @@ describe('the domains of organizations', () => {
       expect(failure?.subject).toMatchObject({ reason: 'domain_verified_by_other_organization', organization_domain: { id: domain.id, state: 'failed' } });
     });
 
-    it('again after they failed', async () => {
-      const domain = await add('failed.test');
-      await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'failed' }).expect(200, { state: 'failed' });
-      publish(domain);
-      await suite.post(`/organization_domains/${domain.id}/verify`).expect(201, { state: 'pending' });
-      await suite.eventually(`/organization_domains/${domain.id}`, { state: 'verified' }, 2_000);
-      expect((await namesFor(domain.id)).slice(1)).toEqual([
-        'organization_domain.verification_failed',
-        'organization_domain.updated',
-        'organization_domain.verified',
-      ]);
-    });
+    if (isInDevelopment)
+      it('again after they failed', async () => {
+        const domain = await add('failed.test');
+        await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'failed' }).expect(200, { state: 'failed' });
+        publish(domain);
+        await suite.post(`/organization_domains/${domain.id}/verify`).expect(201, { state: 'pending' });
+        await suite.eventually(`/organization_domains/${domain.id}`, { state: 'verified' }, 2_000);
+        expect((await namesFor(domain.id)).slice(1)).toEqual([
+          'organization_domain.verification_failed',
+          'organization_domain.updated',
+          'organization_domain.verified',
+        ]);
+      });
 
     it('while a silent server keeps others waiting', async () => {
       dns.isSilentAbout('silent.test');
@@ -169,22 +174,23 @@ describe('the domains of organizations', () => {
     });
   });
 
-  describe('are decided by hand', () => {
-    it('in development mode', async () => {
-      const domain = await add('by-hand.test');
-      await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'failed' }).expect(200, { state: 'failed' });
-      await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'verified' }).expect(200, { state: 'verified' });
-      await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'verified' }).expect(200, { state: 'verified' });
-      await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'failed' }).expect(400, { code: 'domain_already_verified' });
-      await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'pending' }).expect(422);
-    });
+  if (isInDevelopment)
+    describe('are decided by hand', () => {
+      it('in development mode', async () => {
+        const domain = await add('by-hand.test');
+        await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'failed' }).expect(200, { state: 'failed' });
+        await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'verified' }).expect(200, { state: 'verified' });
+        await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'verified' }).expect(200, { state: 'verified' });
+        await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'failed' }).expect(400, { code: 'domain_already_verified' });
+        await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'pending' }).expect(422);
+      });
 
-    it('but not against another organization', async () => {
-      await organization(verifiedByHand('settled.test'));
-      const domain = await add('settled.test');
-      await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'verified' }).expect(200, { state: 'failed' });
+      it('but not against another organization', async () => {
+        await organization(verifiedByHand('settled.test'));
+        const domain = await add('settled.test');
+        await suite.post(`/admin/organization_domains/${domain.id}/verification`, { state: 'verified' }).expect(200, { state: 'failed' });
+      });
     });
-  });
 
   it('of another environment are as if they never were', async () => {
     const other = await suite.otherEnvironment();

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { WEBHOOK_EVENT_NAMES } from '#libs/contracts/src/events';
+import { givenWebhookReceiver } from '#libs/testing/src/given-webhook-receiver';
 import { SMALL_LIMITS } from '#libs/testing/src/small-limits';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import { until } from '#libs/testing/src/until';
-import { Receiver } from '../given-notifications.ts';
 
 describe('webhook endpoints over HTTP', () => {
   let suite: GivenSuite;
@@ -141,7 +141,7 @@ describe('webhook endpoints over HTTP', () => {
   });
 
   it('are told of what happens, with the event that the feed shows', async () => {
-    const receiver = await Receiver.start();
+    const receiver = await givenWebhookReceiver();
     const { id } = await given(receiver.url);
     const organization = await suite.post('/organizations', { name: 'Acme' }).expect(201);
     await until(() => receiver.received.length > 0);
@@ -166,7 +166,7 @@ describe('webhook endpoints over HTTP', () => {
     expect(new Set(receiver.received.slice(0, 3).map(({ body }) => body)).size).toBe(1);
     await suite.post(`/webhook_endpoints/${id}/replay`, { since: 'yesterday' }).expect(422);
     await suite.post(`/webhook_endpoints/${id}/test`, { event: 'nonsense' }).expect(422);
-    await receiver.stop();
+    await receiver.close();
   });
 
   it('announce nothing of themselves', async () => {

@@ -1,15 +1,23 @@
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import type { Variables } from '#libs/platform/src/config/setting';
+import type { Deployed, DeploymentNeeds } from '../deployment/app-container.ts';
 import { freePort } from '../engines/free-port.ts';
 import { StartedEngines } from '../engines/start-engine.ts';
 import { WatchedDirectory } from '../engines/watched-directory.ts';
+import { ownNamespaces } from '../namespaces.ts';
 import { APPS, ClusterProcess, type App, type PlannedProcess } from './cluster-process.ts';
+import { seenFromOutside, startableOf, type Startable } from './contained-process.ts';
+import { startGuardedEngines } from './guarded-engines.ts';
+import { addressesOf, place, planned, plannedContainer, withAddresses } from './plan.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
 interface ClusterOptions {
   /** Settings of every process, and addresses of engines that run already. */
   readonly variables?: Variables;
+  /** What describes the containers whose programs it starts; without it, the programs of the build are told what development mode needs. */
+  readonly deployment?: (needs: DeploymentNeeds) => Promise<Deployed>;
   /** Processes of each app. */
   readonly replicas?: number;
   /** Ports of the gateways; free ones where none is given. */
@@ -20,41 +28,63 @@ interface ClusterOptions {
   readonly directory?: WatchedDirectory;
 }
 
+/** What is known of a cluster before its processes start. */
+interface Prepared {
+  readonly engines: StartedEngines;
+  readonly settings: Settings;
+  readonly processes: readonly PlannedProcess[];
+  readonly jobs: Readonly<Record<string, Startable>>;
+  readonly tls: Deployed['tls'];
+}
+
 /** All apps as processes of their own on loopback, each with replicas, on engines of their own. */
 export class Cluster {
   private constructor(
     /** Its processes work and print in folders below. */
-    readonly directory: string,
-    readonly engines: StartedEngines,
-    /** Of every process. */
-    readonly settings: Settings,
+    private readonly watched: WatchedDirectory,
+    private readonly prepared: Prepared,
     readonly processes: readonly ClusterProcess[],
-    private readonly remove: () => void,
   ) {}
 
   /** Resolves when every process is ready. @throws EngineMissing */
-  static async start({
-    variables = {},
-    replicas = 2,
-    ports = [],
-    say = () => {},
-    directory = WatchedDirectory.create('cluster'),
-  }: ClusterOptions = {}): Promise<Cluster> {
-    const remove = (): void => directory.remove();
-    const engines = await StartedEngines.start({ variables, directory, say }).catch((error: unknown) => {
-      remove();
+  static async start(options: ClusterOptions = {}): Promise<Cluster> {
+    const { say = () => {}, directory = WatchedDirectory.create('cluster') } = options;
+    const given = { variables: {}, replicas: 2, ports: [], ...options, say, directory };
+    const prepared = await (options.deployment === undefined ? preparedPlain(given) : preparedDeployment(given, options.deployment)).catch((error: unknown) => {
+      directory.remove();
       throw error;
     });
-    const settings = { ...generatedSettings(), ...given(variables), ...engines.settings };
-    const planned = await plan(settings, replicas, ports);
-    const processes = planned.map((each) => new ClusterProcess(directory, each));
-    const cluster = new Cluster(directory.path, engines, planned[0]!.settings, processes, remove);
+    const processes = prepared.processes.map((each) => new ClusterProcess(directory, each));
+    const cluster = new Cluster(directory, prepared, processes);
     // All are waited for, so that none starts after another has failed and all were stopped.
     const results = await Promise.allSettled(processes.map((process) => process.start(say)));
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined) return cluster;
     await cluster.stop();
     throw failed.reason;
+  }
+
+  get directory(): string {
+    return this.watched.path;
+  }
+
+  get engines(): StartedEngines {
+    return this.prepared.engines;
+  }
+
+  /** Of every process; where it has a deployment, those of a service, with files where they lie on this machine. */
+  get settings(): Settings {
+    return this.prepared.settings;
+  }
+
+  /** What runs to its end, by name; nothing of it has been started. */
+  get jobs(): Prepared['jobs'] {
+    return this.prepared.jobs;
+  }
+
+  /** Files in PEM: a certificate for this machine, its key, and the authority that processes believe. */
+  get tls(): Prepared['tls'] {
+    return this.prepared.tls;
   }
 
   /** A key of the environment `development`. */
@@ -74,8 +104,39 @@ export class Cluster {
   async stop(): Promise<void> {
     for (const app of APPS) await Promise.all(this.of(app).map((process) => process.stop()));
     await this.engines.close();
-    this.remove();
+    this.watched.remove();
   }
+}
+
+type Given = Required<Omit<ClusterOptions, 'deployment'>>;
+
+async function preparedPlain({ variables, replicas, ports, say, directory }: Given): Promise<Prepared> {
+  const engines = await StartedEngines.start({ variables, directory, say });
+  const all = await place(replicas, ports);
+  const settings = { ...generatedSettings(), ...given(variables), ...engines.settings, ...addressesOf(all) };
+  return { engines, settings, processes: all.map((each) => planned(each, settings)), jobs: {}, tls: null };
+}
+
+async function preparedDeployment(
+  { variables, replicas, ports, say, directory }: Given,
+  deployment: NonNullable<ClusterOptions['deployment']>,
+): Promise<Prepared> {
+  const listening = { eventstore: await freePort(), mongodb: await freePort(), kafka: await freePort() };
+  const { GATEHOUSE_API_KEY = generatedSettings()['GATEHOUSE_API_KEY']!, ...settings } = given(variables);
+  const deployed = await deployment({ folder: join(directory.path, 'deployment'), ports: listening, settings, secrets: { GATEHOUSE_API_KEY } });
+  const { apps, jobs, tls } = deployed;
+  const way = ownNamespaces('mount');
+  if (way === null) say('what the processes write is not kept to what their containers may write: this machine lets nobody mount anything (unshare).');
+  const all = await place(replicas, ports);
+  const moved = (variables: Settings): Settings => withAddresses(variables, apps, all);
+  const service = apps.find(({ name }) => name === 'identity')!;
+  const rest = {
+    settings: moved(seenFromOutside(service)),
+    processes: all.map((each) => plannedContainer(each, apps, { all, way })),
+    jobs: Object.fromEntries(jobs.map((job) => [job.name, startableOf({ ...job, variables: moved(job.variables) }, way)])),
+    tls,
+  };
+  return { ...rest, engines: await startGuardedEngines(deployed, { directory, ports: listening, say }) };
 }
 
 /** What a cluster needs and nobody has to know. */
@@ -92,26 +153,4 @@ function generatedSettings(): Readonly<Record<string, string>> {
 
 function given(variables: Variables): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
-}
-
-/** Every address is known before the first process starts, because each is told those of the others. */
-async function plan(settings: Settings, replicas: number, ports: readonly number[]): Promise<readonly PlannedProcess[]> {
-  const planned: Omit<PlannedProcess, 'settings'>[] = [];
-  for (const app of APPS)
-    for (let replica = 0; replica < replicas; replica += 1) {
-      const port = (app === 'gateway' ? ports[replica] : undefined) ?? (await freePort());
-      planned.push({ app, name: `${app}-${replica + 1}`, port, operationsPort: await freePort() });
-    }
-  const addressesOf = (app: App): string =>
-    planned
-      .filter((process) => process.app === app)
-      .map(({ port }) => `127.0.0.1:${port}`)
-      .join();
-  const shared = {
-    ...settings,
-    IDENTITY_ADDRESS: addressesOf('identity'),
-    AUTHORIZATION_ADDRESS: addressesOf('authorization'),
-    NOTIFICATIONS_ADDRESS: addressesOf('notifications'),
-  };
-  return planned.map((process) => ({ ...process, settings: shared }));
 }

@@ -42,6 +42,15 @@ described('the programs `engines` and `cluster`', () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^gatehouse: MASTER_KEYS must be set too/)]);
   });
 
+  it('start as in production on engines of their own alone, and take no other option', async () => {
+    const refusalOf = async (...words: readonly string[]) => {
+      const { code, stderr } = await Program.start('libs/testing/src/cluster/main', words, { ...machine, ...addresses }).ended;
+      return [code, stderr];
+    };
+    expect(await refusalOf('--secure')).toEqual([1, 'gatehouse: --secure starts engines of its own: leave out EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS.\n']);
+    expect(await refusalOf('--safe')).toEqual([1, expect.stringMatching(/^gatehouse: Unknown option '--safe'.* The one option is --secure\.\n$/)]);
+  });
+
   it(
     'start two gateways over them, which take the same key',
     async () => {

@@ -3,14 +3,27 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { freePort } from '../engines/free-port.ts';
+import { deployedByCompose } from '../deployment/composed.ts';
+import { deployedToProduction } from '../deployment/production.ts';
 import { WatchedDirectory } from '../engines/watched-directory.ts';
 import { SMALL_LIMITS } from '../small-limits.ts';
 import { Cluster } from './cluster.ts';
 import { ClusterProcess, type PlannedProcess } from './cluster-process.ts';
 
-/** A cluster for all files of specs that this process runs one after the other: the first of them starts it, and it ends with the process. */
+/** What another file of specs has to know of it. */
+interface Noted extends Pick<Cluster, 'settings' | 'jobs' | 'tls'> {
+  readonly planned: readonly PlannedProcess[];
+}
+
+/**
+ * A cluster for all files of specs that this process runs one after the other: the first of them starts it, and it ends with the process. It is started as the manifests
+ * of production say or, where specs may hurt it, as Compose does.
+ */
 export class SharedCluster {
-  private constructor(private readonly processes: readonly ClusterProcess[]) {}
+  private constructor(
+    readonly processes: readonly ClusterProcess[],
+    private readonly noted: Noted,
+  ) {}
 
   static async get(): Promise<SharedCluster> {
     // Each file has modules of its own, so that only the disk knows of it.
@@ -18,18 +31,36 @@ export class SharedCluster {
     const file = join(path, 'planned.json');
     const known = WatchedDirectory.join(path);
     if (known !== null && existsSync(file)) {
-      const planned = JSON.parse(readFileSync(file, 'utf8')) as readonly PlannedProcess[];
-      return new SharedCluster(planned.map((each) => ClusterProcess.running(known, each)));
+      const noted = JSON.parse(readFileSync(file, 'utf8')) as Noted;
+      return new SharedCluster(
+        noted.planned.map((each) => ClusterProcess.running(known, each)),
+        noted,
+      );
     }
-    const { processes } = await Cluster.start({ variables: await settingsOfSpecs(), directory: WatchedDirectory.createShared(path, 0) });
+    const { processes, settings, jobs, tls } = await Cluster.start({
+      deployment: mayBeHurt() ? deployedByCompose : deployedToProduction,
+      variables: await settingsOfSpecs(),
+      directory: WatchedDirectory.createShared(path, 0),
+    });
+    const noted = { settings, jobs, tls, planned: processes.map(({ planned }) => planned) };
     // Written when it is ready, so that half a start is not taken for a cluster.
-    writeFileSync(file, JSON.stringify(processes.map(({ planned }) => planned)));
-    return new SharedCluster(processes);
+    writeFileSync(file, JSON.stringify(noted), { mode: 0o600 });
+    return new SharedCluster(processes, noted);
   }
 
-  /** Of every process. */
-  get settings(): Readonly<Record<string, string>> {
-    return this.processes[0]!.planned.settings;
+  /** Of a service, with files where they lie on this machine. */
+  get settings(): Noted['settings'] {
+    return this.noted.settings;
+  }
+
+  /** What runs to its end, by name. */
+  get jobs(): Noted['jobs'] {
+    return this.noted.jobs;
+  }
+
+  /** Files in PEM of a certificate for this machine that processes believe, and of their authority; null where they speak in clear to their engines. */
+  get tls(): Noted['tls'] {
+    return this.noted.tls;
   }
 
   /** Where the gateways are asked. */
@@ -45,11 +76,14 @@ export class SharedCluster {
   }
 }
 
+/** What an operator sets whose webhooks go to receivers of their own network, with certificates of their own authority. */
+const RECEIVERS_HERE = { WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8', NODE_EXTRA_CA_CERTS: '/etc/gatehouse/engines-ca.crt' };
+
 function mayBeHurt(): boolean {
   return environmentVariables()['SPECS'] === 'hurt';
 }
 
 /** Nobody listens at the address of the DNS server until a file of specs does. Where much is done at random, limits are those of every day. */
 async function settingsOfSpecs(): Promise<Readonly<Record<string, string>>> {
-  return { DNS_SERVERS: `127.0.0.1:${await freePort()}`, ...(!mayBeHurt() && SMALL_LIMITS) };
+  return { DNS_SERVERS: `127.0.0.1:${await freePort()}`, ...(!mayBeHurt() && { ...SMALL_LIMITS, ...RECEIVERS_HERE }) };
 }

@@ -22,6 +22,19 @@ export interface Engine {
   close(): Promise<void>;
 }
 
+export interface EngineUser {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** Where an engine listens, what it shows of itself, and whom it lets in; one that is told nothing of it speaks in clear to everybody. */
+export interface EngineGuard {
+  readonly port: number;
+  /** Files in PEM; null: in clear. */
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | null;
+  readonly users: readonly EngineUser[];
+}
+
 /** How one of the engines is started. */
 export interface EngineDefinition {
   readonly name: string;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { ROOT } from '../process.ts';
-import type { EngineDefinition } from './engine.ts';
+import type { EngineDefinition, EngineGuard, EngineUser } from './engine.ts';
 import { EngineProcess } from './engine-process.ts';
 import { CLUSTER_COMMAND, eventstoreCommand, isForClusters, type ServerTls, startByCommand } from './eventstore-command.ts';
 import { freePort } from './free-port.ts';
@@ -32,6 +32,8 @@ interface ServerOptions {
   readonly flags?: readonly string[];
   /** What clients say beside host and port: the connection string of the one on this port. */
   readonly addressAt?: (port: number) => string;
+  /** A free one where none is given. */
+  readonly port?: number;
 }
 
 interface EventstoreOptions {
@@ -39,20 +41,22 @@ interface EventstoreOptions {
   readonly secured?: ServerTls & { readonly user: { readonly name: string; readonly password: string }; readonly addressAt: (port: number) => string };
   /** It writes events of its own, as the real one does in any case. */
   readonly systemEvents?: true;
+  /** A free one where none is given. */
+  readonly port?: number;
 }
 
 /** The real server where `EVENTSTORE_COMMAND` names it, else the small one, wherever Docker is. */
-export async function startEventstore(directory: WatchedDirectory, { secured, systemEvents }: EventstoreOptions = {}): Promise<EngineProcess> {
+export async function startEventstore(directory: WatchedDirectory, { secured, systemEvents, port: given }: EventstoreOptions = {}): Promise<EngineProcess> {
   const addressAt = secured?.addressAt ?? eventstore.addressAt;
   const command = eventstoreCommand();
   if (command !== null) {
-    const port = await freePort();
+    const port = given ?? (await freePort());
     const address = addressAt(port);
     const security = secured && { tls: secured, user: secured.user };
     return startByCommand(command, directory, { name: eventstore.name, port, address, isReady: () => answers(address), ...security });
   }
   const guards = secured ? ['--tls', `${secured.certificate},${secured.key}`, '--user', `${secured.user.name}:${secured.user.password}`] : [];
-  return startEventstoreServer(directory, { addressAt, flags: [...guards, ...(systemEvents ? ['--system-events'] : [])] });
+  return startEventstoreServer(directory, { addressAt, port: given, flags: [...guards, ...(systemEvents ? ['--system-events'] : [])] });
 }
 
 /** So many members of one cluster, by `EVENTSTORE_COMMAND`; one alone may be the small server. @throws StartRefused where no cluster can be started */
@@ -74,15 +78,31 @@ export async function startMembers(directory: WatchedDirectory, count: number): 
 /** The small server, for what the real one cannot be made to do. */
 export async function startEventstoreServer(
   directory: WatchedDirectory,
-  { flags = [], addressAt = eventstore.addressAt }: ServerOptions = {},
+  { flags = [], addressAt = eventstore.addressAt, port: given }: ServerOptions = {},
 ): Promise<EngineProcess> {
-  const port = await freePort();
+  const port = given ?? (await freePort());
   const address = addressAt(port);
   return EngineProcess.open(directory, {
     name: eventstore.name,
     address,
     command: [process.execPath, SMALL_SERVER, 'data', String(port), ...flags],
     isReady: () => answers(address),
+  });
+}
+
+interface EventstoreGuard extends EngineGuard {
+  readonly users: readonly (EngineUser & { readonly isReader: boolean })[];
+}
+
+/** At `localhost`. Of a server with users, it is the small one: somebody would have to make those of the real one. */
+export function startGuardedEventstore(directory: WatchedDirectory, { port, tls, users }: EventstoreGuard): Promise<EngineProcess> {
+  if (users.length === 0 && tls === null) return startEventstore(directory, { port });
+  const flags = users.flatMap(({ name, password, isReader }) => [isReader ? '--reader' : '--user', `${name}:${password}`]);
+  const credentials = users.length === 0 ? '' : `${users[0]!.name}:${users[0]!.password}@`;
+  return startEventstoreServer(directory, {
+    port,
+    flags: [...flags, ...(tls === null ? [] : ['--tls', `${tls.cert},${tls.key}`])],
+    addressAt: () => `esdb://${credentials}localhost:${port}?${tls === null ? 'tls=false' : `tls=true&tlsCAFile=${encodeURIComponent(tls.ca)}`}`,
   });
 }
 

@@ -10,6 +10,10 @@ interface JavaServer extends Omit<JavaProgram, 'args'> {
   readonly args: (port: number) => readonly string[];
   /** Puts what it needs into the folder that it will work in. */
   readonly prepare?: (folder: string, port: number, libraries: JavaLibraries) => Promise<void>;
+  /** Where it listens; a free port where none is given. */
+  readonly port?: number;
+  /** Asked instead of the definition's, by those who are let in. */
+  readonly isReady?: () => Promise<boolean>;
 }
 
 /** Starts an engine whose server is a Java program. @throws EngineMissing */
@@ -17,12 +21,12 @@ export async function startJavaEngine(definition: EngineDefinition, server: Java
   const { name, addressAt, answers } = definition;
   const libraries = await JavaLibraries.get();
   const start = async (where: WatchedDirectory, ...flags: readonly string[]): Promise<EngineProcess> => {
-    const port = await freePort();
+    const port = server.port ?? (await freePort());
     const folder = join(where.path, name);
     mkdirSync(folder);
     await server.prepare?.(folder, port, libraries);
     const command = libraries.command({ ...server, flags: [...(server.flags ?? []), ...flags], args: server.args(port) });
-    return EngineProcess.open(where, { name, address: addressAt(port), command, isReady: () => answers(addressAt(port)) });
+    return EngineProcess.open(where, { name, address: addressAt(port), command, isReady: server.isReady ?? (() => answers(addressAt(port))) });
   };
   // An archive takes classes from libraries only.
   if (server.isOurs) return start(directory);

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { execFile } from 'node:child_process';
-import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { Kafka, logLevel } from 'kafkajs';
-import type { EngineDefinition } from './engine.ts';
+import { Kafka, logLevel, type KafkaConfig, type SASLOptions } from 'kafkajs';
+import type { EngineDefinition, EngineGuard } from './engine.ts';
 import type { EngineProcess } from './engine-process.ts';
 import { freePort } from './free-port.ts';
 import { startJavaEngine } from './java-engine.ts';
@@ -30,30 +30,83 @@ export const kafka: EngineDefinition = {
     ),
 };
 
-function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
+const SERVER = {
+  main: 'kafka.Kafka',
   // The quick compiler alone: it is started more often than it runs for long.
-  const flags = ['-Xmx320m', '-XX:TieredStopAtLevel=1'];
-  return startJavaEngine(kafka, { main: 'kafka.Kafka', flags, args: () => ['server.properties'], prepare }, directory);
+  flags: ['-Xmx320m', '-XX:TieredStopAtLevel=1'],
+  args: () => ['server.properties'],
+};
+
+function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
+  return startJavaEngine(kafka, { ...SERVER, prepare }, directory);
+}
+
+/** Users know each other by one of these. */
+export type KafkaMechanism = 'plain' | 'scram-sha-256' | 'scram-sha-512';
+
+/** As a process, at `localhost`, for one user. @throws EngineMissing */
+export function startGuardedKafka(directory: WatchedDirectory, guard: EngineGuard & { readonly mechanism: KafkaMechanism }): Promise<EngineProcess> {
+  const { port, tls, users, mechanism } = guard;
+  const { name: username, password } = users[0]!;
+  const client: KafkaConfig = {
+    brokers: [`localhost:${port}`],
+    ssl: tls === null ? false : { ca: readFileSync(tls.ca, 'utf8') },
+    sasl: { mechanism, username, password } as SASLOptions,
+  };
+  return startJavaEngine(
+    kafka,
+    { ...SERVER, port, isReady: () => isReady(client), prepare: (folder, _port, libraries) => prepareGuarded(folder, guard, libraries) },
+    directory,
+  );
 }
 
 async function prepare(folder: string, port: number, libraries: JavaLibraries): Promise<void> {
   const data = join(folder, 'data');
-  const properties = propertiesOf({ port, host: '127.0.0.1', controller: `127.0.0.1:${await freePort()}`, data });
-  writeFileSync(
-    join(folder, 'server.properties'),
-    Object.entries(properties)
-      .map(([name, value]) => `${name}=${value}\n`)
-      .join(''),
-  );
+  writeProperties(folder, propertiesOf({ port, host: '127.0.0.1', controller: `127.0.0.1:${await freePort()}`, data }));
   // Formatting is a Java program too, and what it writes knows nothing of ports and paths.
   const formatted = await libraries.once('kafka-formatted', async (path) => {
-    const words = ['format', '-t', randomBytes(16).toString('base64url'), '-c', 'server.properties'];
-    const [program, ...args] = libraries.command({ main: 'kafka.tools.StorageTool', args: words });
-    await promisify(execFile)(program!, args, { cwd: folder });
+    await format(folder, libraries);
     cpSync(data, path, { recursive: true });
     rmSync(data, { recursive: true });
   });
   cpSync(formatted, data, { recursive: true });
+}
+
+async function prepareGuarded(
+  folder: string,
+  { port, tls, users, mechanism }: EngineGuard & { readonly mechanism: KafkaMechanism },
+  libraries: JavaLibraries,
+): Promise<void> {
+  const [controller, local] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+  const { name, password } = users[0]!;
+  const ofClients = `listener.name.client.${mechanism}.sasl.jaas.config`;
+  const modules = 'org.apache.kafka.common.security';
+  if (tls !== null) writeFileSync(join(folder, 'server.pem'), readFileSync(tls.key, 'utf8') + readFileSync(tls.cert, 'utf8'), { mode: 0o600 });
+  writeProperties(folder, {
+    ...propertiesOf({ port, host: '127.0.0.1', controller, data: join(folder, 'data') }),
+    listeners: `CLIENT://127.0.0.1:${port},CONTROLLER://${controller},LOCAL://${local}`,
+    'advertised.listeners': `CLIENT://localhost:${port},LOCAL://${local}`,
+    'listener.security.protocol.map': `CLIENT:${tls === null ? 'SASL_PLAINTEXT' : 'SASL_SSL'},CONTROLLER:PLAINTEXT,LOCAL:PLAINTEXT`,
+    // With itself it speaks as before.
+    'inter.broker.listener.name': 'LOCAL',
+    'listener.name.client.sasl.enabled.mechanisms': mechanism.toUpperCase(),
+    [ofClients]:
+      mechanism === 'plain' ? `${modules}.plain.PlainLoginModule required user_${name}="${password}";` : `${modules}.scram.ScramLoginModule required;`,
+    ...(tls !== null && { 'listener.name.client.ssl.keystore.type': 'PEM', 'listener.name.client.ssl.keystore.location': join(folder, 'server.pem') }),
+  });
+  await format(folder, libraries, ...(mechanism === 'plain' ? [] : ['--add-scram', `${mechanism.toUpperCase()}=[name=${name},password=${password}]`]));
+}
+
+function writeProperties(folder: string, properties: ReturnType<typeof propertiesOf>): void {
+  const lines = Object.entries(properties).map(([name, value]) => `${name}=${value}\n`);
+  writeFileSync(join(folder, 'server.properties'), lines.join(''), { mode: 0o600 });
+}
+
+async function format(folder: string, libraries: JavaLibraries, ...more: readonly string[]): Promise<void> {
+  // In one word: an id may begin with a dash.
+  const words = ['format', `--cluster-id=${randomBytes(16).toString('base64url')}`, '--config=server.properties', ...more];
+  const [program, ...args] = libraries.command({ main: 'kafka.tools.StorageTool', args: words });
+  await promisify(execFile)(program!, args, { cwd: folder });
 }
 
 interface Addresses {
@@ -92,9 +145,13 @@ function propertiesOf({ port, host, controller, data }: Addresses): Readonly<Rec
   };
 }
 
+function answers(address: string): Promise<boolean> {
+  return isReady({ brokers: [address] });
+}
+
 /** Its port is open before it knows itself as a member of the cluster. */
-async function answers(address: string): Promise<boolean> {
-  const admin = new Kafka({ brokers: [address], logLevel: logLevel.NOTHING, connectionTimeout: 1000, requestTimeout: 2000, retry: { retries: 0 } }).admin();
+async function isReady(client: KafkaConfig): Promise<boolean> {
+  const admin = new Kafka({ ...client, logLevel: logLevel.NOTHING, connectionTimeout: 1000, requestTimeout: 2000, retry: { retries: 0 } }).admin();
   try {
     await admin.connect();
     return (await admin.describeCluster()).brokers.length > 0;

@@ -1,5 +1,7 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import type { EngineDefinition } from './engine.ts';
+import type { EngineDefinition, EngineGuard, EngineUser } from './engine.ts';
 import type { EngineProcess } from './engine-process.ts';
 import { startJavaEngine } from './java-engine.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
@@ -18,8 +20,53 @@ export const mongodb: EngineDefinition = {
   imageCommand: (port) => ['mongod', '--bind_ip_all', '--port', String(port)],
 };
 
+const SERVER = { main: 'MongodbServer', isOurs: true, flags: ['-Xmx320m'] };
+
 function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
-  return startJavaEngine(mongodb, { main: 'MongodbServer', isOurs: true, flags: ['-Xmx320m'], args: (port) => ['data', String(port)] }, directory);
+  return startJavaEngine(mongodb, { ...SERVER, args: (port) => ['data', String(port)] }, directory);
+}
+
+interface MongodbGuard extends EngineGuard {
+  readonly users: readonly (EngineUser & {
+    /** The only ones that it may name; null: all. */
+    readonly collections: readonly string[] | null;
+  })[];
+  /** The database where the users are. */
+  readonly authSource: string;
+  /** Whose primary it says it is; null: of none. */
+  readonly replicaSet: string | null;
+}
+
+/** As a process, at `localhost`. @throws EngineMissing */
+export function startGuardedMongodb(directory: WatchedDirectory, { port, tls, users, authSource, replicaSet }: MongodbGuard): Promise<EngineProcess> {
+  const properties = {
+    host: 'localhost',
+    authSource,
+    ...(replicaSet !== null && { replicaSet }),
+    ...(tls !== null && { certificate: tls.cert, key: tls.key }),
+    ...Object.fromEntries(users.map(({ name, password }) => [`user.${name}`, password])),
+    ...Object.fromEntries(users.flatMap(({ name, collections }) => (collections === null ? [] : [[`collections.${name}`, collections.join()]]))),
+  };
+  const { name, password } = users[0]!;
+  const options = new URLSearchParams({ authSource, ...(tls !== null && { tls: 'true', tlsCAFile: tls.ca }), directConnection: 'true' });
+  return startJavaEngine(
+    mongodb,
+    {
+      ...SERVER,
+      port,
+      args: () => ['data', String(port), 'server.properties'],
+      prepare: async (folder) =>
+        writeFileSync(
+          join(folder, 'server.properties'),
+          Object.entries(properties)
+            .map(([property, value]) => `${property}=${value}\n`)
+            .join(''),
+          { mode: 0o600 },
+        ),
+      isReady: () => answers(`mongodb://${name}:${password}@localhost:${port}/?${options.toString()}`),
+    },
+    directory,
+  );
 }
 
 async function answers(address: string): Promise<boolean> {

@@ -17,6 +17,13 @@ interface StartOptions {
   readonly say: (line: string) => void;
 }
 
+/** One of them, and how it is started. */
+export interface EngineStart {
+  readonly definition: EngineDefinition;
+  /** @throws EngineMissing */
+  readonly start: () => Promise<Engine>;
+}
+
 /** Starts one for the caller alone, in a container where Docker is at hand. @throws EngineMissing */
 export async function startEngine(definition: EngineDefinition, directory: WatchedDirectory): Promise<Engine> {
   return (await ContainerEngine.start(definition)) ?? (await definition.startProcess(directory));
@@ -29,10 +36,19 @@ export class StartedEngines {
   private constructor(private readonly options: StartOptions) {}
 
   /** Starts those whose settings are not set. @throws EngineMissing */
-  static async start(options: StartOptions): Promise<StartedEngines> {
+  static start(options: StartOptions): Promise<StartedEngines> {
+    const missing = DEFINITIONS.filter(({ setting }) => !options.variables[setting]);
+    return StartedEngines.startAll(
+      missing.map((definition) => ({ definition, start: () => startEngine(definition, options.directory) })),
+      options,
+    );
+  }
+
+  /** @throws EngineMissing */
+  static async startAll(starts: readonly EngineStart[], options: StartOptions): Promise<StartedEngines> {
     const engines = new StartedEngines(options);
     // All are waited for, so that none starts after another has failed and all were closed.
-    const results = await Promise.allSettled(DEFINITIONS.map((definition) => engines.start(definition)));
+    const results = await Promise.allSettled(starts.map((start) => engines.start(start)));
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined) return engines;
     await engines.close();
@@ -63,11 +79,10 @@ export class StartedEngines {
     await Promise.all([...this.started.values()].map((engine) => engine.close()));
   }
 
-  private async start(definition: EngineDefinition): Promise<void> {
+  private async start({ definition, start }: EngineStart): Promise<void> {
     const { title, setting } = definition;
-    const { variables, directory, say } = this.options;
-    if (variables[setting]) return;
-    const engine = await startEngine(definition, directory).catch((error: unknown) => {
+    const { say } = this.options;
+    const engine = await start().catch((error: unknown) => {
       throw error instanceof EngineMissing
         ? new EngineMissing(`${title} cannot be started: ${error.message}. Start Docker, or set ${setting} to one that runs.`)
         : error;

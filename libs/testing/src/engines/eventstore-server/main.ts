@@ -17,7 +17,8 @@ import { Streams, type ServerVersion } from './streams.ts';
  *     --system-events           it writes events of its own, as the real one does
  *     --leader HOST:PORT        it is a follower, and sends whoever needs the leader there
  *     --tls CERT,KEY            files in PEM; without them in clear
- *     --user NAME:PASSWORD      the only ones that are let in
+ *     --user NAME:PASSWORD      one of those who are let in, where it is given at all
+ *     --reader NAME:PASSWORD    one who may read, and append to no stream
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -27,7 +28,8 @@ const { values, positionals } = parseArgs({
     'system-events': { type: 'boolean' },
     leader: { type: 'string' },
     tls: { type: 'string' },
-    user: { type: 'string' },
+    user: { type: 'string', multiple: true },
+    reader: { type: 'string', multiple: true },
   },
 });
 const [directory, port] = positionals;
@@ -46,7 +48,7 @@ const log = new LmdbEventStore(storage);
 if (values['system-events']) setInterval(() => void writeSystemEvent(), SYSTEM_EVENTS_MS).unref();
 
 const readyAt = Date.now() + Number(values['not-ready']);
-const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, user: values.user, readyAt });
+const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, users: values.user, readers: values.reader, readyAt });
 const server = serverOf(members, new Streams(log, members, values.version as ServerVersion));
 await new Promise<void>((resolve, reject) => server.bindAsync(`127.0.0.1:${port}`, credentials(), (error) => (error === null ? resolve() : reject(error))));
 console.log(`Listens on 127.0.0.1:${port}.`);

@@ -36,8 +36,10 @@ interface MembersOptions {
   readonly self: string;
   /** `host:port` of the leader that this server is said to follow. */
   readonly leader?: string;
-  /** `name:password`, the only ones that are let in. */
-  readonly user?: string;
+  /** `name:password` of each; with neither of both, everybody is let in. */
+  readonly users?: readonly string[];
+  /** Those who may append to no stream. */
+  readonly readers?: readonly string[];
   /** Until then it is not ready, in milliseconds since the epoch. */
   readonly readyAt?: number;
 }
@@ -57,10 +59,12 @@ export class Members {
     answer(null, new gossip.ClusterInfo().setMembersList(members));
   };
 
-  refusal(called: Metadata): CallRefusal | null {
-    const { leader, user, readyAt = 0 } = this.options;
+  refusal(called: Metadata, asks: 'read' | 'append'): CallRefusal | null {
+    const { leader, users = [], readers = [], readyAt = 0 } = this.options;
     if (Date.now() < readyAt) return REFUSALS.notReady;
-    if (user !== undefined && called.get('authorization')[0] !== `Basic ${Buffer.from(user).toString('base64')}`) return REFUSALS.unknownUser;
+    const isCalledBy = (user: string): boolean => called.get('authorization')[0] === `Basic ${Buffer.from(user).toString('base64')}`;
+    if (users.length + readers.length > 0 && ![...users, ...readers].some(isCalledBy)) return REFUSALS.unknownUser;
+    if (asks === 'append' && readers.some(isCalledBy)) return REFUSALS.denied;
     const refused = this.refusals.shift();
     if (refused !== undefined) return refused;
     if (leader === undefined || called.get('requires-leader')[0] !== 'true') return null;

@@ -70,7 +70,7 @@ export class Streams {
   ) {}
 
   readonly read: handleServerStreamingCall<ReadRequest, ReadResponse> = (call) => {
-    const refusal = this.members.refusal(call.metadata);
+    const refusal = this.members.refusal(call.metadata, 'read');
     if (refusal !== null) return refuse(call, refusal);
     void this.answerRead(call).catch((error: Error) =>
       refuse(call, error instanceof InsideRecord ? INSIDE_RECORD[this.version] : { code: status.INTERNAL, details: error.message, metadata: new Metadata() }),
@@ -78,7 +78,7 @@ export class Streams {
   };
 
   readonly batchAppend: handleBidiStreamingCall<BatchRequest, BatchResponse> = (call) => {
-    const refusal = this.members.refusal(call.metadata);
+    const refusal = this.members.refusal(call.metadata, 'append');
     if (refusal !== null) return refuse(call, refusal);
     const unfinished = new Map<string, BatchRequest[]>();
     call.on('data', (request: BatchRequest) => {

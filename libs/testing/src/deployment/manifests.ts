@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { ROOT } from '../process.ts';
 
 /** Of each kind what the specs look at. */
 export interface Manifest {
@@ -29,7 +30,7 @@ export interface Manifest {
 }
 
 interface Template {
-  readonly metadata: { readonly labels: Labels };
+  readonly metadata: { readonly labels: Labels; readonly annotations?: Labels };
   readonly spec: PodSpec;
 }
 
@@ -65,8 +66,14 @@ export interface PodSpec {
   readonly securityContext?: SecurityContext;
   readonly containers: readonly Container[];
   readonly initContainers?: readonly Container[];
-  readonly volumes?: readonly (Readonly<Record<string, unknown>> & { readonly name: string })[];
+  readonly volumes?: readonly Volume[];
 }
+
+type Volume = Readonly<Record<string, unknown>> & {
+  readonly name: string;
+  readonly emptyDir?: { readonly sizeLimit?: string };
+  readonly configMap?: { readonly name: string };
+};
 
 export interface SecurityContext {
   readonly runAsNonRoot?: boolean;
@@ -88,9 +95,14 @@ export interface Container {
   readonly lifecycle?: { readonly preStop: { readonly sleep: { readonly seconds: number } } };
   readonly securityContext?: SecurityContext;
   readonly resources?: { readonly requests?: object; readonly limits?: object };
-  readonly startupProbe?: object;
-  readonly readinessProbe?: object;
-  readonly livenessProbe?: object;
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[];
+  readonly startupProbe?: Probe;
+  readonly readinessProbe?: Probe;
+  readonly livenessProbe?: Probe;
+}
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
 }
 
 interface EnvironmentVariable {
@@ -108,7 +120,7 @@ export interface Rendering {
 /** Renders a folder by kustomize, which kubectl brings. */
 export function rendered(program: string, folder: string): Rendering {
   const args = program.endsWith('kubectl') ? ['kustomize', folder] : ['build', folder];
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd: ROOT, encoding: 'utf8' });
   return status === 0 ? { failed: false, text: stdout } : { failed: true, text: stderr };
 }
 
@@ -116,7 +128,7 @@ export function rendered(program: string, folder: string): Rendering {
 export function renderedProduction(program: string, files: Readonly<Record<string, string | null>> = {}): Rendering {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-k8s-'));
   try {
-    cpSync('k8s', folder, { recursive: true });
+    cpSync(join(ROOT, 'k8s'), folder, { recursive: true });
     const overlay = join(folder, 'overlays/production');
     for (const [name, text] of Object.entries({ ...productionFiles(), ...files })) {
       rmSync(join(overlay, name), { force: true });
@@ -130,7 +142,7 @@ export function renderedProduction(program: string, files: Readonly<Record<strin
 
 /** The examples with their lines uncommented, and something for each secret. */
 export function productionFiles(): Readonly<Record<string, string>> {
-  const example = (name: string) => readFileSync(`k8s/overlays/production/${name}.example`, 'utf8').replaceAll(/^#(?=[A-Z_]+=)/gm, '');
+  const example = (name: string) => readFileSync(join(ROOT, `k8s/overlays/production/${name}.example`), 'utf8').replaceAll(/^#(?=[A-Z_]+=)/gm, '');
   return {
     'cluster.env': example('cluster.env'),
     'secrets.env': example('secrets.env')

@@ -1,0 +1,192 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
+import { Kafka, logLevel, type KafkaConfig, type SASLOptions } from 'kafkajs';
+import { MongoClient } from 'mongodb';
+import { environmentVariables } from '#libs/platform/src/config/environment';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { EngineSettings, KafkaSettings } from '#libs/platform/src/config/settings';
+import { APPS, type ClusterProcess } from '#libs/testing/src/cluster/cluster-process';
+import { SharedCluster } from '#libs/testing/src/cluster/shared-cluster';
+import { imageOfDockerfile } from '#libs/testing/src/deployment/image';
+import { throughNamespaces } from '#libs/testing/src/namespaces';
+import { ROOT } from '#libs/testing/src/process';
+import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { until } from '#libs/testing/src/until';
+
+/** The cluster of this run was started as the manifests of production say or, where specs may hurt it, as Compose does. */
+const isCompose = environmentVariables()['SPECS'] === 'hurt';
+const names = APPS.flatMap((app) => [`${app}-1`, `${app}-2`]);
+const itContained = throughNamespaces('mount').length === 0 ? it.skip : it;
+
+let cluster: SharedCluster;
+let suite: GivenSuite;
+beforeAll(async () => {
+  suite = await givenSuite();
+  cluster = await SharedCluster.get();
+});
+
+const processOf = (name: string): ClusterProcess => cluster.processes.find((each) => each.name === name)!;
+const told = (name: string, file: string): string => readFileSync(`/proc/${processOf(name).pid}/${file}`, 'utf8');
+const statusOf = (name: string, field: string): string => new RegExp(`^${field}:\\s+(.*)$`, 'm').exec(told(name, 'status'))![1]!;
+
+/** A connection string that a process is told, with files where they lie on this machine. */
+const urlOf = (name: string, setting: 'EVENTSTORE_URL' | 'MONGODB_URL'): string => {
+  const url = processOf(name).planned.variables[setting]!;
+  return cluster.tls === null ? url : url.replace('/etc/gatehouse/engines-ca.crt', cluster.tls.ca);
+};
+
+describe.each(names)('the process %s', (name) => {
+  itContained('is the program of the image, and is told what its container is told', () => {
+    const { variables, app } = processOf(name).planned;
+    const [, ...entrypoint] = imageOfDockerfile().entrypoint;
+    expect(told(name, 'cmdline').split('\0').slice(1, -1)).toEqual([...entrypoint, app]);
+    const environment = told(name, 'environ').split('\0').filter(Boolean);
+    const { PATH: _of, ...rest } = Object.fromEntries(environment.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
+    expect(rest).toEqual(variables);
+    expect(rest['GATEHOUSE_MODE']).toBe('production');
+  });
+
+  itContained('has no right that an ordinary program lacks, and can write to nothing but /tmp', () => {
+    const rights = ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map((field) => statusOf(name, field));
+    expect(rights).toEqual(Array(4).fill('0'.repeat(16)));
+    expect([statusOf(name, 'NoNewPrivs'), statusOf(name, 'Uid').split('\t')[0]]).toEqual(['1', process.getuid!() === 0 ? '10001' : expect.anything()]);
+    const mounts = told(name, 'mountinfo')
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '))
+      .map(([, , , , path, options]) => ({ path: path!, isWritable: options!.split(',').includes('rw') }));
+    // The root itself, and what of the machine it sees there.
+    expect(mounts.find(({ path }) => path === '/')).toMatchObject({ isWritable: false });
+    expect(mounts.filter(({ path, isWritable }) => isWritable && !/^\/(dev|proc)(\/|$)/.test(path)).map(({ path }) => path)).toEqual(['/tmp']);
+  });
+
+  if (!isCompose)
+    it('answers what Kubernetes and Prometheus ask, where the manifests say', async () => {
+      const { asked } = processOf(name).planned;
+      expect(Object.keys(asked).sort()).toEqual(['livenessProbe', 'metrics', 'readinessProbe', 'startupProbe']);
+      for (const [who, url] of Object.entries(asked)) {
+        const answer = await fetch(url);
+        expect([who, answer.status]).toEqual([who, 200]);
+        if (who === 'metrics') expect(await answer.text()).toContain('gatehouse_');
+      }
+    });
+
+  if (isCompose)
+    it('is healthy, as the health check of the image finds', async () => {
+      const { OPERATIONS_PORT } = processOf(name).planned.variables;
+      const check = spawn(process.execPath, [join(ROOT, 'docker/health.mjs')], { env: { OPERATIONS_PORT }, stdio: 'inherit' });
+      expect(await once(check, 'exit')).toEqual([0, null]);
+    });
+});
+
+if (!isCompose)
+  it('what fills views before a rollout ends well', async () => {
+    const { command, variables } = cluster.jobs['views-fill']!;
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-views-fill-'));
+    try {
+      const job = spawn(command[0]!, command.slice(1), { cwd: folder, env: { PATH: environmentVariables()['PATH'], ...variables } });
+      let printed = '';
+      for (const stream of [job.stdout, job.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (printed += text));
+      const [code] = (await once(job, 'close')) as [number];
+      expect({ code, printed }).toEqual({ code: 0, printed: expect.any(String) });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+describe('a cluster that was started so', () => {
+  const kafkaClient = (password: string): KafkaConfig => {
+    const { KAFKA_TLS, KAFKA_SASL_MECHANISM: mechanism, KAFKA_USERNAME: username } = readSettings(KafkaSettings, cluster.settings);
+    const { KAFKA_BROKERS } = readSettings(EngineSettings, cluster.settings);
+    return {
+      brokers: [...KAFKA_BROKERS!],
+      logLevel: logLevel.NOTHING,
+      connectionTimeout: 5_000,
+      retry: { retries: 0 },
+      ssl: KAFKA_TLS ? { ca: readFileSync(cluster.tls!.ca, 'utf8') } : false,
+      sasl: { mechanism, username, password } as SASLOptions,
+    };
+  };
+
+  it('serves a request, shows it through every gateway, and announces it', async () => {
+    const { id } = await suite.post('/organizations', { name: 'Acme' }).expect(201);
+    for (const url of suite.urls) {
+      const answer = await fetch(`${url}/organizations/${id}`, { headers: { Authorization: `Bearer ${suite.key}` } });
+      expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ id, name: 'Acme' })]);
+    }
+    const client = new Kafka(kafkaClient(cluster.settings['KAFKA_PASSWORD']!));
+    const consumer = client.consumer({ groupId: `gatehouse-${id}` });
+    const announced: string[] = [];
+    await consumer.connect();
+    try {
+      await consumer.subscribe({ topics: [/\.identity$/], fromBeginning: true });
+      await consumer.run({ eachMessage: async ({ message }) => void announced.push(message.value!.toString()) });
+      await until(() => announced.some((value) => value.includes(`"organization.created"`) && value.includes(id)), 60_000);
+    } finally {
+      await consumer.disconnect();
+    }
+  }, 120_000);
+
+  it('has a Kafka that lets in nobody without the password', async () => {
+    const { ssl, sasl, ...rest } = kafkaClient('wrong');
+    const isLetIn = async (config: KafkaConfig): Promise<boolean> => {
+      const admin = new Kafka(config).admin();
+      return admin.connect().then(
+        () => admin.disconnect().then(() => true),
+        () => false,
+      );
+    };
+    expect(await isLetIn(kafkaClient(cluster.settings['KAFKA_PASSWORD']!))).toBe(true);
+    expect(await isLetIn({ ...rest, ssl, sasl })).toBe(false);
+    expect(await isLetIn({ ...rest, ...kafkaClient(cluster.settings['KAFKA_PASSWORD']!), ssl: isCompose })).toBe(false);
+  });
+
+  it('has a MongoDB that lets in nobody without a password, and the gateway to no view', async () => {
+    const outcomeOf = async (url: string, collection: string): Promise<unknown> => {
+      const client = new MongoClient(url, { serverSelectionTimeoutMS: 2_000 });
+      try {
+        await client.db('gatehouse').collection(collection).findOne({});
+        return null;
+      } catch (error) {
+        return (error as { readonly code?: unknown }).code;
+      } finally {
+        await client.close();
+      }
+    };
+    const [service, gateway] = [urlOf('identity-1', 'MONGODB_URL'), urlOf('gateway-1', 'MONGODB_URL')];
+    expect(service).not.toBe(gateway);
+    expect(await outcomeOf(service, 'rows.any')).toBeNull();
+    expect(await outcomeOf(gateway, 'leases')).toBeNull();
+    const [UNAUTHORIZED, AUTHENTICATION_FAILED] = [13, 18];
+    expect(await outcomeOf(gateway, 'rows.any')).toBe(UNAUTHORIZED);
+    expect(await outcomeOf(service.replace(/:[^:@/]+@/, ':wrong@'), 'rows.any')).toBe(AUTHENTICATION_FAILED);
+    expect(await outcomeOf(service.replace(/\/\/[^@]+@/, '//').replace(/authSource=\w+&?/, ''), 'rows.any')).toBe(UNAUTHORIZED);
+  });
+
+  if (!isCompose)
+    it('has an EventStoreDB that lets in nobody without a password, and the gateway to append to nothing', async () => {
+      const outcomeOf = async (url: string): Promise<string | null> => {
+        const client = EventStoreDBClient.connectionString(url);
+        try {
+          await client.appendToStream(`foreign-${crypto.randomUUID()}`, jsonEvent({ type: 'foreign', data: {} }), {
+            expectedRevision: NO_STREAM,
+            deadline: 5_000,
+          });
+          return null;
+        } catch (error) {
+          return (error as Error).constructor.name;
+        } finally {
+          await client.dispose();
+        }
+      };
+      const [service, gateway] = [urlOf('identity-1', 'EVENTSTORE_URL'), urlOf('gateway-1', 'EVENTSTORE_URL')];
+      expect(service).not.toBe(gateway);
+      expect(await outcomeOf(gateway)).toBe('AccessDeniedError');
+      expect(await outcomeOf(service.replace(/:[^:@/]+@/, ':wrong@'))).not.toBeNull();
+      expect(await outcomeOf(service.replace(/\/\/[^@]+@/, '//'))).not.toBeNull();
+    });
+});
