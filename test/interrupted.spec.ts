@@ -32,7 +32,7 @@ describe('a server that is killed and frozen under writers and followers', () =>
     opened.push(store);
     return store;
   };
-  const plan = { writers: 8, followers: 4, calm: 700, frozen: 6_000 };
+  const plan = { writers: 8, followers: 4, calm: 700, frozen: 2_000 };
 
   it('loses nothing, doubles nothing, and shows every follower the same order', async () => {
     const { events, verdict, refused, pauses } = await interrupted({ ...plan, members, connect, interruptions: ['kill', 'freeze', 'kill'] });
