@@ -1,13 +1,19 @@
-import { cpSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb.event-store';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import type { EngineProcess } from '#libs/testing/src/engines/engine-process';
+import { eventstore, SMALL_SERVER } from '#libs/testing/src/engines/eventstore';
+import { startByCommand } from '#libs/testing/src/engines/eventstore-command';
+import { freePort } from '#libs/testing/src/engines/free-port';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { interrupted } from './interrupted/interrupted.ts';
-import { Members } from './interrupted/members.ts';
+import { leaderBy, Members } from './interrupted/members.ts';
 import { verdictOn, type Written } from './interrupted/verdict.ts';
 
 const log = new PinoLog({ level: 'silent', readable: false });
+const STANDBY = join(dirname(SMALL_SERVER), 'standby.js');
+const SMALL = { writers: 8, followers: 4, calm: 700, frozen: 2_000 };
 const NOTHING = { lost: [], doubled: [], unknown: [], misplaced: [], apart: [] };
 
 /** The program that `npm run proofs -- interrupted` runs on a cluster of the real server, here on one server alone. */
@@ -32,10 +38,9 @@ describe('a server that is killed and frozen under writers and followers', () =>
     opened.push(store);
     return store;
   };
-  const plan = { writers: 8, followers: 4, calm: 700, frozen: 2_000 };
 
   it('loses nothing, doubles nothing, and shows every follower the same order', async () => {
-    const { events, verdict, refused, pauses } = await interrupted({ ...plan, members, connect, interruptions: ['kill', 'freeze', 'kill'] });
+    const { events, verdict, refused, pauses } = await interrupted({ ...SMALL, members, connect, interruptions: ['kill', 'freeze', 'kill'] });
     expect([verdict, refused, pauses.length]).toEqual([NOTHING, [], 3]);
     expect(events).toBeGreaterThan(100);
   }, 90_000);
@@ -47,11 +52,54 @@ describe('a server that is killed and frozen under writers and followers', () =>
       rmSync(data, { recursive: true });
       cpSync(kept, data, { recursive: true });
     };
-    const { verdict, refused } = await interrupted({ ...plan, members, connect, interruptions: ['kill', 'kill'], onKilled });
+    const { verdict, refused } = await interrupted({ ...SMALL, members, connect, interruptions: ['kill', 'kill'], onKilled });
     expect(verdict.lost.length).toBeGreaterThan(0);
     expect(refused.length).toBeGreaterThan(0);
-    expect(verdict.apart).toHaveLength(plan.followers);
+    expect(verdict.apart).toHaveLength(SMALL.followers);
   }, 180_000);
+});
+
+/** Standbys take over from a leader that is killed, on the same log: enough for what the program does with more than one member. */
+describe('three members whose leader is killed', () => {
+  const directory = WatchedDirectory.create('interrupted-standbys');
+  const shared = join(directory.path, 'shared');
+  const opened: EventstoredbEventStore[] = [];
+  let processes: readonly EngineProcess[] = [];
+  afterAll(async () => {
+    await Promise.all(opened.map((store) => store.close()));
+    await Promise.all(processes.map((each) => each.close()));
+    directory.remove();
+  });
+
+  it('go on under the next, and lose nothing', async () => {
+    mkdirSync(shared);
+    const ports = [await freePort(), await freePort(), await freePort()];
+    processes = await Promise.all(
+      ports.map((port, index) => {
+        const [name, host] = [`standby-${index}`, `127.0.0.1:${port}`];
+        const isReady = async (): Promise<boolean> => (await leaderBy(host)) !== null;
+        return startByCommand(`${process.execPath} ${STANDBY} {data} {port} ${shared}`, directory, {
+          name,
+          port,
+          address: eventstore.addressAt(port),
+          isReady,
+        });
+      }),
+    );
+    const members = new Members(processes);
+    const connect = async (): Promise<EventstoredbEventStore> => {
+      const store = await EventstoredbEventStore.connect({ url: members.url, installation: 'gatehouse', log });
+      opened.push(store);
+      return store;
+    };
+    const killed: string[] = [];
+    const onKilled = async ({ name }: EngineProcess): Promise<void> => void killed.push(name);
+    const { verdict, refused, events } = await interrupted({ ...SMALL, members, connect, interruptions: ['kill', 'kill'], onKilled });
+    expect([verdict, refused]).toEqual([NOTHING, []]);
+    expect(events).toBeGreaterThan(100);
+    // Another led by then.
+    expect(new Set(killed).size).toBe(2);
+  }, 120_000);
 });
 
 describe('the verdict on a log', () => {

@@ -16,7 +16,7 @@ const { LEADER } = gossip.MemberInfo.VNodeState;
 export class Members {
   private failure: Error | null = null;
 
-  private constructor(private readonly processes: readonly EngineProcess[]) {
+  constructor(private readonly processes: readonly EngineProcess[]) {
     for (const each of processes) each.onUnexpectedEnd(() => void each.restart().catch((error: Error) => (this.failure ??= error)));
   }
 
@@ -54,8 +54,8 @@ function hostOf({ address }: EngineProcess): string {
   return new URL(address).host;
 }
 
-/** The `host:port` of the leader that a member knows; null where it knows none, or does not answer. */
-function leaderBy(host: string): Promise<string | null> {
+/** The `host:port` of the leader that a member (`host:port`) knows; null where it knows none, or does not answer. */
+export function leaderBy(host: string): Promise<string | null> {
   const client = new gossipService.GossipClient(host, credentials.createInsecure());
   return new Promise((resolve) => {
     client.read(new shared.Empty(), new Metadata(), { deadline: Date.now() + ASK_MS }, (error, answer) => {
