@@ -47,8 +47,8 @@ class LateRows extends ReadModels {
     return new Proxy(table, { get: (target, name) => (name === 'write' ? write : Reflect.get(target, name)) });
   }
 
-  dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
-    return this.rows.dropOthers(prefix, keep);
+  drop(table: string): Promise<void> {
+    return this.rows.drop(table);
   }
 
   close(): void {

@@ -26,12 +26,14 @@ export interface SharedState extends FollowerState {
 /** More than there are. */
 const MANY = 1_000;
 const REQUEST = ' request';
+const USE = ' use';
+const POSITION_DIGITS = 16;
 
 const AT_FIRST: FollowerState = { standing: null, mended: '' };
 
 /**
- * What the processes of a cluster tell each other about who follows the log (views, forwarders, reactions): which stand still, and which are to be mended.
- * The holder of the lease writes the state, under its token; anybody may ask for mending. Requests sort, and are done when a later one is.
+ * What the processes of a cluster tell each other about who follows the log (views, forwarders, reactions): which stand still, which are to be mended, and
+ * which are in use. The holder of the lease writes the state, under its token; anybody may ask for mending. Requests sort, and are done when a later one is.
  */
 export class FollowerStates {
   private readonly table: Table<never>;
@@ -56,18 +58,18 @@ export class FollowerStates {
 
   /** Where a later token has told something, this is dropped. */
   async tell(name: string, state: FollowerState, token: number): Promise<void> {
-    const position = `${String(token).padStart(16, '0')}.${String(++this.writes).padStart(10, '0')}`;
+    const position = `${String(token).padStart(POSITION_DIGITS, '0')}.${String(++this.writes).padStart(10, '0')}`;
     await this.table.write([{ environment: SYSTEM_ENVIRONMENT, id: name, position, revision: 0, text: JSON.stringify(state) }]);
   }
 
   /** Everything that ever told something and was not forgotten, by the beginning of its name. */
   async names(prefix: string): Promise<readonly string[]> {
     const { rows } = await this.table.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: MANY });
-    return rows.map(({ id }) => id).filter((id) => id.startsWith(prefix) && !id.endsWith(REQUEST));
+    return rows.map(({ id }) => id).filter((id) => id.startsWith(prefix) && !id.endsWith(REQUEST) && !id.endsWith(USE));
   }
 
   async forget(name: string): Promise<void> {
-    await this.table.purge(SYSTEM_ENVIRONMENT, [name, requestOf(name)]);
+    await this.table.purge(SYSTEM_ENVIRONMENT, [name, requestOf(name), useOf(name)]);
   }
 
   /** Asks the holders to mend these; answers what `mended` will reach. */
@@ -80,6 +82,25 @@ export class FollowerStates {
     );
     return request;
   }
+
+  /** Says that this process uses them, whether it brings them along or not. */
+  async use(names: readonly string[]): Promise<void> {
+    // Also where the clock of another is ahead: a use that is not later than the last would not be seen.
+    const position = String(Math.max(this.clock.now(), ...(await this.usesOf(names)).map((use) => Number(use) + 1))).padStart(POSITION_DIGITS, '0');
+    await this.table.write(
+      names.map((name) => ({ environment: SYSTEM_ENVIRONMENT, id: useOf(name), position, revision: 0, text: JSON.stringify({ position }) })),
+    );
+  }
+
+  /** In the order of the names, what is another text after each use by anybody; '' where nobody ever said so. By no clock: times tell nothing between processes. */
+  async usesOf(names: readonly string[]): Promise<readonly string[]> {
+    const rows = await this.table.getMany(SYSTEM_ENVIRONMENT, names.map(useOf));
+    return rows.map((row) => row?.position ?? '');
+  }
+}
+
+function useOf(name: string): string {
+  return name + USE;
 }
 
 function requestOf(name: string): string {

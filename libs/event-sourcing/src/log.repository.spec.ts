@@ -398,7 +398,7 @@ describe('a transaction', () => {
       table<Row>(): Table<Row> {
         return { get: async () => null, write: () => Promise.reject(new Error('disk on fire')) } as unknown as Table<Row>;
       }
-      async dropOthers(): Promise<void> {}
+      async drop(): Promise<void> {}
     }
     const { version } = await repositoryOn(new FailingReadModels()).transact(bookDecider, context(), 'a', create());
     expect(version).toBe(1);

@@ -139,6 +139,7 @@ export class ProjectedView {
     const { token } = this;
     await this.busy;
     const skipped = await skippedOf(this.needs.events, this.view.name);
+    await this.table.prepare();
     // First the checkpoint, which grows, then the head: never the other way round.
     const position = await this.table.checkpoint();
     const end = await this.needs.events.head();

@@ -8,6 +8,7 @@ import { START, type NewEvent, type Position } from './event-store.ts';
 import type { Standing } from './follower-states.ts';
 import { LogReading } from './log-reading.ts';
 import { leaseOf, ProjectedView, type ProjectedViewNeeds } from './projected-view.ts';
+import { rebuiltNameOf } from './rebuild.ts';
 import { KNOWN_WITHIN } from './stopped-views.ts';
 import { recordSkip } from './view-skips.ts';
 import type { View } from './view.ts';
@@ -18,13 +19,17 @@ const LOOK = KNOWN_WITHIN / 2;
 const KNOWN_EVERYWHERE = KNOWN_WITHIN + 500;
 /** How often the checkpoints of views that others bring along are read, while somebody waits for them. */
 const POLL = 25;
-/** How often it is looked for views of older releases. */
-const OLD_VERSIONS = 60_000;
+/** How often a process says which tables it uses, and looks whether older ones are still used. */
+const USE = 60_000;
+/** A table of an older version goes when so many looks in a row found it unused: what keeps processes from saying so keeps this one from looking. */
+const UNUSED_LOOKS = 10;
 
 export interface ProjectorNeeds extends ProjectedViewNeeds {
   readonly leases: Leases;
   readonly readiness: Readiness;
   readonly metrics: ProjectorMetrics;
+  /** In milliseconds, instead of a minute: how often use is told and looked for. */
+  readonly useEvery?: number;
 }
 
 /** The numbers of all projectors of a process. */
@@ -88,7 +93,9 @@ export class Projector implements Part {
   private isHurried = false;
   private wake: () => void = () => {};
   private hasFailed = false;
-  private oldVersionsAt = 0;
+  private lookedForUseAt = -Infinity;
+  /** Tables of older versions: the last use that is known, and how many looks ago it was the last already. */
+  private unused: ReadonlyMap<string, { readonly use: string; readonly looks: number }> = new Map();
 
   constructor(
     readonly service: string,
@@ -108,7 +115,7 @@ export class Projector implements Part {
     const { signal } = this.stopping;
     stopped.keepFresh(() => this.look());
     await this.askForLeases();
-    this.running = Promise.all([this.renew(signal), this.work(signal)]);
+    this.running = Promise.all([this.renew(signal), this.tellUse(signal), this.work(signal)]);
     const head = await events.head();
     if (head === START) for (const view of this.views) view.beginWithLog();
     const showing = setInterval(() => this.showFilling(head), POLL);
@@ -206,6 +213,19 @@ export class Projector implements Part {
     }
   }
 
+  /** Beside everything else, some of which takes long. */
+  private async tellUse(signal: AbortSignal): Promise<void> {
+    const { states, useEvery = USE } = this.needs;
+    const leases = this.views.map(({ lease }) => lease);
+    while (!signal.aborted) {
+      const isTold = await states.use(leases).then(
+        () => true,
+        (error: unknown) => this.failed(error),
+      );
+      await pause(isTold ? useEvery : Math.min(LOOK, useEvery), undefined, { signal }).catch(() => {});
+    }
+  }
+
   private async askForLeases(): Promise<void> {
     await Promise.all(
       this.views.map(async (view) => {
@@ -246,7 +266,7 @@ export class Projector implements Part {
 
   private sleep(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, LOOK);
+      const timer = setTimeout(resolve, Math.min(LOOK, this.needs.useEvery ?? USE));
       this.wake = () => {
         clearTimeout(timer);
         resolve();
@@ -334,23 +354,40 @@ export class Projector implements Part {
     this.read(views.filter(({ isFollowing }) => isFollowing));
   }
 
-  /** Of views that nobody fills any more: old releases go on with theirs until their last process has gone. */
+  /**
+   * Of views that nobody uses any more. Processes of older releases go on with theirs, also while an election or a slow store has cost them the lease; those of
+   * releases that say nothing of their use are known by the lease alone.
+   */
   private async dropOldVersions(): Promise<void> {
-    const { states, leases } = this.needs;
-    if (performance.now() < this.oldVersionsAt || !this.views.every(({ phase }) => phase === 'following' || phase === 'elsewhere')) return;
-    this.oldVersionsAt = performance.now() + OLD_VERSIONS;
+    const { states, leases, useEvery = USE } = this.needs;
+    const now = performance.now();
+    if (now - this.lookedForUseAt < useEvery || !this.views.every(({ phase }) => phase === 'following' || phase === 'elsewhere')) return;
+    this.lookedForUseAt = now;
     const tables = (await states.names(leaseOf(''))).map((lease) => lease.slice(leaseOf('').length));
     const old = tables.filter((table) => this.views.some((view) => isOlder(table, view.table.definition.name)));
-    for (const table of old) {
-      if ((await leases.ask(leaseOf(table))) !== null) await this.drop(table, tables);
+    const uses = await states.usesOf(old.map(leaseOf));
+    const before = this.unused;
+    const unused = new Map(old.map((table, index) => [table, { use: uses[index]!, looks: 0 }]));
+    this.unused = unused;
+    for (const [table, { use }] of [...unused]) {
+      const known = before.get(table);
+      if (known?.use !== use) continue;
+      if ((await leases.ask(leaseOf(table))) !== null) {
+        const looks = known.looks + 1;
+        unused.set(table, { use, looks });
+        if (looks >= UNUSED_LOOKS) await this.drop(table, use);
+      }
       await leases.leave(leaseOf(table));
     }
   }
 
-  private async drop(table: string, tables: readonly string[]): Promise<void> {
-    const others = tables.filter((other) => other !== table);
-    await this.needs.readModels.dropOthers(table, others);
-    await this.needs.states.forget(leaseOf(table));
+  private async drop(table: string, use: string): Promise<void> {
+    const { readModels, states, log } = this.needs;
+    const [last] = await states.usesOf([leaseOf(table)]);
+    if (last !== use) return;
+    for (const name of [table, rebuiltNameOf(table)]) await readModels.drop(name);
+    await states.forget(leaseOf(table));
+    log.info('The table of an older version of a view is removed, since no process uses it any more.', { table });
   }
 
   private failed(error: unknown): void {

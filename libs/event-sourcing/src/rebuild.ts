@@ -36,7 +36,7 @@ export async function* differences(views: readonly View<never>[], { events, read
   const rebuilds = await Promise.all(
     (views as unknown as readonly View<unknown>[]).map(async (view) => {
       const definition = tableOf(view);
-      const rebuilt = readModels.table({ ...definition, name: `${definition.name}.rebuilt` });
+      const rebuilt = readModels.table({ ...definition, name: rebuiltNameOf(definition.name) });
       await rebuilt.clear();
       return { view, served: readModels.table(definition), rebuilt, fold: new ViewFold(view, rebuilt, await skippedOf(events, view.name)) };
     }),
@@ -51,7 +51,12 @@ export async function* differences(views: readonly View<never>[], { events, read
       const difference = await differenceOf(row, served, rebuilt, log);
       if (difference !== null) yield { view: view.name, ...row, ...difference };
     }
-  for (const { rebuilt } of rebuilds) await readModels.dropOthers(rebuilt.definition.name, []);
+  for (const { rebuilt } of rebuilds) await readModels.drop(rebuilt.definition.name);
+}
+
+/** Where `differences` folds what a table holds. What it leaves behind when it is broken off stays there until it is called again. */
+export function rebuiltNameOf(table: string): string {
+  return `${table}.rebuilt`;
 }
 
 /** The log on its second way through the views: goes exactly as far as it is told. */

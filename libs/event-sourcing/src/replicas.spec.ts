@@ -38,6 +38,9 @@ import { tableOf, type View } from './view.ts';
 const clock = new SystemClock();
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 const TAKEN_OVER_WITHIN = 10_000;
+/** Instead of a minute: longer than the leases take, which are told beside it. */
+const USE_EVERY = 300;
+const TEN_LOOKS = 10 * USE_EVERY;
 
 /** How often each amount was counted. */
 const amounts: View<{ readonly times: number }> = {
@@ -104,8 +107,8 @@ class GatedReadModels extends ReadModels {
     return gated(this.readModels.table(definition), this.gate, ['write', 'get', 'getMany', 'checkpoint']);
   }
 
-  dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
-    return this.readModels.dropOthers(prefix, keep);
+  drop(table: string): Promise<void> {
+    return this.readModels.drop(table);
   }
 }
 
@@ -116,6 +119,8 @@ afterAll(() => rm(keysDirectory, { recursive: true }));
 /** One process of the cluster, as far as it follows the log. */
 class Replica {
   readonly gate = new Gate();
+  /** For leases alone, as where their store holds an election. */
+  readonly leaseGate = new Gate();
   readonly metrics = new Metrics();
   readonly readiness = new Readiness();
   readonly projector: Projector;
@@ -134,7 +139,8 @@ class Replica {
     const log = new PinoLog({ level: 'silent', readable: false });
     const own = new GatedReadModels(readModels, gate);
     const stopped = new StoppedViews();
-    const leases = new Leases(gated(shortLived, gate, ['lease', 'release']), newUlid(clock.now()), log, metrics);
+    const store = gated(gated(shortLived, gate, ['lease', 'release']), this.leaseGate, ['lease', 'release']);
+    const leases = new Leases(store, newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(own, clock);
     const log_ = gated(this.counted(events, foreign), gate, ['head', 'read']);
     this.projector = new Projector('counting', views, {
@@ -147,6 +153,7 @@ class Replica {
       metrics: new ProjectorMetrics(metrics),
       clock,
       log,
+      useEvery: USE_EVERY,
     });
     lifecycle.add(this.projector);
     const awaited = new AwaitedViews({ views, elsewhere: [], readModels: own, projector: this.projector, events: log_, clock, metrics });
@@ -167,6 +174,7 @@ class Replica {
 
   async stop(): Promise<void> {
     this.gate.open();
+    this.leaseGate.open();
     await this.lifecycle.stop();
     await this.projector.stop();
   }
@@ -380,7 +388,7 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       expect(await times(second, 1)).toEqual({ times: 2 });
     });
 
-    it('of two releases, each its own version, and drop the old one when nobody fills it any more', async () => {
+    it('of two releases, each its own version, and drop the old one when nobody uses it any more', async () => {
       await count(1);
       const old = await start();
       const next = [{ ...BOTH[0]!, version: 2, evolve: () => ({ times: -1 }) }, BOTH[1]!] as unknown as readonly View<never>[];
@@ -391,11 +399,36 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       await Promise.all([old.projector.caughtUpWith(position), young.projector.caughtUpWith(position)]);
       expect([await times(old, 1), await young.row(next[0]!, 'amount_1')]).toEqual([{ times: 2 }, { times: -1 }]);
       expect(await young.metrics.text()).not.toContain('work="view.amounts-v1"');
+      // As in an election, which ends leases while their holders go on.
+      old.leaseGate.close();
+      await until(() => old.held.length === 0);
+      await pause(2 * TEN_LOOKS);
+      expect([await times(old, 1), await checkpoint()]).toEqual([{ times: 2 }, position]);
+      old.leaseGate.open();
+      await until(() => old.held.includes('amounts'));
       await old.stop();
-      await start({ views: next });
       const states = new FollowerStates(cluster.readModels, clock);
-      await until(async () => !(await states.names('view.')).includes('view.amounts-v1'));
-      expect(await cluster.readModels.table(tableOf(BOTH[0]!)).checkpoint()).toBe('');
+      const isKnown = async (): Promise<boolean> => (await states.names('view.')).includes('view.amounts-v1');
+      await pause(TEN_LOOKS / 2);
+      expect([await isKnown(), await checkpoint()]).toEqual([true, position]);
+      await until(async () => !(await isKnown()));
+      expect([await checkpoint(), await states.usesOf(['view.amounts-v1'])]).toEqual(['', ['']]);
+      expect(await young.row(next[0]!, 'amount_1')).toEqual({ times: -1 });
+    });
+
+    it('and leave a table to whoever holds its lease without saying that it is used, as earlier releases do', async () => {
+      const states = new FollowerStates(cluster.readModels, clock);
+      const earlier = cluster.readModels.table<never>({ name: 'amounts-v0', indexes: [], rebuildable: true });
+      await earlier.write([], 'somewhere');
+      await states.tell('view.amounts-v0', { standing: null, mended: '' }, 1);
+      const renew = (): Promise<unknown> => cluster.shortLived.lease('view.amounts-v0', 'of an earlier release', 3_000);
+      await renew();
+      const renewing = setInterval(() => void renew(), 500);
+      await start();
+      await pause(2 * TEN_LOOKS);
+      expect(await earlier.checkpoint()).toBe('somewhere');
+      clearInterval(renewing);
+      await until(async () => (await states.names('view.')).every((name) => name !== 'view.amounts-v0'), 20_000);
     });
   });
 

@@ -29,8 +29,8 @@ export class ServedReadModels extends ReadModels {
     return new ServedTable(this.readModels.table(definition), this.stopped, this.views);
   }
 
-  dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
-    return this.readModels.dropOthers(prefix, keep);
+  drop(table: string): Promise<void> {
+    return this.readModels.drop(table);
   }
 }
 
@@ -72,6 +72,10 @@ class ServedTable<Row> extends Table<Row> {
 
   checkpoint(): Promise<string> {
     return this.table.checkpoint();
+  }
+
+  override prepare(): Promise<void> {
+    return this.table.prepare();
   }
 
   clear(): Promise<void> {

@@ -32,6 +32,8 @@ const ENVIRONMENT_BYTES = 3;
 /** Longer values are found by their beginning and a hash; LMDB's keys end at 1,978 bytes. */
 const LONGEST_VALUE = 500;
 const DUMP_SLICE = 500;
+/** Lists whose ranks are held at a time while a page of many is put together. */
+const MERGED_LISTS = 200;
 const NOWHERE: StoredLists = { lists: [], rank: '', isSure: true };
 /** UTF-8 has none of these bytes. */
 const HIGHEST_RANK = '\xff';
@@ -73,15 +75,11 @@ export class LmdbReadModels extends ReadModels {
     return table;
   }
 
-  async dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
-    const isOther = (name: string): boolean => name.startsWith(prefix) && !keep.includes(name);
-    for (const [name, table] of this.tables) {
-      if (!isOther(name)) continue;
-      // What it still had to write would go to trees that are gone, and count as a failure of the disk.
-      await table.clear();
-      this.tables.delete(name);
-    }
-    for (const store of Object.values(this.stores)) for (const name of store.tableNames()) if (isOther(name)) await store.drop(name);
+  async drop(table: string): Promise<void> {
+    // What it still had to write would go to trees that are gone, and count as a failure of the disk.
+    await this.tables.get(table)?.clear();
+    this.tables.delete(table);
+    for (const store of Object.values(this.stores)) if (store.has(table)) await store.drop(table);
   }
 }
 
@@ -121,8 +119,8 @@ class Store {
     return bytes.toString('latin1');
   }
 
-  tableNames(): string[] {
-    return [...this.tables.getKeys({ start: '\0', end: HIGHEST_RANK })].map(textOfBytes);
+  has(table: string): boolean {
+    return this.tables.get(byteText(table)) !== undefined;
   }
 
   /** The position is '' for a table that was never filled. */
@@ -450,11 +448,20 @@ export class LmdbTable<Row> extends Table<Row> {
   /** At most `limit` rows that are in any of the lists, each once, from the window's beginning or, descending, from its end. */
   private scan(shard: Shard, lists: readonly string[], window: Window, ascending: boolean, limit: number): readonly Found[] {
     if (lists[0] === ALL_ROWS && !this.definition.sortKey) return this.scanRows(shard, window, ascending, limit);
-    const inMemory = this.memoryRanks(shard, lists, window, ascending, limit);
     const isStored = (rank: string): boolean => !this.isInMemory(shard, idOfRank(rank));
-    const stored = lists.flatMap((list) => this.postings.ranks(shard.prefix + list + '\0', window, ascending, limit, isStored));
-    const ranks = lists.length === 1 && inMemory.length === 0 ? stored : [...new Set([...stored, ...inMemory])].sort();
-    if (!ascending && ranks !== stored) ranks.reverse();
+    let ranks: string[] = [];
+    for (let start = 0; start < lists.length; start += MERGED_LISTS) {
+      const some = lists.slice(start, start + MERGED_LISTS);
+      const within = ranks.length < limit ? window : ascending ? { ...window, upper: ranks.at(-1)! } : { ...window, lower: `${ranks.at(-1)!}\0` };
+      const inMemory = this.memoryRanks(shard, some, within, ascending, limit);
+      const stored = some.flatMap((list) => this.postings.ranks(`${shard.prefix}${list}\0`, within, ascending, limit, isStored));
+      if (lists.length === 1 && inMemory.length === 0) ranks = stored;
+      else {
+        ranks = [...new Set([...ranks, ...stored, ...inMemory])].sort();
+        if (!ascending) ranks.reverse();
+        ranks = ranks.slice(0, limit);
+      }
+    }
     return ranks.slice(0, limit).flatMap((rank) => {
       const row = this.rowAt(shard, idOfRank(rank));
       return row ? [{ rank, row }] : [];

@@ -4,6 +4,7 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { givenEngine, givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
+import { MongodbQuestions } from '#libs/testing/src/engines/mongodb-questions';
 import { until } from '#libs/testing/src/until';
 import { MongodbReadModels, type MongodbTable } from './mongodb.read-models.ts';
 import { readModelsContract } from './read-models.contract.ts';
@@ -16,9 +17,13 @@ const log = new PinoLog({ level: 'silent', readable: false });
 const newDatabase = async (): Promise<string> => (await givenMongodb())!;
 
 (isThere ? describe : describe.skip)('with MongoDB', () => {
+  const questions = new MongodbQuestions();
+  afterEach(() => expect(questions.unserved(questions.take())).toEqual([]));
+
   const openedAt = async (url: string) => {
     const storage = await MongodbStorage.connect({ url, log });
     await storage.collectionNames();
+    questions.watch(storage);
     return {
       readModels: new MongodbReadModels(storage),
       rowsRead: (table: Table<never>) => {
@@ -32,7 +37,7 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
   };
 
   readModelsContract('MongoDB', async () => {
-    const url = await newDatabase();
+    const url = MongodbQuestions.of(await newDatabase());
     return () => openedAt(url);
   });
 
@@ -82,6 +87,27 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
     }
     return written;
   }
+
+  it('clears a table from the last row that went on, and not from the front over what is gone already', async () => {
+    const asked = new MongodbQuestions();
+    const storage = await MongodbStorage.connect({ url: MongodbQuestions.of(await newDatabase()), log });
+    asked.watch(storage);
+    const table = new MongodbReadModels(storage).table(byId);
+    const rows = Array.from({ length: 20_500 }, (_, number): Write => ({
+      environment: 'one',
+      id: String(number).padStart(6, '0'),
+      position: '1',
+      revision: 0,
+      text: null,
+    }));
+    await table.write(rows);
+    asked.take();
+    await table.clear();
+    const begins = asked.take().flatMap(({ filter }) => (filter['_id'] as { readonly $gt?: string } | undefined)?.$gt ?? []);
+    expect(begins).toEqual(['', 'one\0' + '009999', 'one\0' + '019999']);
+    for await (const row of table.dump()) throw new Error(`${row.id} is still there.`);
+    await storage.close();
+  }, 30_000);
 
   describe('replicas that write the same table', () => {
     const storages: MongodbStorage[] = [];
@@ -135,10 +161,28 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
       expect(await tables[1]!.checkpoint()).toBe(positionOf(0));
     });
 
+    it('make its indexes again where another dropped them: before it is filled, after it was cleared, and when a page misses one', async () => {
+      const [table] = await replicas(sorted, 1);
+      const [storage] = storages;
+      const collection = storage!.collection(`rows.${encodeURIComponent(sorted.name)}`);
+      const indexes = async (): Promise<number> => (await collection.indexes()).length;
+      await table!.write([write(1, 1)]);
+      for (const again of [
+        () => table!.prepare(),
+        () => table!.page('one', { order: 'asc', limit: 1, where: { index: 'tag', values: ['tag1'] } }),
+        () => table!.clear(),
+      ]) {
+        await collection.dropIndexes();
+        expect(await indexes()).toBe(1);
+        await again();
+        expect(await indexes()).toBe(3);
+      }
+    });
+
     it('fill it anew where another dropped it', async () => {
       const [one, other] = await replicas(byId, 2);
       await one!.write([write(1, 1)], positionOf(1));
-      await new MongodbReadModels(storages[1]!).dropOthers('things', []);
+      await new MongodbReadModels(storages[1]!).drop('things');
       expect([await one!.checkpoint(), await one!.get('one', 'thing_0001')]).toEqual(['', null]);
       await other!.write([write(2, 2)], positionOf(2));
       await one!.write([write(1, 3)], positionOf(3));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import type { AnyBulkWriteOperation, Collection, Filter, UpdateFilter } from 'mongodb';
-import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
+import { isDuplicate, isIndexMissing, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
 import {
   type DumpedRow,
   Fenced,
@@ -24,6 +24,8 @@ const BULK = 1_000;
 /** Rows that one query goes through while a table is dumped, and how many of them travel at a time. */
 const DUMP_SLICE = 10_000;
 const DUMP_BATCH = 500;
+/** Values whose ranges MongoDB merges in one query. What more of them find it would sort in memory, all of it for each page. */
+const MERGED_VALUES = 200;
 const SHOWN = { 'row.position': 1, 'row.revision': 1, 'row.text': 1 } as const;
 
 /** A row as it is stored. */
@@ -46,7 +48,21 @@ interface RowDocument {
   };
 }
 
-type ShownRow = Pick<RowDocument, '_id'> & { readonly row: Pick<RowDocument['row'], 'position' | 'revision' | 'text'> };
+/** `rank` is asked for only where pages are merged. */
+type ShownRow = Pick<RowDocument, '_id' | 'rank'> & { readonly row: Pick<RowDocument['row'], 'position' | 'revision' | 'text'> };
+
+/** What the rows of a list have in common, and the index that has them in the order of their places. */
+interface ListQuery {
+  readonly filter: Filter<RowDocument>;
+  readonly hint: Readonly<Record<string, 1>>;
+}
+
+interface Query extends Partial<ListQuery> {
+  readonly filter: Filter<RowDocument>;
+  readonly limit: number;
+  readonly sort?: Readonly<Record<string, 1 | -1>>;
+  readonly projection?: Readonly<Record<string, 1>>;
+}
 
 interface CheckpointDocument {
   /** Name of the table. */
@@ -85,13 +101,12 @@ export class MongodbReadModels extends ReadModels {
     return table;
   }
 
-  async dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
-    const isOther = (name: string): boolean => name.startsWith(prefix) && !keep.includes(name);
-    for (const name of this.tables.keys()) if (isOther(name)) this.tables.delete(name);
+  async drop(table: string): Promise<void> {
+    this.tables.delete(table);
     // First the checkpoint: rows without one are filled again, a checkpoint without its rows would leave them out.
-    for (const name of await this.checkpoints.tableNames()) if (isOther(name)) await this.checkpoints.remove(name);
-    for (const collection of await this.storage.collectionNames())
-      if (collection.startsWith(ROWS) && isOther(decodeURIComponent(collection.slice(ROWS.length)))) await this.storage.drop(collection);
+    await this.checkpoints.remove(table);
+    const collection = collectionOf(table);
+    if ((await this.storage.collectionNames()).includes(collection)) await this.storage.drop(collection);
   }
 }
 
@@ -153,11 +168,6 @@ class Checkpoints {
     await this.storage.answer((inSession) => this.stored.deleteOne({ _id: table }, inSession));
   }
 
-  async tableNames(): Promise<readonly string[]> {
-    const stored = await this.storage.answer((inSession) => this.stored.find({}, { projection: { _id: 1 }, ...inSession, ...WHILE_WAITED_FOR }).toArray());
-    return stored.map(({ _id }) => _id);
-  }
-
   private get stored(): Collection<CheckpointDocument> {
     return this.storage.collection('checkpoints');
   }
@@ -179,7 +189,7 @@ export class MongodbTable<Row> extends Table<Row> {
     private readonly checkpoints: Checkpoints,
   ) {
     super();
-    this.collection = ROWS + encodeURIComponent(definition.name);
+    this.collection = collectionOf(definition.name);
     this.place = definition.sortKey ? 'rank' : '_id';
   }
 
@@ -200,15 +210,14 @@ export class MongodbTable<Row> extends Table<Row> {
 
   async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage> {
     await this.prepared();
-    const list = this.listOf(environment, where);
+    const lists = this.listsOf(environment, where);
     const bounds = this.boundsOf(environment, from, to);
     // Backwards from a cursor, the rows next to it come first.
     const ascending = (order === 'asc') === (before === undefined);
-    const scan = (range: readonly Range[], forwards: boolean, count: number): Promise<readonly ShownRow[]> =>
-      this.shown({ ...list, ...this.inRanges([...bounds, ...range]) }, count, { [this.place]: forwards ? 1 : -1 });
+    const scan = (range: readonly Range[]): Promise<readonly ShownRow[]> => this.scan(lists, [...bounds, ...range], ascending, limit + 1);
     const cursor = after ?? before;
     if (cursor === undefined) {
-      const found = await scan([], ascending, limit + 1);
+      const found = await scan([]);
       return { rows: rowsOf(found.slice(0, limit)), hasBefore: false, hasAfter: found.length > limit };
     }
     const known = this.placeOf(environment, cursor);
@@ -216,15 +225,14 @@ export class MongodbTable<Row> extends Table<Row> {
     const place = this.place === '_id' ? key(environment, cursor) : await known;
     const unknown = new UnknownCursor(after === undefined ? 'before' : 'after');
     if (place === null) throw unknown;
-    const [held, found, behind] = await Promise.all([
+    const [held, found, precedes] = await Promise.all([
       known,
-      scan([ascending ? { $gt: place } : { $lt: place }], ascending, limit + 1),
-      scan([ascending ? { $lte: place } : { $gte: place }], !ascending, 1),
+      scan([ascending ? { $gt: place } : { $lt: place }]),
+      this.hasAny(lists, [...bounds, ascending ? { $lte: place } : { $gte: place }], !ascending),
     ]);
     if (held === null) throw unknown;
     const rows = rowsOf(found.slice(0, limit));
     const further = found.length > limit;
-    const precedes = behind.length > 0;
     return before === undefined ? { rows, hasBefore: precedes, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: precedes };
   }
 
@@ -238,16 +246,26 @@ export class MongodbTable<Row> extends Table<Row> {
     return this.checkpoints.get(this.definition.name);
   }
 
+  override async prepare(): Promise<void> {
+    this.preparing = null;
+    await this.prepared();
+  }
+
   async clear(): Promise<void> {
     // First the checkpoint: whatever happens from here on, the table is filled anew.
     await this.checkpoints.reset(this.definition.name);
+    // From the last one on: MongoDB goes through what was just removed as if it were there.
+    let last = '';
     for (let removed = DUMP_SLICE; removed === DUMP_SLICE;) {
+      const behind = { _id: { $gt: last } };
       const slice = await this.storage.answer((inSession) =>
-        this.rows.find({}, { projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
+        this.rows.find(behind, { sort: { _id: 1 }, projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
       );
       removed = slice.length;
+      last = slice.at(-1)?._id ?? last;
       await this.remove(slice.map(({ _id }) => _id));
     }
+    await this.prepare();
   }
 
   purge(environment: string, ids: readonly string[]): Promise<void> {
@@ -287,7 +305,8 @@ export class MongodbTable<Row> extends Table<Row> {
 
   private async fetch(keys: ReadonlySet<string>): Promise<ReadonlyMap<string, StoredRow>> {
     const rows = new Map<string, StoredRow>();
-    for (const document of await this.shown({ _id: keys.size === 1 ? [...keys][0]! : { $in: [...keys] } }, keys.size)) {
+    const filter = { _id: keys.size === 1 ? [...keys][0]! : { $in: [...keys] } };
+    for (const document of await this.shown({ filter, limit: keys.size })) {
       const row = storedRow(document);
       if (row !== null) rows.set(document._id, row);
     }
@@ -346,12 +365,65 @@ export class MongodbTable<Row> extends Table<Row> {
     return keys;
   }
 
-  /** What the rows of a list have in common. */
-  private listOf(environment: string, where: PageRequest['where']): Filter<RowDocument> {
-    if (where === undefined) return { 'row.environment': environment };
+  /** Every row of the list is in one of these, and may be in several. */
+  private listsOf(environment: string, where: PageRequest['where']): readonly ListQuery[] {
+    const list = (field: string, value: string | { readonly $in: readonly string[] }): ListQuery => ({ filter: { [field]: value }, hint: this.indexOf(field) });
+    if (where === undefined) return [list('row.environment', environment)];
     if (!this.definition.indexes.some(({ name }) => name === where.index)) throw new Error(`The table ${this.definition.name} has no index '${where.index}'.`);
-    const values = where.values.map((value) => key(environment, short(value)));
-    return { [`row.keys.${where.index}`]: values.length === 1 ? values[0] : { $in: values } };
+    const values = [...new Set(where.values)].map((value) => key(environment, short(value)));
+    const lists: ListQuery[] = [];
+    for (let start = 0; start < values.length; start += MERGED_VALUES) {
+      const some = values.slice(start, start + MERGED_VALUES);
+      lists.push(list(`row.keys.${where.index}`, some.length === 1 ? some[0]! : { $in: some }));
+    }
+    return lists;
+  }
+
+  /** The index of a list. */
+  private indexOf(field: string): Readonly<Record<string, 1>> {
+    return { [field]: 1, [this.place]: 1 };
+  }
+
+  /** The first rows of all lists, each once, in the order of their places. Never more than two pages of them are held. */
+  private async scan(lists: readonly ListQuery[], ranges: readonly Range[], ascending: boolean, limit: number): Promise<readonly ShownRow[]> {
+    const isOne = lists.length === 1;
+    let found: readonly ShownRow[] = [];
+    for (const { filter, hint } of lists) {
+      // What lies behind a page that is full already is on none.
+      const last = found.length < limit ? null : this.placeIn(found.at(-1)!);
+      const within = last === null ? ranges : [...ranges, ascending ? { $lt: last } : { $gt: last }];
+      const rows = await this.shown({
+        filter: { ...filter, ...this.inRanges(within) },
+        hint,
+        limit,
+        sort: { [this.place]: ascending ? 1 : -1 },
+        projection: isOne ? SHOWN : { ...SHOWN, [this.place]: 1 },
+      });
+      found = isOne ? rows : this.merged(found, rows, ascending).slice(0, limit);
+    }
+    return found;
+  }
+
+  private async hasAny(lists: readonly ListQuery[], ranges: readonly Range[], ascending: boolean): Promise<boolean> {
+    for (const list of lists) if ((await this.scan([list], ranges, ascending, 1)).length > 0) return true;
+    return false;
+  }
+
+  /** Two lists that are in order, as one that is; what is in both is in it once. */
+  private merged(some: readonly ShownRow[], others: readonly ShownRow[], ascending: boolean): readonly ShownRow[] {
+    const merged: ShownRow[] = [];
+    for (let [left, right] = [0, 0]; left < some.length || right < others.length;) {
+      const [one, other] = [some[left], others[right]];
+      const order = one === undefined ? 1 : other === undefined ? -1 : compareAsStored(this.placeIn(one), this.placeIn(other)) * (ascending ? 1 : -1);
+      merged.push((order <= 0 ? one : other)!);
+      if (order <= 0) left++;
+      if (order >= 0) right++;
+    }
+    return merged;
+  }
+
+  private placeIn(row: ShownRow): string {
+    return row[this.place]!;
   }
 
   private boundsOf(environment: string, from: string | undefined, to: string | undefined): readonly Range[] {
@@ -372,25 +444,35 @@ export class MongodbTable<Row> extends Table<Row> {
     return found === null ? null : (found[this.place] ?? null);
   }
 
-  private async shown(filter: Filter<RowDocument>, limit: number, sort: Readonly<Record<string, 1 | -1>> = {}): Promise<readonly ShownRow[]> {
-    const found = await this.storage.answer((inSession) =>
-      this.rows.find<ShownRow>(filter, { sort, limit, batchSize: limit, projection: SHOWN, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
-    );
+  private async shown({ filter, limit, hint, sort, projection = SHOWN }: Query): Promise<readonly ShownRow[]> {
+    const ask = (): Promise<readonly ShownRow[]> =>
+      this.storage.answer((inSession) => this.rows.find<ShownRow>(filter, { hint, sort, limit, batchSize: limit, projection, ...inSession, ...WHILE_WAITED_FOR }).toArray());
+    const found = await ask().catch(async (error: unknown) => {
+      if (!isIndexMissing(error)) throw error;
+      // The table was dropped or restored since this process made its indexes.
+      await this.prepare();
+      return ask();
+    });
     this.rowsRead += found.length;
     return found;
   }
 
   /** The declared indexes, made before the first page and the first row. Replicas that make them at once make the same. */
   private prepared(): Promise<unknown> {
-    const byPlace = (list: string): { readonly name: string; readonly key: Record<string, 1> } => ({ name: list, key: { [list]: 1, [this.place]: 1 } });
-    const indexes = ['row.environment', ...this.definition.indexes.map(({ name }) => `row.keys.${name}`)].map(byPlace);
-    this.preparing ??= this.storage
-      .answer((inSession) => this.rows.createIndexes(indexes, inSession))
+    if (this.preparing !== null) return this.preparing;
+    const fields = ['row.environment', ...this.definition.indexes.map(({ name }) => `row.keys.${name}`)];
+    const preparing = this.storage
+      .answer((inSession) =>
+        this.rows.createIndexes(
+          fields.map((field) => ({ name: field, key: this.indexOf(field) })),
+          inSession,
+        ),
+      )
       .catch((error: unknown) => {
-        this.preparing = null;
+        if (this.preparing === preparing) this.preparing = null;
         throw error;
       });
-    return this.preparing;
+    return (this.preparing = preparing);
   }
 }
 
@@ -408,9 +490,18 @@ interface RowUpdate {
 /** A bound on the place of a row. */
 type Range = { readonly $gt: string } | { readonly $gte: string } | { readonly $lt: string } | { readonly $lte: string };
 
+function collectionOf(table: string): string {
+  return ROWS + encodeURIComponent(table);
+}
+
 /** What belongs to an environment: ids of rows, values of indexes. */
 function key(environment: string, text: string): string {
   return environment + SEPARATOR + text;
+}
+
+/** MongoDB compares texts by their bytes, where JavaScript has characters beyond the first plane before some of it. */
+function compareAsStored(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
 function idOf(_id: string): string {

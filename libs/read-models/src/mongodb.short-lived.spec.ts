@@ -1,6 +1,7 @@
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
+import { MongodbQuestions } from '#libs/testing/src/engines/mongodb-questions';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { MongodbShortLived } from './mongodb.short-lived.ts';
 import { shortLivedContract } from './short-lived.contract.ts';
@@ -10,12 +11,16 @@ const log = new PinoLog({ level: 'silent', readable: false });
 const newDatabase = async (): Promise<string> => (await givenMongodb())!;
 
 (isThere ? describe : describe.skip)('with MongoDB', () => {
+  const questions = new MongodbQuestions();
+  afterEach(() => expect(questions.unserved(questions.take())).toEqual([]));
+
   shortLivedContract(
     'MongoDB',
     async (clock) => {
-      const url = await newDatabase();
+      const url = MongodbQuestions.of(await newDatabase());
       return async () => {
         const storage = await MongodbStorage.connect({ url, log });
+        questions.watch(storage);
         return { shortLived: new MongodbShortLived(storage, clock), close: () => storage.close() };
       };
     },

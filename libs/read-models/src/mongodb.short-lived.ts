@@ -160,6 +160,7 @@ export class MongodbShortLived extends ShortLived {
   }
 
   async sweep(now: number, limit: number): Promise<number> {
+    await this.prepared();
     const expired = { $lte: new Date(now) };
     const swept = await this.storage.answer(async (inSession) => {
       const found = await this.entries.find({ 'held.expiresAt': expired }, { projection: { _id: 1 }, limit, ...inSession, ...WHILE_WAITED_FOR }).toArray();

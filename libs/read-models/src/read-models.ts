@@ -101,7 +101,7 @@ export abstract class Table<Row> {
 
   /**
    * A page in the order of (sort key, id). Complete: every row written before the first page was asked for, and alive when its page is read, appears
-   * exactly once; never reads more than 2 × limit + 100 rows. @throws UnknownCursor
+   * exactly once; never reads more than 2 × limit + 100 rows for each 200 values asked for. @throws UnknownCursor
    */
   abstract page(environment: string, request: PageRequest): Promise<RowPage>;
 
@@ -141,6 +141,11 @@ export abstract class Table<Row> {
   /** The log position up to which this table is filled; '' when it never was. */
   abstract checkpoint(): Promise<string>;
 
+  /** Makes the table and its indexes again where they are gone: for whoever begins to fill it. Without it they are made once, at first use. */
+  prepare(): Promise<void> {
+    return Promise.resolve();
+  }
+
   /** Forgets all rows, tombstones and the checkpoint. The latest token stays: who was fenced before is fenced after. */
   abstract clear(): Promise<void>;
 
@@ -155,6 +160,6 @@ export abstract class ReadModels {
   /** Opens (and creates, with its declared indexes) a table. The same definition may be opened twice. */
   abstract table<Row>(definition: TableDefinition<Row>): Table<Row>;
 
-  /** Drops tables whose names begin with `prefix` and are not among `keep`: older versions of a view. */
-  abstract dropOthers(prefix: string, keep: readonly string[]): Promise<void>;
+  /** Removes a table with all that is in it, where there is one. A table that was opened before is not to be used any more. */
+  abstract drop(table: string): Promise<void>;
 }

@@ -3,12 +3,15 @@ import de.bwaldvogel.mongo.MongoDatabase;
 import de.bwaldvogel.mongo.MongoServer;
 import de.bwaldvogel.mongo.MongoVersion;
 import de.bwaldvogel.mongo.backend.CollectionOptions;
+import de.bwaldvogel.mongo.backend.DatabaseResolver;
 import de.bwaldvogel.mongo.backend.Index;
 import de.bwaldvogel.mongo.backend.IndexKey;
 import de.bwaldvogel.mongo.backend.KeyValue;
 import de.bwaldvogel.mongo.backend.h2.H2Backend;
 import de.bwaldvogel.mongo.backend.h2.H2Database;
 import de.bwaldvogel.mongo.bson.Document;
+import de.bwaldvogel.mongo.exception.BadValueException;
+import de.bwaldvogel.mongo.oplog.Oplog;
 import de.bwaldvogel.mongo.wire.bson.BsonDecoder;
 import de.bwaldvogel.mongo.wire.bson.BsonEncoder;
 import io.netty.buffer.ByteBuf;
@@ -18,6 +21,8 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.h2.mvstore.DataUtils;
 import org.h2.mvstore.MVMap;
 import org.h2.mvstore.MVStore;
@@ -72,6 +77,25 @@ public final class MongodbServer {
     protected MongoDatabase openOrCreateDatabase(String name) {
       MVStore file = getMvStore();
       return new H2Database(name, file, getCursorRegistry()) {
+        private final Set<String> hinted = ConcurrentHashMap.newKeySet();
+
+        @Override
+        public Document handleCommand(Channel channel, String command, Document query, DatabaseResolver databases, Oplog oplog) {
+          if (command.equals("drop") || command.equals("dropIndexes") || command.equals("dropDatabase")) hinted.clear();
+          if (query.get("hint") instanceof Document hint) requireIndex((String) query.get(command), hint, channel, databases, oplog);
+          return super.handleCommand(channel, command, query, databases, oplog);
+        }
+
+        /** Indexes are stored here and never used; that a question names one which is not there is an error, as it is in MongoDB. */
+        private void requireIndex(String collection, Document hint, Channel channel, DatabaseResolver databases, Oplog oplog) {
+          String known = collection + hint;
+          if (resolveCollection(collection, false) == null || hinted.contains(known)) return;
+          Document question = new Document("listIndexes", collection);
+          Document cursor = (Document) super.handleCommand(channel, "listIndexes", question, databases, oplog).get("cursor");
+          for (Object index : (List<?>) cursor.get("firstBatch")) hinted.add(collection + ((Document) index).get("key"));
+          if (!hinted.contains(known)) throw new BadValueException("error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index");
+        }
+
         @Override
         protected Index<Object> openOrCreateUniqueIndex(String collection, String index, List<IndexKey> keys, boolean sparse) {
           // Whoever opens the map after this is given this one.

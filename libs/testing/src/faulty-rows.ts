@@ -17,5 +17,5 @@ export class FaultyRows extends ReadModels {
     return new Proxy(table, { get: (target, name) => (name === 'write' ? write : Reflect.get(target, name)) });
   }
 
-  async dropOthers(): Promise<void> {}
+  async drop(): Promise<void> {}
 }

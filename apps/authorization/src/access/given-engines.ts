@@ -97,7 +97,7 @@ export class GivenRows extends ReadModels {
     return known as unknown as GivenTable<Row>;
   }
 
-  async dropOthers(): Promise<void> {}
+  async drop(): Promise<void> {}
 
   /** Brings views along the log, up to so many records; their checkpoints too, unless they break off before that. */
   async follow(views: readonly View<object>[] = VIEWS, upTo = this.log.all.length, breaksOff = false): Promise<void> {

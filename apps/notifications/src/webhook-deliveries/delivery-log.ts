@@ -122,9 +122,12 @@ export class DeliveryLog {
     if (entryIds.length > 0) await this.queue.purge(environment, entryIds);
   }
 
-  /** What an endpoint is to be sent by `until` (milliseconds since the epoch), the longest waiting first. */
-  async due(environment: string, endpointId: string, until: number, limit: number): Promise<readonly DueEntry[]> {
-    const { rows } = await this.entries(environment, endpointId, limit, new Date(until).toISOString());
+  /**
+   * What an endpoint is to be sent by `until` (milliseconds since the epoch), the longest waiting first. Whoever knows that nothing is due before `from` says
+   * so: what was taken off a queue lies at its beginning for minutes, and MongoDB goes through it again at each look.
+   */
+  async due(environment: string, endpointId: string, until: number, limit: number, from = 0): Promise<readonly DueEntry[]> {
+    const { rows } = await this.entries(environment, endpointId, { from, until, limit });
     const entries = rows.map(({ text }) => JSON.parse(text) as QueueEntry);
     const deliveries = await this.deliveries.getMany(
       environment,
@@ -133,9 +136,9 @@ export class DeliveryLog {
     return rows.map(({ id }, index) => ({ entryId: id, delivery: current(entries[index]!, deliveries[index]!), due: Date.parse(entries[index]!.due) }));
   }
 
-  /** When the endpoint's next delivery is due, in milliseconds since the epoch; null when nothing waits. */
-  async nextDue(environment: string, endpointId: string): Promise<number | null> {
-    const { rows } = await this.entries(environment, endpointId, 1);
+  /** When the endpoint's next delivery from `from` on is due, in milliseconds since the epoch; null when nothing waits. */
+  async nextDue(environment: string, endpointId: string, from = 0): Promise<number | null> {
+    const { rows } = await this.entries(environment, endpointId, { from, limit: 1 });
     return rows[0] === undefined ? null : Date.parse((JSON.parse(rows[0].text) as QueueEntry).due);
   }
 
@@ -167,8 +170,10 @@ export class DeliveryLog {
     return deliveries.rows.length + entries.rows.length;
   }
 
-  private entries(environment: string, endpointId: string, limit: number, to?: string) {
-    return this.queue.page(environment, { where: { index: 'endpoint', values: [endpointId] }, order: 'asc', limit, to });
+  private entries(environment: string, endpointId: string, { from, until, limit }: { readonly from: number; readonly until?: number; readonly limit: number }) {
+    const where = { index: 'endpoint', values: [endpointId] };
+    const to = until === undefined ? undefined : new Date(until).toISOString();
+    return this.queue.page(environment, { where, order: 'asc', limit, from: new Date(from).toISOString(), to });
   }
 }
 

@@ -5,6 +5,10 @@ import type { ReadModels, Table } from '#libs/read-models/src/read-models';
 
 /** Notes that are taken in one go. */
 const SLICE = 500;
+/** Notes may come so much later than others whose ids are greater, since clocks differ. */
+const LATE = 10_000;
+/** What comes later still is found this often. */
+const FROM_FRONT_EVERY = 60_000;
 
 /**
  * Tells the one process that does a work what others have put there for it: one question for all environments, where looking for itself would take one
@@ -12,6 +16,11 @@ const SLICE = 500;
  */
 export class Notes<Note> {
   private readonly rows: Table<Note>;
+  private readFrontAt = -Infinity;
+  /** The first note that was taken in the window before the present one: what is before it was taken. */
+  private begin: string | undefined;
+  private first: string | undefined;
+  private windowAt = performance.now();
 
   constructor(
     name: string,
@@ -31,12 +40,27 @@ export class Notes<Note> {
 
   /** Some of the notes that were left, the oldest first; `hasMore`: there are others. */
   async take(): Promise<{ readonly notes: readonly Note[]; readonly hasMore: boolean }> {
-    const { rows, hasAfter } = await this.rows.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: SLICE });
+    const { rows, hasAfter } = await this.rows.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: SLICE, from: this.from() });
+    const first = rows[0]?.id;
+    if (first !== undefined && (this.first === undefined || first < this.first)) this.first = first;
     if (rows.length > 0)
       await this.rows.purge(
         SYSTEM_ENVIRONMENT,
         rows.map(({ id }) => id),
       );
     return { notes: rows.map(({ text }) => JSON.parse(text) as Note), hasMore: hasAfter };
+  }
+
+  /** Not from the front each time, where what was taken lies for minutes: MongoDB would go through it twice a second. */
+  private from(): string | undefined {
+    const now = performance.now();
+    if (now - this.windowAt >= LATE) {
+      this.begin = this.first ?? this.begin;
+      this.first = undefined;
+      this.windowAt = now;
+    }
+    if (now - this.readFrontAt < FROM_FRONT_EVERY) return this.begin;
+    this.readFrontAt = now;
+    return undefined;
   }
 }

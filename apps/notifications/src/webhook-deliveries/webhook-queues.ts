@@ -57,8 +57,10 @@ interface Needs {
 
 interface Hint {
   readonly environment: string;
-  /** Nothing of the endpoint is due earlier, as far as this process knows. */
+  /** When to look into the endpoint's queue. */
   readonly due: number;
+  /** Nothing of the endpoint is due earlier, as far as this process knows: from there on its queue is read. */
+  readonly from: number;
 }
 
 /**
@@ -82,7 +84,7 @@ export class WebhookQueues {
   constructor(private readonly needs: Needs) {
     this.notes = new Notes('webhook_queue_notes', needs.readModels, needs.clock);
     needs.directory.onChange(({ id, environment, isEnabled }) => {
-      if (!isEnabled && this.isWorking) this.hint(id, { environment, due: 0 });
+      if (!isEnabled && this.isWorking) this.hint(id, { environment, due: 0, from: 0 });
     });
     needs.metrics.gauge({
       name: 'webhook_queue_depth',
@@ -109,7 +111,7 @@ export class WebhookQueues {
     if (notes.length === 0) return;
     // Asked after they were saved: whoever takes this work over later finds them there.
     if (!this.isWorking) return this.notes.leave(notes);
-    for (const { endpoint, due } of notes) this.hint(endpoint, { environment, due });
+    for (const { endpoint, due } of notes) this.hint(endpoint, { environment, due, from: due });
   }
 
   /** Whether the endpoint answers as fast as events come: then its queue is passed by. */
@@ -189,7 +191,7 @@ export class WebhookQueues {
     const { notes, hasMore } = await this.notes.take();
     for (const { environment, endpoint, due, entries } of notes) {
       this.needs.deliveries.heardOf(entries);
-      this.hint(endpoint, { environment, due });
+      this.hint(endpoint, { environment, due, from: due });
     }
     return hasMore;
   }
@@ -202,9 +204,10 @@ export class WebhookQueues {
       for (const environment of directory.environments()) {
         if (signal.aborted) return;
         const { entries, hasMore } = await deliveries.first(environment, SLICE);
-        for (const { endpoint, due } of entries) this.hint(endpoint, { environment, due });
+        for (const { endpoint, due } of entries) this.hint(endpoint, { environment, due, from: due });
         // Nothing else is due earlier than the last of them.
-        if (hasMore) for (const { id } of directory.all(environment)) this.hint(id, { environment, due: entries.at(-1)!.due });
+        const { due: last } = entries.at(-1) ?? { due: 0 };
+        if (hasMore) for (const { id } of directory.all(environment)) this.hint(id, { environment, due: last, from: last });
         lag = Math.max(lag, clock.now() - (entries[0]?.due ?? Infinity));
       }
       this.lagWhenLooked = lag;
@@ -214,22 +217,21 @@ export class WebhookQueues {
     }
   }
 
-  private hint(endpointId: string, hint: Hint): void {
-    const known = this.hints.get(endpointId);
-    if (known !== undefined && known.due <= hint.due) return;
-    this.hints.set(endpointId, hint);
-    if (!this.draining.has(endpointId)) this.wake();
+  private hint(endpointId: string, { environment, due, from }: Hint): void {
+    const { due: knownDue, from: knownFrom } = this.hints.get(endpointId) ?? { due: Infinity, from: Infinity };
+    this.hints.set(endpointId, { environment, due: Math.min(due, knownDue), from: Math.min(from, knownFrom) });
+    if (due < knownDue && !this.draining.has(endpointId)) this.wake();
   }
 
   private startDue(now: number, signal: AbortSignal): void {
-    for (const [id, { environment, due }] of this.hints) {
+    for (const [id, { environment, due, from }] of this.hints) {
       if (due > now || this.draining.has(id)) continue;
       this.hints.delete(id);
-      const work = this.drain(environment, id, signal)
+      const work = this.drain(environment, id, from, signal)
         .catch((error: unknown) => {
           // Of an engine that is away others tell, once rather than for every endpoint.
           if (!isUnavailable(error)) this.needs.log.error('The queue of a webhook endpoint stopped and is tried again.', { environment, endpoint: id, error });
-          this.hint(id, { environment, due: this.needs.clock.now() + FAILED_PAUSE });
+          this.hint(id, { environment, due: this.needs.clock.now() + FAILED_PAUSE, from });
         })
         .finally(() => {
           this.draining.delete(id);
@@ -245,41 +247,49 @@ export class WebhookQueues {
     return next;
   }
 
-  private async drain(environment: string, id: string, signal: AbortSignal): Promise<void> {
+  /** `from`: nothing of the endpoint is due earlier. What is queued there meanwhile has a hint of its own. */
+  private async drain(environment: string, id: string, from: number, signal: AbortSignal): Promise<void> {
     const { deliveries, directory, clock } = this.needs;
+    let begin = from;
     try {
       while (!signal.aborted && this.needs.isHolder()) {
         const target = await directory.latest(environment, id);
         if (signal.aborted) break;
         const isWanted = target?.isEnabled === true;
-        const due = await deliveries.due(environment, id, isWanted ? clock.now() : FOR_EVER, SLICE);
-        const { waiting, leftovers } = await this.withoutLeftovers(environment, due);
+        const due = await deliveries.due(environment, id, isWanted ? clock.now() : FOR_EVER, SLICE, begin);
+        const { waiting, leftovers, kept } = await this.withoutLeftovers(environment, due);
         if (waiting.length === 0 && (leftovers === 0 || due.length < SLICE)) break;
         this.behind.add(id);
         if (isWanted) await this.sendAll(target, waiting, signal);
         else await this.dropAll(environment, waiting);
+        begin = (kept[0] ?? due.at(-1))!.due;
       }
     } finally {
       this.behind.delete(id);
     }
-    const next = await deliveries.nextDue(environment, id);
+    const next = await deliveries.nextDue(environment, id, begin);
     if (next === null) return;
     const now = clock.now();
     // An entry that is due and still there waits for its delivery.
-    this.hint(id, { environment, due: next > now ? next : now + MISSING_PAUSE });
+    this.hint(id, { environment, due: next > now ? next : now + MISSING_PAUSE, from: next });
   }
 
   private async withoutLeftovers(
     environment: string,
     entries: readonly DueEntry[],
-  ): Promise<{ readonly waiting: readonly StoredDelivery[]; readonly leftovers: number }> {
+  ): Promise<{ readonly waiting: readonly StoredDelivery[]; readonly leftovers: number; readonly kept: readonly DueEntry[] }> {
     const lost = this.needs.clock.now() - MISSING_PATIENCE;
-    const leftovers = entries.filter(({ delivery, due }) => delivery === 'overtaken' || (delivery === 'early' && due < lost));
+    const isLeftover = ({ delivery, due }: DueEntry): boolean => delivery === 'overtaken' || (delivery === 'early' && due < lost);
+    const leftovers = entries.filter(isLeftover);
     await this.needs.deliveries.done(
       environment,
       leftovers.map(({ entryId }) => entryId),
     );
-    return { waiting: entries.flatMap(({ delivery }) => (typeof delivery === 'string' ? [] : [delivery])), leftovers: leftovers.length };
+    return {
+      waiting: entries.flatMap(({ delivery }) => (typeof delivery === 'string' ? [] : [delivery])),
+      leftovers: leftovers.length,
+      kept: entries.filter((entry) => entry.delivery === 'early' && !isLeftover(entry)),
+    };
   }
 
   private async sendAll(target: Target, waiting: readonly StoredDelivery[], signal: AbortSignal): Promise<void> {

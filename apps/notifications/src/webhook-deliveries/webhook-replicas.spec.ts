@@ -45,7 +45,7 @@ class RowsAwayAtTimes extends ReadModels {
     });
   }
 
-  async dropOthers(): Promise<void> {}
+  async drop(): Promise<void> {}
 }
 
 const eventIds = (records: readonly RecordedEvent[]): readonly string[] => records.flatMap((record) => record.public.map(({ id }) => id));

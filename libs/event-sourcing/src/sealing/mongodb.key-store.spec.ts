@@ -2,6 +2,7 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
 import type { SmallReplicaSet } from '#libs/testing/src/engines/mongodb-set/small-replica-set';
+import { MongodbQuestions } from '#libs/testing/src/engines/mongodb-questions';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { keyStoreContract, newMasterKey } from './key-store.contract.ts';
 import { KeyMissing } from './key-store.ts';
@@ -18,9 +19,16 @@ async function connect(url: string): Promise<MongodbStorage> {
 }
 
 (isThere ? describe : describe.skip)('with MongoDB', () => {
+  const questions = new MongodbQuestions();
+  afterEach(() => expect(questions.unserved(questions.take())).toEqual([]));
+
   keyStoreContract('MongoDB', async () => {
-    const url = (await givenMongodb())!;
-    return async (masterKeys, clock) => MongodbKeyStore.open(await connect(url), masterKeys, clock);
+    const url = MongodbQuestions.of((await givenMongodb())!);
+    return async (masterKeys, clock) => {
+      const storage = await connect(url);
+      questions.watch(storage);
+      return MongodbKeyStore.open(storage, masterKeys, clock);
+    };
   });
 
   describe('of which members take over', () => {

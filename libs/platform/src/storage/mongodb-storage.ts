@@ -45,6 +45,7 @@ const REFUSED_CODES: ReadonlySet<unknown> = new Set([UNAUTHORIZED, AUTHENTICATIO
 /** That somebody is refused is said this often. */
 const REFUSAL_SAID_MS = 60_000;
 const DUPLICATE_KEY = 11_000;
+const BAD_VALUE = 2;
 /** What a server says that is starting, stopping, overloaded or no longer primary, or that did not hear of its majority in time. */
 const PASSING_CODES: ReadonlySet<unknown> = new Set([
   6, 7, 43, 50, 63, 64, 79, 89, 91, 100, 133, 134, 150, 175, 189, 237, 262, 365, 371, 402, 433, 449, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602, 13_388,
@@ -294,6 +295,11 @@ function isCausal({ servers }: TopologyDescription): boolean {
 /** Another was faster to store something under the same id. */
 export function isDuplicate(error: unknown): boolean {
   return isOf(error, DUPLICATE_KEY);
+}
+
+/** A question named an index that is not there. */
+export function isIndexMissing(error: unknown): boolean {
+  return isOf(error, BAD_VALUE) && /\bhint\b/.test((error as MongoServerError).message);
 }
 
 /** Users are usually made in `admin`, while a path that names a database has them looked for there. */
