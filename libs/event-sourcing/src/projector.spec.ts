@@ -111,7 +111,7 @@ describe('the projector', () => {
     const log = new PinoLog({ level: 'silent', readable: false });
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(readModels, clock);
-    const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
+    const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log, useEvery: 50 };
     projector = new Projector('counting', views, needs);
     served = new ServedReadModels(readModels, stopped, new AwaitedViews({ ...needs, views, elsewhere: [], projector, metrics }));
     await projector.start();

@@ -259,7 +259,9 @@ export class MongodbTable<Row> extends Table<Row> {
     for (let removed = DUMP_SLICE; removed === DUMP_SLICE;) {
       const behind = { _id: { $gt: last } };
       const slice = await this.storage.answer((inSession) =>
-        this.rows.find(behind, { sort: { _id: 1 }, projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
+        this.rows
+          .find(behind, { sort: { _id: 1 }, projection: { _id: 1 }, limit: DUMP_SLICE, batchSize: DUMP_SLICE, ...inSession, ...WHILE_WAITED_FOR })
+          .toArray(),
       );
       removed = slice.length;
       last = slice.at(-1)?._id ?? last;
@@ -446,7 +448,9 @@ export class MongodbTable<Row> extends Table<Row> {
 
   private async shown({ filter, limit, hint, sort, projection = SHOWN }: Query): Promise<readonly ShownRow[]> {
     const ask = (): Promise<readonly ShownRow[]> =>
-      this.storage.answer((inSession) => this.rows.find<ShownRow>(filter, { hint, sort, limit, batchSize: limit, projection, ...inSession, ...WHILE_WAITED_FOR }).toArray());
+      this.storage.answer((inSession) =>
+        this.rows.find<ShownRow>(filter, { hint, sort, limit, batchSize: limit, projection, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
+      );
     const found = await ask().catch(async (error: unknown) => {
       if (!isIndexMissing(error)) throw error;
       // The table was dropped or restored since this process made its indexes.

@@ -349,7 +349,7 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       const names = ['a', 'b', 'z', 'é', '日'];
       const random = seeded(20_261_122);
       const alive = Array.from({ length: 400 }, (_, number) =>
-        person(`${names[number % names.length]!}${numbered(number)}`, names[(number * 7) % 5]!, ...tagsOf(random)),
+        person(`${names[number % names.length]!}${numbered(number)}`, names[(number * 7) % 5], ...tagsOf(random)),
       );
       await table.write(alive.map((row) => write('one', row)));
       await reopen(definition);

@@ -20,7 +20,7 @@ export class Notes<Note> {
   /** The first note that was taken in the window before the present one: what is before it was taken. */
   private begin: string | undefined;
   private first: string | undefined;
-  private windowAt = performance.now();
+  private windowAt = -Infinity;
 
   constructor(
     name: string,
@@ -53,13 +53,14 @@ export class Notes<Note> {
 
   /** Not from the front each time, where what was taken lies for minutes: MongoDB would go through it twice a second. */
   private from(): string | undefined {
-    const now = performance.now();
-    if (now - this.windowAt >= LATE) {
+    const now = this.clock.now();
+    // A clock that was set back begins anew.
+    if (Math.abs(now - this.windowAt) >= LATE) {
       this.begin = this.first ?? this.begin;
       this.first = undefined;
       this.windowAt = now;
     }
-    if (now - this.readFrontAt < FROM_FRONT_EVERY) return this.begin;
+    if (Math.abs(now - this.readFrontAt) < FROM_FRONT_EVERY) return this.begin;
     this.readFrontAt = now;
     return undefined;
   }

@@ -173,7 +173,8 @@ export class WebhookQueues {
     for (let lookAgain = 0, askAgain = 0; !signal.aborted;) {
       const woken = new Promise<void>((resolve) => (this.wake = resolve));
       const now = clock.now();
-      if (now >= askAgain) askAgain = (await this.takeNotes()) ? now : now + NOTES_EVERY;
+      // Whoever lost the lease without hearing of it would keep them from who has it.
+      if (now >= askAgain) askAgain = this.needs.isHolder() && (await this.takeNotes()) ? now : now + NOTES_EVERY;
       if (now >= lookAgain && looking === null) {
         lookAgain = now + LOOK_AGAIN;
         looking = this.lookAround(signal).finally(() => (looking = null));

@@ -48,15 +48,15 @@ export class MongodbQuestions {
     const collection = command[commandName] as string;
     if (commandName === 'createIndexes') {
       const known = this.indexes.get(collection) ?? new Map<string, Keys>();
-      for (const { key } of command['indexes'] as readonly { readonly key: unknown }[]) known.set(JSON.stringify(plain(key)), plain(key) as Keys);
+      for (const { key } of command['indexes'] as readonly { readonly key: unknown }[]) known.set(JSON.stringify(plain(key)), plain(key));
       this.indexes.set(collection, known);
     }
     const add = (asked: Document, filter: unknown): void => {
       this.asked.push({
         collection,
         filter: plain(filter),
-        sort: asked['sort'] && (plain(asked['sort']) as Keys),
-        hint: asked['hint'] && (plain(asked['hint']) as Keys),
+        sort: asked['sort'] && plain(asked['sort']),
+        hint: asked['hint'] && plain(asked['hint']),
       });
     };
     if (commandName === 'find') add(command, command['filter']);
