@@ -76,7 +76,7 @@ async function tablesOfProduct(): Promise<readonly TableDefinition<never>[]> {
 /** Every kind of page that can be asked of a table, by what tells questions of the database apart. */
 function* pagesOf({ indexes }: TableDefinition<never>, cursor: string): Generator<PageRequest> {
   const wheres = indexes.flatMap(({ name }) =>
-    [1, 3, 201].map((count) => ({ index: name, values: Array.from({ length: count }, (_, value) => `value ${value}`) })),
+    [1, 201].map((count) => ({ index: name, values: Array.from({ length: count }, (_, value) => `value ${value}`) })),
   );
   for (const where of [undefined, ...wheres])
     for (const order of ['asc', 'desc'] as const)
@@ -108,7 +108,7 @@ function* pagesOf({ indexes }: TableDefinition<never>, cursor: string): Generato
       expect(questions.unserved(all)).toEqual([]);
       for (const { filter, hint } of all) if (Object.keys(filter).some((field) => field.startsWith('row.'))) expect(hint).toBeDefined();
     }
-    expect(asked).toBeGreaterThan(100 * definitions.length);
+    expect(asked).toBeGreaterThan(80 * definitions.length);
     await storage.close();
   }, 180_000);
 });
