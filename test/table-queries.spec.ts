@@ -40,7 +40,7 @@ class NotedTables extends ReadModels {
   table<Row>(definition: TableDefinition<Row>): Table<Row> {
     const known = this.definitions.get(definition.name);
     // Whoever only asks how far a table is filled names no indexes.
-    if (known === undefined || known.indexes.length < definition.indexes.length) this.definitions.set(definition.name, definition as TableDefinition<never>);
+    if (known === undefined || known.indexes.length < definition.indexes.length) this.definitions.set(definition.name, definition);
     return this.rows.table(definition);
   }
 
