@@ -19,7 +19,7 @@ export class ListedReadModels extends ReadModels {
     return table;
   }
 
-  dropOthers(prefix: string, keep: readonly string[]): Promise<void> {
-    return this.readModels.dropOthers(prefix, keep);
+  drop(table: string): Promise<void> {
+    return this.readModels.drop(table);
   }
 }
