@@ -12,7 +12,7 @@ import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store'
 import { FollowerStates } from '#libs/event-sourcing/src/follower-states';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
-import { isProtocol } from '#libs/event-sourcing/src/log.repository';
+import { isProtocol } from '#libs/event-sourcing/src/protocol';
 import { categoryOf } from '#libs/event-sourcing/src/naming';
 import { givenKafkaBus } from '#libs/messaging/src/kafka/given-kafka-bus';
 import type { Delivery } from '#libs/messaging/src/message-bus';

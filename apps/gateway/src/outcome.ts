@@ -51,7 +51,8 @@ function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Rea
       // Clients sleep whatever it says.
       return { ...(retryAfter <= LONGEST_RETRY && { 'Retry-After': String(retryAfter) }), ...(error instanceof LimitReached && error.headers) };
     case 503:
-      return { 'Retry-After': String(retryAfter) };
+      // Waiting does not mend it.
+      return error.code === 'event_log_damaged' ? undefined : { 'Retry-After': String(retryAfter) };
     default:
       return undefined;
   }

@@ -26,6 +26,11 @@ export const ERRORS = declare({
   rate_limit_exceeded: { kind: 'limited', status: 429, doc: 'Too many requests, or too many bytes in their bodies; try again after `Retry-After`.' },
   service_unavailable: { kind: 'unavailable', status: 503, doc: 'Nothing happened; try again after `Retry-After`.' },
   storage_full: { kind: 'unavailable', status: 503, doc: 'The disk is nearly full: writes are refused, reads go on.' },
+  event_log_damaged: {
+    kind: 'unavailable',
+    status: 503,
+    doc: 'What this object is stored in was changed from outside, and an operator has to look; trying again does not help, so there is no `Retry-After`.',
+  },
   idempotency_outcome_unknown: {
     kind: 'conflict',
     status: 409,

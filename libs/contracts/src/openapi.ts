@@ -216,6 +216,7 @@ const COMMON: readonly ErrorCode[] = [
   'internal_error',
   'service_unavailable',
   'storage_full',
+  'event_log_damaged',
 ];
 
 function refusals(operation: RegisteredOperation): Readonly<Record<string, Json>> {
@@ -311,7 +312,7 @@ const COMMON_CODES: Readonly<Record<string, readonly ErrorCode[]>> = {
   Invalid: ['invalid_request_parameters', 'position_not_reached'],
   RateLimited: ['rate_limit_exceeded'],
   InternalError: ['internal_error'],
-  Unavailable: ['service_unavailable', 'storage_full'],
+  Unavailable: ['service_unavailable', 'storage_full', 'event_log_damaged'],
 };
 
 const RATE_LIMIT_HEADERS = {

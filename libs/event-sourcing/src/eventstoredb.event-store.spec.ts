@@ -516,14 +516,6 @@ describe('an event store in EventStoreDB', () => {
       await expect(store.append('thing-1', 1, [newEvent({ count: 1n })])).rejects.toThrow(TypeError);
       expect(Date.now() - askedAt).toBeLessThan(2_000);
     });
-
-    it('because of an event that is none of ours is not said to be away', async () => {
-      await streams.log.append('gatehouse.thing-2', 0, [newEvent({ data: 'no JSON', metadata: '{}', contentType: '' })]);
-      await refusedAtOnce(() => store.read('thing-2'));
-      expect(told()).toEqual(['EventStoreDB holds an event in a stream of ours that is none of ours.']);
-      expect(await store.read('thing-1')).toHaveLength(1);
-      await expect(givenStore(url)).rejects.toThrow(new StartRefused('EventStoreDB, at the hosts of EVENTSTORE_URL, ends with an event that is none of ours.'));
-    });
   });
 
   describe('with TLS and a password', () => {

@@ -1,21 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { StreamDeletedError } from '@eventstore/db-client';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { LogIdentity } from '#libs/platform/src/storage/log-note';
 import { causeAt } from '#libs/platform/src/unreachable';
-import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
+import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, WrongVersion } from './event-store.ts';
 import { Connection } from './eventstoredb/connection.ts';
 import { checkedUrl, endpointsOf } from './eventstoredb/connection-string.ts';
+import { DamagedStreams } from './eventstoredb/damaged-streams.ts';
 import { AppendRefused, failureOf } from './eventstoredb/failures.ts';
+import { LogEnd } from './eventstoredb/log-end.ts';
 import { identityEvent, identityIn } from './eventstoredb/log-identity.ts';
 import { LogSubscribers } from './eventstoredb/log-subscribers.ts';
 import type { LogSubscription } from './eventstoredb/log-subscription.ts';
+import { contentBackwards, contentForwards, type Reading, type StreamContent } from './eventstoredb/stream-content.ts';
 import { StreamNames } from './eventstoredb/stream-names.ts';
 import {
-  allBackwards,
-  allFollowing,
   appendRequest,
+  type BatchRequest,
   type BatchResponse,
   eventOf,
   type LogEvent,
@@ -26,6 +29,7 @@ import {
   streamBackwards,
   streamForwards,
 } from './eventstoredb/wire.ts';
+import { eventLogDamaged } from './log-damage.ts';
 
 /** Whoever asks learns within this time that nobody answers. */
 const ANSWER_MS = 4_000;
@@ -33,8 +37,6 @@ const RETRY_MS = 100;
 /** How long the start waits: a cluster starts in any order. */
 const PATIENCE_MS = 60_000;
 const START_RETRY_MS = 1_000;
-/** System events that are looked through at once for the last of our own. */
-const LOOK_BACK = 64;
 /** The same trouble is said this often. */
 const SAID_MS = 60_000;
 
@@ -50,9 +52,9 @@ interface Options {
 
 /** The log in EventStoreDB, which all processes of a cluster share. Nobody sees streams of the server, of other installations and of other products here. */
 export class EventstoredbEventStore extends EventStore {
-  /** Everything up to `scanned` is known: the last event of ours in it is at `head`. */
-  private known: { readonly scanned: Position; readonly head: Position } = { scanned: START, head: START };
-
+  /** What is wrong with single streams. */
+  readonly damage: DamagedStreams;
+  private readonly end: LogEnd;
   private readonly subscribers: LogSubscribers;
 
   /** Before that, whoever starts it says what is wrong. */
@@ -67,8 +69,11 @@ export class EventstoredbEventStore extends EventStore {
     private readonly patience: number,
   ) {
     super();
-    const open = (after: Position): LogSubscription => connection.follow(allFollowing(after === START ? null : after), names);
-    this.subscribers = new LogSubscribers({ open, head: () => this.head() });
+    const read = async (request: ReadRequest, count: number, milliseconds: number): Promise<readonly LogEvent[]> =>
+      this.eventsOf(await connection.read(request, milliseconds, count));
+    this.end = new LogEnd({ read, prefix: names.prefix });
+    this.damage = new DamagedStreams({ names, log, read: (request) => this.answered(request), append: (version, event) => this.note(version, event) });
+    this.subscribers = new LogSubscribers({ open: (after) => this.opened(after), head: () => this.head(), forget: () => this.end.forget() });
   }
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
@@ -78,7 +83,8 @@ export class EventstoredbEventStore extends EventStore {
     const deadline = Date.now() + patience;
     for (let attempt = 1; ; attempt++) {
       try {
-        await store.head();
+        await store.headWithin(deadline - Date.now());
+        await store.damage.refresh();
         store.isConnected = true;
         return store;
       } catch (error) {
@@ -89,9 +95,8 @@ export class EventstoredbEventStore extends EventStore {
           continue;
         }
         await store.close();
-        if (failure === 'ours') throw error;
+        if (failure === 'ours' || failure === 'deleted') throw error;
         if (failure === 'refused') throw new StartRefused('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
-        if (failure === 'unreadable') throw new StartRefused('EventStoreDB, at the hosts of EVENTSTORE_URL, ends with an event that is none of ours.');
         throw new StartRefused(`EventStoreDB has not answered for ${patience / 1_000} s at the hosts of EVENTSTORE_URL${await causeAt(endpoints)}.`);
       }
     }
@@ -120,17 +125,20 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   async close(): Promise<void> {
+    this.damage.close();
     this.connection.close();
   }
 
   async read(stream: string, from = 1): Promise<readonly RecordedEvent[]> {
-    return recordsOf(await this.answered(streamForwards(this.names.stored(stream), from)));
+    const events = await this.eventsIn(stream, streamForwards(this.names.stored(stream), from), { isAll: from === 1 });
+    return this.whole(contentForwards(events, this.readingOf(stream, from)), stream);
   }
 
   async readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
     // There is nothing before the first version, and no revision to ask for.
     if (from !== undefined && from < 1) return [];
-    return recordsOf(await this.answered(streamBackwards(this.names.stored(stream), count, from)));
+    const events = await this.eventsIn(stream, streamBackwards(this.names.stored(stream), count, from), { isAll: true });
+    return this.whole(contentBackwards(events, count, this.readingOf(stream, from ?? null)), stream);
   }
 
   async last(stream: string): Promise<RecordedEvent | null> {
@@ -140,46 +148,31 @@ export class EventstoredbEventStore extends EventStore {
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     if (events.length === 0) throw new RangeError(`An append to ${stream} needs events.`);
     const stored = this.names.stored(stream);
+    await this.damage.require(stream);
     const deadline = Date.now() + ANSWER_MS;
-    let isRepeat = false;
-    const response = await this.asked(deadline, async (milliseconds) => {
-      // A repeat is a request of its own with the same event ids: its answer cannot be taken for the answer to the first.
-      const request = appendRequest(stored, expectedVersion, events);
-      const wasRepeat = isRepeat;
-      isRepeat = true;
-      const answer = await this.connection.append(request, milliseconds);
-      if (refusalOf(answer) === 'AccessDenied') throw new AppendRefused(`EventStoreDB does not let the user append to ${stream}.`);
-      if (answer.hasError() && !isFinal(answer)) throw new Error(`EventStoreDB has not appended: ${answer.getError()!.getMessage()}`);
-      return { answer, wasRepeat };
+    let attempts = 0;
+    const answer = await this.answeredAppend(stream, deadline, () => {
+      attempts += 1;
+      return appendRequest(stored, expectedVersion, events);
     });
-    const position = response.answer.getSuccess()?.getPosition();
-    // What a repeat is told of the position of the first attempt is not relied on.
-    if (position !== undefined && !response.wasRepeat) {
-      const at = { commit: position.getCommitPosition(), prepare: position.getPreparePosition() };
-      return { version: expectedVersion + events.length, position: positionOf(at) };
+    const success = answer.getSuccess();
+    const version = expectedVersion + events.length;
+    const at = success?.getPosition();
+    // What a repeat is told of the first attempt is not relied on.
+    if (at !== undefined && attempts === 1) {
+      const position = positionOf({ commit: at.getCommitPosition(), prepare: at.getPreparePosition() });
+      const revision = Number(success!.getCurrentRevision());
+      if (revision + 1 !== version) throw this.misplaced(stream, { revision, position, count: events.length });
+      return { version, position };
     }
-    if (response.answer.hasError() && refusalOf(response.answer) !== 'WrongExpectedVersion')
-      throw new RangeError(`EventStoreDB does not take the append to ${stream}: ${refusalOf(response.answer)}.`);
+    if (refusalOf(answer) === 'StreamDeleted') this.damage.refuse(stream, [{ stream, revision: null, position: null, cause: 'deleted' }]);
+    if (answer.hasError() && refusalOf(answer) !== 'WrongExpectedVersion')
+      throw new RangeError(`EventStoreDB does not take the append to ${stream}: ${refusalOf(answer)}.`);
     return this.repeated(stream, expectedVersion, { events, deadline });
   }
 
   async head(): Promise<Position> {
-    return this.asked(Date.now() + ANSWER_MS, async (milliseconds) => {
-      let newest: Position | null = null;
-      let before: LogEvent['at'] | null = null;
-      for (let count = 1; ; count = LOOK_BACK) {
-        const events = this.eventsOf(await this.connection.read(allBackwards(before, count), milliseconds));
-        for (const { position, record } of events) {
-          // A log that was put back to an earlier state: nothing is known of it any more.
-          if (newest === null && position < this.known.scanned) this.known = { scanned: START, head: START };
-          newest ??= position;
-          if (position <= this.known.scanned) return this.remember(newest, this.known.head);
-          if (record !== null) return this.remember(newest, position);
-        }
-        if (events.length < count) return this.remember(newest ?? START, START);
-        before = events.at(-1)!.at;
-      }
-    });
+    return this.headWithin(ANSWER_MS);
   }
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
@@ -206,10 +199,81 @@ export class EventstoredbEventStore extends EventStore {
     return this.asked(Math.max(deadline, Date.now() + ANSWER_MS), (milliseconds) => ask(Math.min(milliseconds, ANSWER_MS)));
   }
 
-  /** Never goes back: an answer that comes late must not undo a later one. */
-  private remember(scanned: Position, head: Position): Position {
-    if (scanned >= this.known.scanned) this.known = { scanned, head };
-    return head;
+  /** Asks for the end for as long as any call takes, and waits `patience` while what others have written is looked through. */
+  private headWithin(patience: number): Promise<Position> {
+    const limit = Date.now() + patience;
+    return this.asked(Date.now() + ANSWER_MS, (milliseconds) => this.end.head(milliseconds, limit - Date.now()));
+  }
+
+  private opened(after: Position): LogSubscription {
+    const from = this.end.startAfter(after);
+    let last: Position | null = null;
+    return this.connection.follow(from, (response) => {
+      const event = eventOf(response, this.names);
+      if (event === null) return null;
+      const { position, bytes } = event;
+      const record = this.damage.receive(event);
+      if (record !== null) last = position;
+      this.end.carry(from, position, last);
+      return { position, record, bytes };
+    });
+  }
+
+  private readingOf(stream: string, from: number | null): Reading {
+    return { stream, from, isSkipped: (version) => this.damage.isSkipped(stream, version) };
+  }
+
+  /** @throws DomainError `event_log_damaged` where something is missing in between, or none of ours */
+  private whole({ records, damages }: StreamContent, stream: string): readonly RecordedEvent[] {
+    this.damage.refuse(stream, damages);
+    return records;
+  }
+
+  /** The events that a stream has there. `isAll`: it has others only where it shows some. @throws DomainError `event_log_damaged` where it hides them */
+  private async eventsIn(
+    stream: string,
+    request: ReadRequest,
+    { isAll, deadline = Date.now() + ANSWER_MS }: { readonly isAll: boolean; readonly deadline?: number },
+  ): Promise<readonly LogEvent[]> {
+    await this.damage.require(stream);
+    try {
+      const responses = await this.asked(deadline, (milliseconds) => this.connection.read(request, milliseconds));
+      const events = this.eventsOf(responses);
+      if (events.length === 0 && (isAll || responses.some((response) => response.hasStreamNotFound()))) await this.damage.requireEmpty(stream);
+      return events;
+    } catch (error) {
+      if (!(error instanceof StreamDeletedError)) throw error;
+      this.damage.refuse(stream, [{ stream, revision: null, position: null, cause: 'deleted' }]);
+      throw error;
+    }
+  }
+
+  /** What was appended stands elsewhere than where it was decided for: the stream was cut before. Nobody takes it for something that happened. */
+  private misplaced(
+    stream: string,
+    { revision, position, count }: { readonly revision: number; readonly position: Position; readonly count: number },
+  ): DomainError {
+    for (let each = revision - count + 1; each <= revision; each++)
+      this.damage.report({ stream, revision: each, position: each === revision ? position : null, cause: 'misplaced' });
+    return eventLogDamaged(stream, true);
+  }
+
+  /** To the stream for damage. @throws WrongVersion */
+  private async note(expectedVersion: number, event: NewEvent): Promise<void> {
+    const { damage: stream } = this.names;
+    const answer = await this.answeredAppend(stream, Date.now() + ANSWER_MS, () => appendRequest(stream, expectedVersion, [event]));
+    if (refusalOf(answer) === 'WrongExpectedVersion') throw new WrongVersion(stream, expectedVersion);
+    if (answer.hasError()) throw new RangeError(`EventStoreDB does not take the append to ${stream}: ${refusalOf(answer)}.`);
+  }
+
+  /** What an append is answered in the end. A repeat is a request of its own with the same event ids: its answer cannot be taken for the answer to the first. */
+  private answeredAppend(stream: string, deadline: number, requested: () => BatchRequest): Promise<BatchResponse> {
+    return this.asked(deadline, async (milliseconds) => {
+      const answer = await this.connection.append(requested(), milliseconds);
+      if (refusalOf(answer) === 'AccessDenied') throw new AppendRefused(`EventStoreDB does not let the user append to ${stream}.`);
+      if (answer.hasError() && !isFinal(answer)) throw new Error(`EventStoreDB has not appended: ${answer.getError()!.getMessage()}`);
+      return answer;
+    });
   }
 
   /** Events that stand where these would: ours, when an earlier attempt had put them there. @throws WrongVersion */
@@ -218,14 +282,17 @@ export class EventstoredbEventStore extends EventStore {
     expectedVersion: number,
     { events, deadline }: { readonly events: readonly NewEvent[]; readonly deadline: number },
   ): Promise<Appended> {
-    const recorded = recordsOf(await this.answered(streamForwards(this.names.stored(stream), expectedVersion + 1, events.length), deadline));
+    const from = expectedVersion + 1;
+    // Something stands where they would: where it does not show, it is hidden.
+    const found = await this.eventsIn(stream, streamForwards(this.names.stored(stream), from, events.length), { isAll: true, deadline });
+    const recorded = this.whole(contentForwards(found, this.readingOf(stream, from)), stream);
     if (recorded.length < events.length || recorded.some(({ id }, index) => id !== events[index]!.id)) throw new WrongVersion(stream, expectedVersion);
     const { version, position } = recorded.at(-1)!;
     return { version, position };
   }
 
-  private async answered(request: ReadRequest, deadline = Date.now() + ANSWER_MS): Promise<readonly LogEvent[]> {
-    return this.asked(deadline, async (milliseconds) => this.eventsOf(await this.connection.read(request, milliseconds)));
+  private async answered(request: ReadRequest): Promise<readonly LogEvent[]> {
+    return this.asked(Date.now() + ANSWER_MS, async (milliseconds) => this.eventsOf(await this.connection.read(request, milliseconds)));
   }
 
   /** Asks as often as there is time: a leader that was elected, or a server that was started, a moment ago is found by asking again. */
@@ -250,6 +317,7 @@ export class EventstoredbEventStore extends EventStore {
     if (error instanceof DomainError || error instanceof WrongVersion) return error;
     switch (failureOf(error)) {
       case 'ours':
+      case 'deleted':
         return error;
       case 'refused':
         this.tell(
@@ -257,9 +325,6 @@ export class EventstoredbEventStore extends EventStore {
           error,
         );
         return withCause(unavailable('The event store refuses this server.'), error);
-      case 'unreadable':
-        this.tell('EventStoreDB holds an event in a stream of ours that is none of ours.', error);
-        return withCause(unavailable('The log holds what this server cannot read.'), error);
       case 'passing':
         this.tell('EventStoreDB does not do what it is asked.', error, 'warn');
         return withCause(unavailable('EventStoreDB cannot be reached.'), error);
@@ -287,10 +352,6 @@ function refusedToRead(stream: string, error: unknown): never {
 
 function isRefused(error: unknown): boolean {
   return error instanceof DomainError && failureOf(error.cause) === 'refused';
-}
-
-function recordsOf(events: readonly LogEvent[]): readonly RecordedEvent[] {
-  return events.flatMap(({ record }) => record ?? []);
 }
 
 function withCause(error: DomainError, cause: unknown): DomainError {

@@ -9,8 +9,8 @@ import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from './event-store.ts';
 import { LeasedFollowers } from './leased-followers.ts';
-import { isProtocol } from './log.repository.ts';
 import { categoryOf } from './naming.ts';
+import { isProtocol } from './protocol.ts';
 import { publicEventsOf } from './public-events.ts';
 import { sealedFieldsOf, withoutPersonal } from './sealing/sealed-fields.ts';
 
@@ -76,9 +76,9 @@ export class Forwarders {
 
   private announced(service: Owner, record: RecordedEvent): { readonly topic: string; readonly messages: readonly Message[] } {
     const topic = topicOf(record.meta.environment, service);
-    if (record.public.length === 0)
-      return { topic: `${topic}.domain`, messages: [message(service, record, { id: record.id, type: record.type, text: domainText(record) })] };
     try {
+      if (record.public.length === 0)
+        return { topic: `${topic}.domain`, messages: [message(service, record, { id: record.id, type: record.type, text: domainText(record) })] };
       return { topic, messages: publicEventsOf(record).map(({ id, name, text }) => message(service, record, { id, type: name, text })) };
     } catch (error) {
       // A record that cannot be read now can be told later.

@@ -9,6 +9,7 @@ import type { AwaitedViews } from './awaited-views.ts';
 import type { Claim, Decider, Decision, Fact } from './decider.ts';
 import { WrongVersion, type Appended, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
 import { streamName, type Naming } from './naming.ts';
+import { isProtocol, SKIPPED } from './protocol.ts';
 import { DECIDED, decisionContext, metaOf, momentOf } from './records.ts';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from './repeats.ts';
 import { Repository, type Transacted } from './repository.ts';
@@ -24,9 +25,6 @@ const IDS_PER_TRANSACT = 1_024;
 const IDS = 2 ** 20;
 /** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
 const SETTLED = 30_000;
-
-/** Records that the protocol of claims leaves in a stream: no fold sees them. */
-const PROTOCOL = 'claim.';
 
 interface Loaded<State> {
   readonly state: State;
@@ -231,13 +229,19 @@ export class LogRepository extends Repository {
   private async take<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, claim: Claim): Promise<void> {
     const { environment } = context;
     const stream = this.naming.claimStream(environment, claim.kind, claim.value);
-    const last = await this.events.last(stream);
+    const end = await this.events.last(stream);
+    const last = end?.type === SKIPPED ? await this.lastClaim(stream) : end;
     const owner = last?.data as ClaimOwner | undefined;
     if (owner !== undefined && owner.category !== decider.category)
       throw new Error(`${claim.kind} is claimed by ${owner.category} and by ${decider.category}: a kind has one aggregate.`);
     if (last !== null && owner !== undefined && owner.key !== key) await this.pass(decider, context, owner, claim, this.clock.now() - last.meta.at < SETTLED);
     const taken = protocolRecord('claim.taken', { category: decider.category, key } satisfies ClaimOwner, context, this.clock.now());
-    await this.events.append(stream, last?.version ?? 0, [taken]);
+    await this.events.append(stream, end?.version ?? 0, [taken]);
+  }
+
+  /** Where an operator had the stream of a claim go on without what was last in it: what stands before that names the owner all the same. */
+  private async lastClaim(stream: string): Promise<RecordedEvent | null> {
+    return (await this.events.read(stream)).findLast(({ type }) => type !== SKIPPED) ?? null;
   }
 
   /** Gets past the owner named by a claim: refuses when it holds the value, else kills whatever append it may have pending. */
@@ -278,11 +282,6 @@ function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: L
     ({ version, position } = event);
   }
   return { state, version, position };
-}
-
-/** Whether a record belongs to the protocol of claims: never folded, never announced. */
-export function isProtocol(type: string): boolean {
-  return type.startsWith(PROTOCOL);
 }
 
 /** The facts as records, each with what it announces, and the state after each of them. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -74,8 +74,7 @@ export class Reactions {
         await reaction.react(event);
         return this.handled.inc({ reaction: reaction.name });
       } catch (error) {
-        const isAway = error instanceof DomainError && error.kind === 'unavailable';
-        const wait = isAway ? AWAY : PAUSES[tries++];
+        const wait = isUnavailable(error) ? AWAY : PAUSES[tries++];
         if (wait === undefined) return this.skip(reaction, event, table, error);
         await pause(wait, undefined, { signal }).catch(() => {});
       }

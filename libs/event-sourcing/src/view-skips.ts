@@ -15,7 +15,7 @@ export async function recordSkip(
 ): Promise<void> {
   const stream = skipStream(view);
   const past = await events.read(stream);
-  await events.append(stream, past.length, [{ ...record('view.event_skipped'), data: { view, position, reason } }]);
+  await events.append(stream, past.at(-1)?.version ?? 0, [{ ...record('view.event_skipped'), data: { view, position, reason } }]);
 }
 
 /** Where these decisions are recorded. */

@@ -42,9 +42,9 @@ export function unavailable(message: string, retryAfter = 1): DomainError {
   return new DomainError('unavailable', 'service_unavailable', message, { retryAfter });
 }
 
-/** Whether an engine or another service did not answer: waiting may help, and nothing else does. */
+/** Whether an engine or another service did not answer: waiting may help, and nothing else does. What was damaged is no better later. */
 export function isUnavailable(error: unknown): boolean {
-  return error instanceof DomainError && error.kind === 'unavailable';
+  return error instanceof DomainError && error.kind === 'unavailable' && error.code !== 'event_log_damaged';
 }
 
 /** Whether something was refused because what it is about is not there. */

@@ -3,12 +3,12 @@ import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type { CallOptions, Metadata } from '@grpc/grpc-js';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
+import { type Position, START } from '../event-store.ts';
 import { BatchAppends } from './batch-appends.ts';
 import { checkedUrl } from './connection-string.ts';
 import { driverErrorOf } from './failures.ts';
-import { LogSubscription } from './log-subscription.ts';
-import type { StreamNames } from './stream-names.ts';
-import type { BatchRequest, BatchResponse, ReadRequest, ReadResponse } from './wire.ts';
+import { LogSubscription, type Receive } from './log-subscription.ts';
+import { allFollowing, type BatchRequest, type BatchResponse, type ReadRequest, type ReadResponse } from './wire.ts';
 
 type StreamsClient = InstanceType<typeof streamsService.StreamsClient>;
 
@@ -62,20 +62,24 @@ export class Connection {
     this.end(this.link);
   }
 
-  /** All that a read is answered. */
-  async read(request: ReadRequest, milliseconds: number): Promise<readonly ReadResponse[]> {
+  /** All that a read is answered, or the first of it: some servers look for the next before they end a read. */
+  async read(request: ReadRequest, milliseconds: number, enough = Infinity): Promise<readonly ReadResponse[]> {
     return this.used(milliseconds, async (link) => {
       const service = await this.serviceOf(link);
       const call = service.read(request, ...link.driver.callArguments({ requiresLeader: true, deadline: milliseconds }));
       link.calls.add(call);
+      // What comes of it after it was left is of no interest.
+      call.on('error', () => {});
       try {
         const responses: ReadResponse[] = [];
         for await (const response of call as AsyncIterable<ReadResponse>) {
           responses.push(response);
           this.heard();
+          if (responses.length >= enough) break;
         }
         return responses;
       } finally {
+        call.cancel();
         link.calls.delete(call);
       }
     });
@@ -90,8 +94,9 @@ export class Connection {
   }
 
   /** Whatever becomes of it is told to whoever asks for its events. */
-  follow(request: ReadRequest, names: StreamNames): LogSubscription {
+  follow(after: Position, receive: Receive): LogSubscription {
     const { link } = this;
+    const request = allFollowing(after === START ? null : after);
     const opening = this.serviceOf(link).then((service) => {
       const call = service.read(request, ...link.driver.callArguments({ requiresLeader: false }, NO_DEADLINE));
       link.calls.add(call);
@@ -101,7 +106,7 @@ export class Connection {
       });
       return call;
     });
-    return new LogSubscription(opening, names, () => this.heard());
+    return new LogSubscription(opening, after, receive, () => this.heard());
   }
 
   /** @throws what the driver threw, as one of its errors; `unavailable` when that took too long */

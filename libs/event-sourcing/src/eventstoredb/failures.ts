@@ -1,4 +1,4 @@
-import { AccessDeniedError, convertToCommandError } from '@eventstore/db-client';
+import { AccessDeniedError, convertToCommandError, StreamDeletedError } from '@eventstore/db-client';
 
 /** Statuses of gRPC, as they travel. */
 const UNKNOWN = 2;
@@ -8,9 +8,9 @@ const UNAUTHENTICATED = 16;
 
 /**
  * What has gone wrong, by what helps: asking again (`passing`: whatever the server or the way to it says, a broken stream and an ended call too), allowing
- * the user more (`refused`), mending the log (`unreadable`), or mending this program (`ours`).
+ * the user more (`refused`), nothing, since a stream was deleted for good (`deleted`), or mending this program (`ours`).
  */
-type Failure = 'passing' | 'refused' | 'unreadable' | 'ours';
+type Failure = 'passing' | 'refused' | 'deleted' | 'ours';
 
 /** The server does not let the user append. */
 export class AppendRefused extends Error {}
@@ -19,8 +19,7 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof AppendRefused || error instanceof AccessDeniedError) return 'refused';
   const code = codeOf(error);
   if (code === PERMISSION_DENIED || code === UNAUTHENTICATED) return 'refused';
-  // What was stored is parsed here, and nothing else.
-  if (error instanceof SyntaxError) return 'unreadable';
+  if (error instanceof StreamDeletedError) return 'deleted';
   return [TypeError, RangeError, ReferenceError].some((type) => error instanceof type) ? 'ours' : 'passing';
 }
 

@@ -19,7 +19,7 @@ import { LmdbEventStore } from '../lmdb.event-store.ts';
 const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
 
 /** An event's data as the server below keeps it. */
-const STORED = { data: '{"shape":1,"data":1,"subject":null,"public":[]}', metadata: '{}', contentType: '' };
+const STORED = { data: '{"shape":1,"data":1,"subject":null,"public":[]}', metadata: JSON.stringify(newEvent().meta), contentType: '' };
 
 describe('the subscribers of a process', () => {
   const opened: (() => Promise<unknown> | void)[] = [];

@@ -16,6 +16,8 @@ interface Needs {
   /** A subscription to what comes after a position. */
   readonly open: (after: Position) => LogSubscription;
   readonly head: () => Promise<Position>;
+  /** A subscription began further on than it was asked to, past what others wrote, and the log does not have that position. */
+  readonly forget: () => void;
 }
 
 interface Subscriber {
@@ -78,6 +80,10 @@ export class LogSubscribers {
       } catch (error) {
         const reached = subscription.position ?? at;
         fruitless = reached > at ? 0 : fruitless + 1;
+        if (subscription.began > at && isPositionRefused(error) !== 'no') {
+          this.needs.forget();
+          throw new Error('The log does not have the position up to which it was looked through.', { cause: error });
+        }
         if (fruitless > 0 && at > START && (await this.isForeign(at, error, fruitless, signal))) throw new PositionOfAnotherLog(at, error);
         if (!(error instanceof TimeoutError || isPositionRefused(error) === 'maybe') || fruitless === FRUITLESS) throw error;
         at = reached;

@@ -2,8 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import type { Position, RecordedEvent } from '../event-store.ts';
 import { driverErrorOf } from './failures.ts';
-import type { StreamNames } from './stream-names.ts';
-import { eventOf, type ReadResponse } from './wire.ts';
+import type { ReadResponse } from './wire.ts';
 
 /** Events that wait for the consumer, at most; what it is handed at once. */
 export const BATCH = 500;
@@ -17,6 +16,9 @@ export interface Arrived {
   readonly bytes: number;
 }
 
+/** What of a response is for followers, and how far it brings them; null where it brings them nowhere. */
+export type Receive = (response: ReadResponse) => { readonly position: Position; readonly record: RecordedEvent | null; readonly bytes: number } | null;
+
 /** A subscription to `$all`: what has arrived waits here until it is asked for, and the server is held up where that is too much. */
 export class LogSubscription {
   /** Of what came last, whoever wrote it; null: nothing has come yet. */
@@ -29,7 +31,9 @@ export class LogSubscription {
 
   constructor(
     private readonly opening: Promise<ClientReadableStream<ReadResponse>>,
-    private readonly names: StreamNames,
+    /** The server was asked for what comes after it. */
+    readonly began: Position,
+    private readonly receive: Receive,
     heard: () => void,
   ) {
     opening.then(
@@ -79,7 +83,7 @@ export class LogSubscription {
   private take(response: ReadResponse): void {
     let event;
     try {
-      event = eventOf(response, this.names);
+      event = this.receive(response);
     } catch (error) {
       this.fail(error as Error);
       this.close();

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
-import type { EventMeta, NewEvent, Position, RecordedEvent } from '../event-store.ts';
+import { type EventMeta, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
+import { type Damage, type DamageCause, eventLogDamaged } from '../log-damage.ts';
 import { ulidOf, uuidOf } from '../uuid.ts';
 import type { StreamNames } from './stream-names.ts';
 
@@ -17,8 +18,18 @@ const MAX_APPEND = 1024 * 1024;
 const POSITION_DIGITS = 16;
 const JSON_TYPE = 'application/json';
 
-/** An event's data as it lies in EventStoreDB; its metadata are ours as they are. */
-type Stored = Pick<NewEvent, 'shape' | 'data' | 'subject' | 'public'>;
+/** Events of others that the server goes through at a time where it is asked for ours. */
+const SEARCHED_AT_ONCE = 4_096;
+const METADATA_TYPE = '$metadata';
+const TOMBSTONE_TYPE = '$streamDeleted';
+/** The server counts time in steps of 100 ns. */
+const TICKS_PER_MS = 10_000;
+
+/** An event's data as it lies in EventStoreDB; its metadata are ours as they are. The version is that of the decision: in a stream that was cut, the server's may be another. */
+interface Stored extends Pick<NewEvent, 'shape' | 'data' | 'subject' | 'public'> {
+  /** Not there where an earlier release wrote it. */
+  readonly version?: number;
+}
 
 /** Where something lies in `$all`: commit and prepare. */
 export interface LogPosition {
@@ -30,16 +41,29 @@ export interface LogPosition {
 export interface LogEvent {
   readonly at: LogPosition;
   readonly position: Position;
-  /** Null where it is none of our log. */
-  readonly record: RecordedEvent | null;
   readonly bytes: number;
+  /** The stream of the log in which it lies; null where it lies elsewhere. */
+  readonly stream: string | null;
+  /** The stream of the log of which it is metadata; null where it is none. */
+  readonly describes: string | null;
+  /** Counts from 1 in its stream, whoever wrote what lies there. */
+  readonly version: number;
+  /** Milliseconds since the epoch, by the server's clock. */
+  readonly createdAt: number;
+  /** Null where it is none of our log, or does not fit there. */
+  readonly record: RecordedEvent | null;
+  /** What it does to a stream of the log, if anything. */
+  readonly damage: Damage | null;
+  /** What it says of the damage of others, where it lies in the stream for that: type and data. */
+  readonly note: { readonly type: string; readonly data: unknown } | null;
 }
 
 /** @throws RangeError when the events are more than the server takes at once */
 export function appendRequest(stream: string, expectedVersion: number, events: readonly NewEvent[]): BatchRequest {
   let bytes = 0;
-  const messages = events.map(({ id, type, shape, data, subject, public: announced, meta }) => {
-    const stored = Buffer.from(JSON.stringify({ shape, data, subject, public: announced } satisfies Stored));
+  const messages = events.map(({ id, type, shape, data, subject, public: announced, meta }, index) => {
+    const version = expectedVersion + 1 + index;
+    const stored = Buffer.from(JSON.stringify({ shape, version, data, subject, public: announced } satisfies Stored));
     const metadata = Buffer.from(JSON.stringify(meta));
     // As the server counts.
     bytes += stored.length + metadata.length + 2 * type.length;
@@ -76,12 +100,21 @@ export function streamBackwards(stream: string, count: number, from?: number): R
   return requestOf((options) => options.setStream(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount(String(count)));
 }
 
-/** The last events of `$all` before a position, the latest first. */
-export function allBackwards(before: LogPosition | null, count: number): ReadRequest {
+/** The last events of `$all` before a position, the latest first; with a prefix those of the streams that are named so. */
+export function allBackwards(before: LogPosition | null, count: number, prefix?: string): ReadRequest {
   const place = new streams.ReadReq.Options.AllOptions();
   if (before === null) place.setEnd(new shared.Empty());
   else place.setPosition(messageOf(before));
-  return requestOf((options) => options.setAll(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount(String(count)));
+  return requestOf((options) => {
+    options.setAll(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount(String(count));
+    if (prefix !== undefined) options.setFilter(filterOf(prefix));
+  });
+}
+
+/** The events of `$all` from a position on, of the streams that are named so. */
+export function allForwards(from: Position, count: number, prefix: string): ReadRequest {
+  const place = new streams.ReadReq.Options.AllOptions().setPosition(messageOf(logPositionOf(from)));
+  return requestOf((options) => options.setAll(place).setCount(String(count)).setFilter(filterOf(prefix)));
 }
 
 /** `$all` after a position, or from its beginning, and then what comes. */
@@ -96,11 +129,20 @@ export function allFollowing(after: Position | null): ReadRequest {
 export function eventOf(response: ReadResponse, names: StreamNames): LogEvent | null {
   const message = response.getEvent()?.getEvent();
   if (message === undefined) return null;
-  const stream = names.own(textOf(message.getStreamIdentifier()!.getStreamName_asU8()));
+  const name = textOf(message.getStreamIdentifier()!.getStreamName_asU8());
   const at = { commit: message.getCommitPosition(), prepare: message.getPreparePosition() };
-  const position = positionOf(at);
-  const bytes = message.getData_asU8().length;
-  return { at, position, bytes, record: stream === null ? null : recordOf(message, stream, position) };
+  const place: Place = { stream: names.own(name), position: positionOf(at), version: Number(message.getStreamRevision()) + 1 };
+  const event = {
+    ...place,
+    at,
+    bytes: message.getData_asU8().length,
+    createdAt: place.stream === null ? 0 : Math.floor(Number(message.getMetadataMap().get('created') ?? 0) / TICKS_PER_MS),
+  };
+  const note = name === names.damage ? noteOf(message) : null;
+  const describes = names.described(name);
+  if (describes !== null)
+    return { ...event, describes, record: null, damage: hidesEvents(message) ? damageOf({ ...place, stream: describes }, 'truncated') : null, note };
+  return { ...event, describes, ...(place.stream === null ? NONE_OF_OURS : contentOf(message, place as Place<string>)), note };
 }
 
 /** The name of the error that an append was answered with. */
@@ -113,20 +155,76 @@ export function positionOf({ commit, prepare }: LogPosition): Position {
   return `${commit.padStart(POSITION_DIGITS, '0')}-${prepare.padStart(POSITION_DIGITS, '0')}`;
 }
 
-function recordOf(message: RecordedMessage, stream: string, position: Position): RecordedEvent {
-  const { shape, data, subject, public: announced } = JSON.parse(textOf(message.getData_asU8())) as Stored;
-  return {
-    id: ulidOf(message.getId()!.getString()),
-    stream,
-    version: Number(message.getStreamRevision()) + 1,
-    position,
-    type: message.getMetadataMap().get('type')!,
-    shape,
-    data,
-    subject,
-    public: announced,
-    meta: JSON.parse(textOf(message.getCustomMetadata_asU8())) as EventMeta,
-  };
+/** Where an event lies. */
+interface Place<Stream = string | null> {
+  readonly stream: Stream;
+  readonly position: Position;
+  readonly version: number;
+}
+
+const NONE_OF_OURS = { record: null, damage: null } as const;
+
+/** The record in a stream of ours, or what is wrong there. Nothing is taken for ours that has not the metadata of our records. */
+function contentOf(message: RecordedMessage, place: Place<string>): Pick<LogEvent, 'record' | 'damage'> {
+  const type = message.getMetadataMap().get('type') ?? '';
+  // The version of a tombstone is the largest number that the server has.
+  if (type === TOMBSTONE_TYPE && !Number.isSafeInteger(place.version)) return { record: null, damage: damageOf(place, 'deleted') };
+  const meta = parsed(message.getCustomMetadata_asU8());
+  if (!isMeta(meta) || type === '' || type.startsWith('$')) return { record: null, damage: damageOf(place, 'foreign') };
+  const data = parsed(message.getData_asU8());
+  const event = { ...place, id: ulidOf(message.getId()!.getString()), type, meta };
+  if (!isStored(data)) {
+    const record = new UnreadableRecord({ ...event, shape: 0, data: null, subject: null, public: [] }, eventLogDamaged(place.stream));
+    return { record, damage: damageOf(place, 'unreadable') };
+  }
+  const { shape, version = place.version, subject, public: announced } = data;
+  if (version !== place.version) return { record: null, damage: damageOf(place, 'misplaced') };
+  return { record: { ...event, shape, data: data.data, subject, public: announced }, damage: null };
+}
+
+function damageOf({ stream, position, version }: Place<string>, cause: DamageCause): Damage {
+  return { stream, revision: cause === 'truncated' || cause === 'deleted' ? null : version - 1, position, cause };
+}
+
+/** Whether metadata make the server leave out events of their stream, now or one day. It takes what it cannot read for nothing. */
+function hidesEvents(message: RecordedMessage): boolean {
+  const metadata = parsed(message.getData_asU8());
+  if (message.getMetadataMap().get('type') !== METADATA_TYPE || !isObject(metadata)) return false;
+  const { $tb: before, $maxCount: count, $maxAge: age } = metadata;
+  return (typeof before === 'number' && before > 0) || count != null || age != null;
+}
+
+function noteOf(message: RecordedMessage): LogEvent['note'] {
+  const stored = parsed(message.getData_asU8());
+  return isStored(stored) ? { type: message.getMetadataMap().get('type') ?? '', data: stored.data } : null;
+}
+
+function isMeta(value: unknown): value is EventMeta {
+  if (!isObject(value)) return false;
+  const { environment, commandId, at, actor } = value;
+  return typeof environment === 'string' && typeof commandId === 'string' && typeof at === 'number' && isObject(actor);
+}
+
+function isStored(value: unknown): value is Stored {
+  return isObject(value) && Number.isInteger(value['shape']) && Array.isArray(value['public']);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Undefined for what is no JSON. */
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(textOf(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+function filterOf(prefix: string): InstanceType<typeof streams.ReadReq.Options.FilterOptions> {
+  const names = new streams.ReadReq.Options.FilterOptions.Expression().setPrefixList([prefix]);
+  return new streams.ReadReq.Options.FilterOptions().setStreamIdentifier(names).setMax(SEARCHED_AT_ONCE).setCheckpointintervalmultiplier(1);
 }
 
 function requestOf(place: (options: InstanceType<typeof streams.ReadReq.Options>) => unknown): ReadRequest {

@@ -46,6 +46,7 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
     opened.push(() => bus.close());
     return {
       events,
+      damage: events.damage,
       readModels: new MongodbReadModels(storage),
       shortLived: new MongodbShortLived(storage, clock),
       bus,

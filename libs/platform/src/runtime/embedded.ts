@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { WholeLog } from '#libs/event-sourcing/src/log-damage';
 import { OnlyReplica } from '../replicas.ts';
 import { StartRefused } from '../start-refused.ts';
 import type { Engines, EnginesNeeds } from './engines.ts';
@@ -33,6 +34,8 @@ export async function openEmbeddedEngines({ settings, clock, log, onFatal }: Eng
     bus,
     keys,
     events: new LmdbEventStore(storage),
+    // What is damaged here ends the process.
+    damage: new WholeLog(),
     readModels: new LmdbReadModels(storage),
     shortLived: new LmdbShortLived(storage, clock),
     close: async () => {

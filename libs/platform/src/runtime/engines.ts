@@ -1,4 +1,5 @@
 import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { LogDamage } from '#libs/event-sourcing/src/log-damage';
 import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import type { MessageBus } from '#libs/messaging/src/message-bus';
 import type { ReadModels } from '#libs/read-models/src/read-models';
@@ -14,6 +15,8 @@ import type { LogIdentity } from '../storage/log-note.ts';
 /** The adapters behind the ports, opened. */
 export interface Engines {
   readonly events: EventStore;
+  /** What is wrong with single streams of it. */
+  readonly damage: LogDamage;
   readonly readModels: ReadModels;
   readonly shortLived: ShortLived;
   readonly bus: MessageBus;

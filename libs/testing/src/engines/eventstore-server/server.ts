@@ -12,11 +12,11 @@ type Supported = handleUnaryCall<InstanceType<typeof shared.Empty>, InstanceType
 const MAX_MESSAGE = 16 * 1024 * 1024;
 
 /** All that the adapter calls. */
-export function serverOf(members: Members, { read, batchAppend }: Streams): Server {
+export function serverOf(members: Members, { read, batchAppend, delete: remove, tombstone }: Streams): Server {
   const server = new Server({ 'grpc.max_receive_message_length': MAX_MESSAGE });
   server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: supported });
   server.addService(gossipService.GossipService, { read: members.read });
-  server.addService(streamsService.StreamsService, { read, batchAppend });
+  server.addService(streamsService.StreamsService, { read, batchAppend, delete: remove, tombstone });
   return server;
 }
 

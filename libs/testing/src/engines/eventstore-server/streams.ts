@@ -1,9 +1,11 @@
+import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import {
   Metadata,
   status,
   type handleBidiStreamingCall,
   type handleServerStreamingCall,
+  type handleUnaryCall,
   type ServerDuplexStream,
   type ServerWritableStream,
 } from '@grpc/grpc-js';
@@ -12,11 +14,13 @@ import statuses from '@eventstore/db-client/generated/status_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import any from 'google-protobuf/google/protobuf/any_pb.js';
 import empty from 'google-protobuf/google/protobuf/empty_pb.js';
-import { START, WrongVersion, type EventStore, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { START, WrongVersion, type Appended, type EventStore, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { ulidOf, uuidOf } from '#libs/event-sourcing/src/uuid';
+import { newUlid } from '#libs/platform/src/ids';
 import { LIVE_EVENTS, LiveEvents } from './live-events.ts';
 import { REFUSALS, type CallRefusal, type Members } from './members.ts';
 import { RecordPlaces } from './record-places.ts';
+import { isDeletion, isShown, LAST_REVISION, METADATA_TYPE, metadataIn, metadataStream, type StreamMetadata, TOMBSTONE_TYPE } from './stream-metadata.ts';
 
 type ReadRequest = InstanceType<typeof streams.ReadReq>;
 type ReadResponse = InstanceType<typeof streams.ReadResp>;
@@ -28,6 +32,8 @@ type Proposed = ReturnType<BatchRequest['getProposedMessagesList']>[number];
 const MAX_APPEND = 1024 * 1024;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const { ReadDirection } = streams.ReadReq.Options;
+/** Records that are looked through at once for those that a filter lets through. */
+const SEARCHED = 1_000;
 /** Positions of the log below are numbers of this many digits. */
 const POSITION_DIGITS = 16;
 
@@ -36,6 +42,10 @@ interface Stored {
   readonly data: string;
   readonly metadata: string;
   readonly contentType: string;
+  /** Where the two are not text. */
+  readonly encoding?: 'base64';
+  /** The server ended the stream with it. */
+  readonly isTombstone?: true;
 }
 
 /** Whose ways it has, where they differ. */
@@ -62,6 +72,8 @@ export class Streams {
   readonly refusals: CallRefusal[] = [];
   /** Where the records of `log` lie. */
   places = new RecordPlaces();
+  /** Versions that are gone, by stream. */
+  private readonly scavenged = new Map<string, Set<number>>();
 
   constructor(
     public log: EventStore,
@@ -95,6 +107,37 @@ export class Streams {
     call.on('error', () => {});
   };
 
+  /** Hides what the stream has. What is appended later is shown. */
+  readonly delete: handleUnaryCall<InstanceType<typeof streams.DeleteReq>, InstanceType<typeof streams.DeleteResp>> = (call, answer) => {
+    const refusal = this.members.refusal(call.metadata);
+    if (refusal !== null) return answer(refusal);
+    const stream = nameOf(call.request.getOptions()!.getStreamIdentifier()!);
+    void this.setMetadata(stream, `{"$tb":${LAST_REVISION}}`).then((position) => {
+      const byte = this.byteOf(position);
+      answer(null, new streams.DeleteResp().setPosition(new streams.DeleteResp.Position().setCommitPosition(byte).setPreparePosition(byte)));
+    });
+  };
+
+  /** Ends the stream for good. */
+  readonly tombstone: handleUnaryCall<InstanceType<typeof streams.TombstoneReq>, InstanceType<typeof streams.TombstoneResp>> = (call, answer) => {
+    const refusal = this.members.refusal(call.metadata);
+    if (refusal !== null) return answer(refusal);
+    const stream = nameOf(call.request.getOptions()!.getStreamIdentifier()!);
+    void this.appendAnywhere(stream, [storedEvent(newUlid(Date.now()), TOMBSTONE_TYPE, { data: '', metadata: '', contentType: '', isTombstone: true })]).then(
+      ({ position }) => {
+        const byte = this.byteOf(position);
+        answer(null, new streams.TombstoneResp().setPosition(new streams.TombstoneResp.Position().setCommitPosition(byte).setPreparePosition(byte)));
+      },
+    );
+  };
+
+  /** As a scavenge does with what is hidden at the moment: it is gone, whatever the metadata say later. */
+  async scavenge(stream: string): Promise<void> {
+    const [records, metadata] = [await this.log.read(stream), await this.metadataOf(stream)];
+    const gone = records.filter((record) => record.version < records.length && !isShown(record, metadata, records.length));
+    this.scavenged.set(stream, new Set([...(this.scavenged.get(stream) ?? []), ...gone.map(({ version }) => version)]));
+  }
+
   private async answerRead(call: ServerWritableStream<ReadRequest, ReadResponse>): Promise<void> {
     const options = call.request.getOptions()!;
     const stream = options.getStream();
@@ -102,8 +145,8 @@ export class Streams {
       if (stream !== undefined || options.hasFilter()) return refuse(call, notImplemented('subscriptions to anything but $all'));
       return this.follow(call, options);
     }
-    if (stream !== undefined) await this.readStream(call, stream, options);
-    else await this.readAll(call, options);
+    if (stream !== undefined) return this.readStream(call, stream, options);
+    await this.readAll(call, options);
     call.end();
   }
 
@@ -111,20 +154,22 @@ export class Streams {
     const name = nameOf(stream.getStreamIdentifier()!);
     const limit = Number(options.getCount());
     const isBackwards = options.getReadDirection() === ReadDirection.BACKWARDS;
-    const last = await this.log.last(name);
-    if (last === null) {
+    const [last, metadata] = [await this.log.last(name), await this.metadataOf(name)];
+    if (last !== null && isTombstone(last)) return refuse(call, streamDeleted(name));
+    if (last === null || isDeletion(metadata)) {
       const identifier = stream.getStreamIdentifier();
       call.write(new streams.ReadResp().setStreamNotFound(new streams.ReadResp.StreamNotFound().setStreamIdentifier(identifier)));
+      call.end();
       return;
     }
+    const shown = (records: readonly RecordedEvent[]): readonly RecordedEvent[] =>
+      records.filter((record) => isShown(record, metadata, last.version) && !this.isGone(record));
+    const from = stream.hasStart() ? 1 : stream.hasEnd() ? last.version : Number(stream.getRevision()) + 1;
     if (isBackwards) {
-      const to = stream.hasEnd() ? last.version : Number(stream.getRevision()) + 1;
-      const records = limit === 1 && to === last.version ? [last] : [...(await this.log.read(name))].filter(({ version }) => version <= to).reverse();
-      for (const record of records.slice(0, limit)) await write(call, this.eventOf(record));
-      return;
-    }
-    const from = stream.hasStart() ? 1 : Number(stream.getRevision()) + 1;
-    for (const record of (await this.log.read(name, from)).slice(0, limit)) await write(call, this.eventOf(record));
+      const records = limit === 1 && from >= last.version ? [last] : [...(await this.log.read(name))].filter(({ version }) => version <= from).reverse();
+      for (const record of shown(records).slice(0, limit)) await write(call, this.eventOf(record));
+    } else for (const record of shown(await this.log.read(name, from)).slice(0, limit)) await write(call, this.eventOf(record));
+    call.end();
   }
 
   private async readAll(call: ServerWritableStream<ReadRequest, ReadResponse>, options: ReadOptions): Promise<void> {
@@ -132,15 +177,18 @@ export class Streams {
     const all = options.getAll()!;
     const head = Number(await this.log.head());
     const from = all.hasPosition() ? this.recordFrom(all.getPosition()!, head) : 0;
-    if (head === 0) return;
-    if (options.getReadDirection() === ReadDirection.FORWARDS) {
-      for (const record of await this.take(textOf(from - 1), limit)) await write(call, this.eventOf(record));
-      return;
+    const isForwards = options.getReadDirection() === ReadDirection.FORWARDS;
+    const prefixes = options.getFilter()?.getStreamIdentifier()?.getPrefixList() ?? [''];
+    // Backwards, from a position means before it.
+    let next = isForwards ? Math.max(1, from) : all.hasEnd() ? head : Math.min(from - 1, head);
+    for (let left = limit; left > 0 && next > 0 && next <= head && !call.cancelled;) {
+      const count = Math.min(options.hasFilter() ? SEARCHED : left, SEARCHED, isForwards ? head - next + 1 : next);
+      const records = await this.take(textOf(isForwards ? next - 1 : next - count), count);
+      const found = records.filter((record) => prefixes.some((prefix) => record.stream.startsWith(prefix)) && !this.isGone(record));
+      for (const record of (isForwards ? found : found.toReversed()).slice(0, left)) await write(call, this.eventOf(record));
+      left -= found.length;
+      next += isForwards ? count : -count;
     }
-    // From a position means before it.
-    const end = all.hasEnd() ? head : Math.min(from - 1, head);
-    const count = Math.min(limit, end);
-    for (const record of [...(await this.take(textOf(end - count), count))].reverse()) await write(call, this.eventOf(record));
   }
 
   private async follow(call: ServerWritableStream<ReadRequest, ReadResponse>, options: ReadOptions): Promise<void> {
@@ -170,7 +218,7 @@ export class Streams {
     try {
       for await (const batch of this.log.subscribe(after, ended.signal, 'prompt'))
         for (const record of batch) {
-          if (subscription.isHanging || ended.signal.aborted) continue;
+          if (subscription.isHanging || ended.signal.aborted || this.isGone(record)) continue;
           if (isLive && this.version === '22.10') {
             live.push(this.eventOf(record));
             continue;
@@ -205,21 +253,58 @@ export class Streams {
     try {
       const stream = nameOf(options.getStreamIdentifier()!);
       const expected = options.hasNoStream() ? 0 : options.hasStreamPosition() ? Number(options.getStreamPosition()) + 1 : null;
-      const refusal = expected === null ? badRequest('an append without an expected revision') : refusalOf(parts);
+      const refusal = options.hasStreamExists() ? badRequest('an append to whatever exists') : refusalOf(parts);
       const next = this.answers.shift();
       if (refusal !== null) answer.setError(refusal);
       else if (next === 'AccessDenied') answer.setError(statusOf(status.PERMISSION_DENIED, next, new shared.AccessDenied()));
       else {
-        const { version, position } = await this.log.append(stream, expected!, parts.flatMap((part) => part.getProposedMessagesList()).map(newEventOf));
+        const { version, position } = await this.appended(stream, expected, parts.flatMap((part) => part.getProposedMessagesList()).map(newEventOf));
         const byte = this.byteOf(position);
         const at = new shared.AllStreamPosition().setCommitPosition(byte).setPreparePosition(byte);
         answer.setSuccess(new streams.BatchAppendResp.Success().setCurrentRevision(String(version - 1)).setPosition(at));
         if (next === 'Timeout') answer.setError(statusOf(status.DEADLINE_EXCEEDED, next, new shared.Timeout()));
       }
     } catch (error) {
-      answer.setError(error instanceof WrongVersion ? await this.wrongVersion(error) : statusOf(status.INTERNAL, 'Unknown', new shared.Unknown()));
+      if (error instanceof WrongVersion) answer.setError(await this.wrongVersion(error));
+      else if (error instanceof Tombstoned)
+        answer.setError(statusOf(status.FAILED_PRECONDITION, 'StreamDeleted', new shared.StreamDeleted().setStreamIdentifier(options.getStreamIdentifier())));
+      else answer.setError(statusOf(status.INTERNAL, 'Unknown', new shared.Unknown()));
     }
     if (call.writable) call.write(answer);
+  }
+
+  /** `expected` null: wherever the stream is. To a stream that was deleted, and is said not to be there, it goes on where it ended. */
+  private async appended(stream: string, expected: number | null, events: readonly NewEvent[]): Promise<Appended> {
+    const last = await this.log.last(stream);
+    if (last !== null && isTombstone(last)) throw new Tombstoned();
+    const isDeleted = last !== null && isDeletion(await this.metadataOf(stream));
+    const appended = await (expected === null
+      ? this.appendAnywhere(stream, events)
+      : this.log.append(stream, isDeleted && expected === 0 ? last.version : expected, events));
+    if (isDeleted) await this.setMetadata(stream, JSON.stringify({ $tb: appended.version - events.length }));
+    return appended;
+  }
+
+  private async appendAnywhere(stream: string, events: readonly NewEvent[]): Promise<Appended> {
+    for (;;)
+      try {
+        return await this.log.append(stream, (await this.log.last(stream))?.version ?? 0, events);
+      } catch (error) {
+        if (!(error instanceof WrongVersion)) throw error;
+      }
+  }
+
+  private async setMetadata(stream: string, metadata: string): Promise<string> {
+    return (await this.appendAnywhere(metadataStream(stream), [eventOfOurs(METADATA_TYPE, metadata)])).position;
+  }
+
+  private async metadataOf(stream: string): Promise<StreamMetadata> {
+    const last = await this.log.last(metadataStream(stream));
+    return last === null ? {} : metadataIn((last.data as Stored).data);
+  }
+
+  private isGone({ stream, version }: RecordedEvent): boolean {
+    return this.scavenged.get(stream)?.has(version) ?? false;
   }
 
   /** The record that begins there. Beyond the end of the log anything may. @throws InsideRecord */
@@ -241,11 +326,11 @@ export class Streams {
     const event = new streams.ReadResp.ReadEvent.RecordedEvent()
       .setId(new shared.UUID().setString(uuidOf(id)))
       .setStreamIdentifier(new shared.StreamIdentifier().setStreamName(Buffer.from(stream)))
-      .setStreamRevision(String(version - 1))
+      .setStreamRevision(stored.isTombstone ? LAST_REVISION : String(version - 1))
       .setCommitPosition(at)
       .setPreparePosition(at)
-      .setData(Buffer.from(stored.data))
-      .setCustomMetadata(Buffer.from(stored.metadata));
+      .setData(Buffer.from(stored.data, stored.encoding))
+      .setCustomMetadata(Buffer.from(stored.metadata, stored.encoding));
     const properties = event.getMetadataMap();
     properties.set('type', type);
     properties.set('content-type', stored.contentType);
@@ -269,6 +354,9 @@ type ReadOptions = NonNullable<ReturnType<ReadRequest['getOptions']>>;
 type PositionMessage = NonNullable<ReturnType<NonNullable<ReturnType<ReadOptions['getAll']>>['getPosition']>>;
 type StreamOptions = NonNullable<ReturnType<ReadOptions['getStream']>>;
 
+/** Nothing is appended to the stream any more. */
+class Tombstoned extends Error {}
+
 /** A position that belongs to another log, whose records lie elsewhere. */
 class InsideRecord extends Error {}
 
@@ -276,6 +364,13 @@ const INSIDE_RECORD: Readonly<Record<ServerVersion, CallRefusal>> = { '22.10': R
 
 function refuse(call: ServerWritableStream<ReadRequest, ReadResponse> | ServerDuplexStream<BatchRequest, BatchResponse>, refusal: CallRefusal): void {
   call.emit('error', Object.assign(new Error(refusal.details), refusal));
+}
+
+function streamDeleted(stream: string): CallRefusal {
+  const metadata = new Metadata();
+  metadata.set('exception', 'stream-deleted');
+  metadata.set('stream-name', stream);
+  return { code: status.FAILED_PRECONDITION, details: `Event stream '${stream}' is deleted.`, metadata };
 }
 
 function notImplemented(what: string): CallRefusal {
@@ -305,19 +400,25 @@ async function write(call: ServerWritableStream<ReadRequest, ReadResponse>, resp
 
 function newEventOf(message: Proposed): NewEvent {
   const properties = message.getMetadataMap();
-  return {
-    id: ulidOf(message.getId()!.getString()),
-    type: properties.get('type')!,
-    shape: 1,
-    data: {
-      data: Buffer.from(message.getData_asU8()).toString(),
-      metadata: Buffer.from(message.getCustomMetadata_asU8()).toString(),
-      contentType: properties.get('content-type')!,
-    } satisfies Stored,
-    subject: null,
-    public: [],
-    meta: { environment: '', actor: { id: '', source: 'system', name: null }, requestId: '', commandId: '', at: Date.now() },
-  };
+  const parts = [message.getData_asU8(), message.getCustomMetadata_asU8()].map((bytes) => Buffer.from(bytes));
+  const encoding = parts.every((part) => isUtf8(part)) ? undefined : 'base64';
+  const [data, metadata] = parts.map((part) => part.toString(encoding));
+  const stored: Stored = { data: data!, metadata: metadata!, contentType: properties.get('content-type')!, ...(encoding !== undefined && { encoding }) };
+  return storedEvent(ulidOf(message.getId()!.getString()), properties.get('type')!, stored);
+}
+
+function isTombstone({ data }: RecordedEvent): boolean {
+  return (data as Stored).isTombstone === true;
+}
+
+/** What the server itself writes. */
+function eventOfOurs(type: string, data: string): NewEvent {
+  return storedEvent(newUlid(Date.now()), type, { data, metadata: '', contentType: 'application/json' });
+}
+
+function storedEvent(id: string, type: string, data: Stored): NewEvent {
+  const meta = { environment: '', actor: { id: '', source: 'system' as const, name: null }, requestId: '', commandId: '', at: Date.now() };
+  return { id, type, shape: 1, data, subject: null, public: [], meta };
 }
 
 /** What the real server would not take either. */

@@ -1,0 +1,319 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { StreamDeletedError } from '@eventstore/db-client';
+import { isUnavailable } from '#libs/platform/src/domain-error';
+import { newUlid } from '#libs/platform/src/ids';
+import type { Log } from '#libs/platform/src/log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
+import { type NewEvent, type RecordedEvent, UnreadableRecord, WrongVersion } from '../event-store.ts';
+import { type Damage, describeDamage, eventLogDamaged, LogDamage, nothingThere, type RevisionSkip } from '../log-damage.ts';
+import { contentForwards, skippedRecord } from './stream-content.ts';
+import type { StreamNames } from './stream-names.ts';
+import { type LogEvent, type ReadRequest, streamBackwards, streamForwards } from './wire.ts';
+
+/** A damage that is known is looked at again, where somebody asks for its stream, this often: somebody may have mended it. */
+const RECHECK_MS = 1_000;
+/** So often it is tried to tell the other processes of a damage. */
+const TELL_MS = 1_000;
+/** Events of a stream that are read at once, where all of it is looked at. */
+const PAGE = 5_000;
+/** Somebody else may write to a stream of ours without an end: so many places are named, and the next ones once these are skipped. */
+const NAMED = 10;
+
+const FOUND = 'damage.found';
+const MENDED = 'damage.mended';
+const PASSED = 'damage.skipped';
+
+/** What an operator decided to go on without: revisions, with their ends. */
+interface Skip {
+  readonly stream: string;
+  readonly from: number;
+  readonly revision: number;
+}
+
+interface Known {
+  damage: Damage;
+  /** Others know of it, and whoever starts later. */
+  isTold: boolean;
+}
+
+interface Recheck {
+  readonly at: number;
+  readonly damages: Promise<readonly Damage[]>;
+}
+
+interface Needs {
+  readonly names: StreamNames;
+  readonly log: Log;
+  readonly read: (request: ReadRequest) => Promise<readonly LogEvent[]>;
+  /** Appends to the stream for damage. @throws WrongVersion */
+  readonly append: (expectedVersion: number, event: NewEvent) => Promise<void>;
+}
+
+/**
+ * What is damaged, as this process and the others have found it. They tell each other in a stream beside the log, which outlives them: what hides events of a stream
+ * does not show in the events that are left.
+ */
+export class DamagedStreams extends LogDamage {
+  private readonly known = new Map<string, Known>();
+  private readonly skips = new Map<string, Skip[]>();
+  private readonly rechecks = new Map<string, Recheck>();
+  /** Up to here the stream for damage is known. */
+  private version = 0;
+  private isClosed = false;
+  private telling: Promise<void> = Promise.resolve();
+
+  constructor(private readonly needs: Needs) {
+    super();
+  }
+
+  list(): readonly Damage[] {
+    return [...this.known.values()].map(({ damage }) => damage);
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  /** Learns what was told since. */
+  async refresh(): Promise<void> {
+    const { read, names } = this.needs;
+    for (let length = PAGE; length === PAGE;) {
+      const events = await read(streamForwards(names.damage, this.version + 1, PAGE)).catch((error: unknown) => {
+        if (!(error instanceof StreamDeletedError)) throw error;
+        return [];
+      });
+      for (const event of events) this.learn(event);
+      ({ length } = events);
+    }
+  }
+
+  /** Whether an operator decided to go on without it. */
+  isSkipped(stream: string, version: number): boolean {
+    return this.skips.get(stream)?.some(({ from, revision }) => version > from && version <= revision + 1) ?? false;
+  }
+
+  /** What of an event is for followers. What damages its stream, and what others tell of such, is noticed here and passed over. */
+  receive(event: LogEvent): RecordedEvent | null {
+    const { stream, describes, version, record, damage, note } = event;
+    if (note !== null) this.pass(event);
+    if (describes !== null) void this.look(describes, damage);
+    if (describes !== null || damage === null) return record;
+    const isSkipped = this.isSkipped(damage.stream, version) && damage.revision !== null;
+    if (!isSkipped) this.report(damage);
+    // It stays in its place for those who have read so far.
+    return record instanceof UnreadableRecord && isSkipped ? skippedRecord({ ...event, stream: stream! }) : record;
+  }
+
+  /** Has it known here at once, and elsewhere as soon as it can be told. */
+  report(damage: Damage): void {
+    const key = keyOf(damage);
+    const earlier = this.known.get(key);
+    if (earlier !== undefined) {
+      if (earlier.damage.position === null) earlier.damage = damage;
+      return;
+    }
+    if (this.knownOf(damage.stream).length >= NAMED) return;
+    const known: Known = { damage, isTold: false };
+    this.known.set(key, known);
+    this.needs.log.error('A stream of the log is damaged: calls on it are refused, and everybody else goes on. docs/operations.md says what to do.', {
+      ...damage,
+    });
+    this.telling = this.telling.then(() => this.tell(known));
+  }
+
+  /** @throws DomainError `event_log_damaged` where something is known of the stream, and still so */
+  async require(stream: string): Promise<void> {
+    if (this.known.size === 0 || this.knownOf(stream).length === 0) return;
+    const damages = await this.rechecked(stream);
+    if (damages.length > 0) throw eventLogDamaged(stream);
+  }
+
+  /** @throws DomainError `event_log_damaged` where there are any */
+  refuse(stream: string, damages: readonly Damage[]): void {
+    for (const damage of damages) this.report(damage);
+    if (damages.length > 0) throw eventLogDamaged(stream);
+  }
+
+  /** Whether the server leaves out events of a stream of which it shows none. @throws DomainError `event_log_damaged` */
+  async requireEmpty(stream: string): Promise<void> {
+    this.refuse(stream, await this.hidden(stream));
+  }
+
+  async inspect(stream: string): Promise<readonly Damage[]> {
+    await this.refresh();
+    const damages = [...(await this.hidden(stream)), ...(await this.content(stream))];
+    for (const damage of damages) this.report(damage);
+    const keys = new Set(damages.map(keyOf));
+    await this.mend(this.knownOf(stream).filter(({ damage }) => !keys.has(keyOf(damage))));
+    return damages;
+  }
+
+  async skip({ stream, revision, reason }: RevisionSkip, record: (type: string) => NewEvent): Promise<void> {
+    const damages = await this.inspect(stream);
+    const damage = damages.find((each) => each.revision === revision);
+    // What is hidden may come back: it is not given up.
+    if (damage === undefined || (damage.cause === 'missing' && damages.some(({ cause }) => cause === 'truncated')))
+      throw new Error(nothingThere(stream, revision, damages));
+    const { from = revision } = damage;
+    await this.note({ ...record(PASSED), data: { stream, from, revision, reason } }, () => this.isSkipped(stream, revision + 1));
+  }
+
+  private knownOf(stream: string): readonly Known[] {
+    return [...this.known.values()].filter(({ damage }) => damage.stream === stream);
+  }
+
+  /** Metadata that come by may have been changed since. */
+  private async look(stream: string, damage: Damage | null): Promise<void> {
+    this.rechecks.delete(stream);
+    try {
+      if (damage !== null) for (const hidden of await this.hidden(stream)) this.report(hidden);
+      else if (this.knownOf(stream).length > 0) await this.rechecked(stream);
+    } catch {
+      // It is looked at again when somebody asks for the stream.
+      if (damage !== null) this.report(damage);
+    }
+  }
+
+  /** Those of a stream that are still so. Its content is not read: what lies there stays, and what is gone is asked for. */
+  private rechecked(stream: string): Promise<readonly Damage[]> {
+    const now = performance.now();
+    const earlier = this.rechecks.get(stream);
+    if (earlier !== undefined && now - earlier.at < RECHECK_MS) return earlier.damages;
+    const damages = this.recheck(stream);
+    this.rechecks.set(stream, { at: now, damages });
+    // What could not be looked at is looked at again at once.
+    damages.catch(() => this.rechecks.delete(stream));
+    return damages;
+  }
+
+  private async recheck(stream: string): Promise<readonly Damage[]> {
+    await this.refresh();
+    const known = this.knownOf(stream);
+    const isSo = await Promise.all(known.map(({ damage }) => this.isStillSo(damage)));
+    await this.mend(known.filter((_, index) => !isSo[index]));
+    return known.filter((_, index) => isSo[index]).map(({ damage }) => damage);
+  }
+
+  private async isStillSo({ stream, revision, from, cause }: Damage): Promise<boolean> {
+    const { names, read } = this.needs;
+    switch (cause) {
+      case 'truncated':
+        return (await this.hidden(stream)).length > 0;
+      case 'missing':
+        return !(await read(streamForwards(names.stored(stream), from! + 1, 1))).some(({ version }) => version === from! + 1);
+      case 'foreign':
+      case 'misplaced':
+      case 'unreadable':
+        return !this.isSkipped(stream, revision! + 1);
+      case 'deleted':
+        return true;
+    }
+  }
+
+  private async hidden(stream: string): Promise<readonly Damage[]> {
+    const { names, read } = this.needs;
+    return (await read(streamBackwards(names.metadata(stream), 1))).flatMap(({ damage }) => damage ?? []);
+  }
+
+  /** What is wrong with the events of a stream. */
+  private async content(stream: string): Promise<readonly Damage[]> {
+    const { names, read } = this.needs;
+    const damages: Damage[] = [];
+    const isSkipped = (version: number): boolean => this.isSkipped(stream, version);
+    try {
+      for (let [from, length] = [1, PAGE]; length === PAGE;) {
+        const events = await read(streamForwards(names.stored(stream), from, PAGE));
+        damages.push(...contentForwards(events, { stream, from, isSkipped }).damages);
+        from = (events.at(-1)?.version ?? 0) + 1;
+        ({ length } = events);
+      }
+    } catch (error) {
+      if (!(error instanceof StreamDeletedError)) throw error;
+      return [{ stream, revision: null, position: null, cause: 'deleted' }];
+    }
+    return damages;
+  }
+
+  /** What others have told, as it comes by. */
+  private pass(event: LogEvent): void {
+    if (event.version <= this.version) return;
+    if (event.version === this.version + 1) this.learn(event);
+    else void this.refresh().catch(() => {});
+  }
+
+  private learn({ version, note }: LogEvent): void {
+    if (version <= this.version) return;
+    this.version = version;
+    const data = note?.data as Damage & Skip;
+    if (typeof data?.stream !== 'string') return;
+    if (note!.type === FOUND) this.learnFound(data);
+    else if (note!.type === MENDED) this.known.delete(keyOf(data));
+    else if (note!.type === PASSED) this.learnSkip(data);
+  }
+
+  private learnFound(damage: Damage): void {
+    const key = keyOf(damage);
+    const known = this.known.get(key);
+    if (known !== undefined) known.isTold = true;
+    else this.known.set(key, { damage, isTold: true });
+  }
+
+  private learnSkip({ stream, from, revision }: Skip): void {
+    const skips = this.skips.get(stream);
+    if (skips === undefined) this.skips.set(stream, [{ stream, from, revision }]);
+    else skips.push({ stream, from, revision });
+    this.rechecks.delete(stream);
+    for (const [key, { damage }] of this.known)
+      if (damage.stream === stream && damage.revision !== null && (damage.from ?? damage.revision) >= from && damage.revision <= revision)
+        this.known.delete(key);
+  }
+
+  private async mend(known: readonly Known[]): Promise<void> {
+    for (const { damage, isTold } of known) {
+      const key = keyOf(damage);
+      if (isTold) await this.note(this.eventOf(MENDED, damage), () => !this.known.has(key));
+      this.known.delete(key);
+      this.rechecks.delete(damage.stream);
+      this.needs.log.info('A stream of the log is no longer damaged.', { damage: describeDamage(damage) });
+    }
+  }
+
+  private async tell(known: Known): Promise<void> {
+    const isOver = (): boolean => known.isTold || this.known.get(keyOf(known.damage)) !== known;
+    while (!this.isClosed && !isOver())
+      try {
+        await this.note(this.eventOf(FOUND, known.damage), isOver);
+      } catch (error) {
+        if (!isUnavailable(error)) {
+          this.needs.log.error('The other processes cannot be told that a stream of the log is damaged.', { stream: known.damage.stream, error });
+          return;
+        }
+        await pause(TELL_MS, undefined, { ref: false });
+      }
+  }
+
+  /** Unless it was told by another, as `isTold` says once everything was read. */
+  private async note(event: NewEvent, isTold: () => boolean): Promise<void> {
+    for (;;) {
+      await this.refresh();
+      if (isTold()) return;
+      try {
+        await this.needs.append(this.version, event);
+      } catch (error) {
+        if (!(error instanceof WrongVersion)) throw error;
+      }
+    }
+  }
+
+  private eventOf(type: string, damage: Damage): NewEvent {
+    const now = Date.now();
+    const { environment, actor, requestId, commandId } = systemContext(SYSTEM_ENVIRONMENT, now);
+    const meta = { environment, actor, requestId, commandId, at: now };
+    return { id: newUlid(now), type, shape: 1, data: damage, subject: null, public: [], meta };
+  }
+}
+
+function keyOf({ stream, cause, revision }: Damage): string {
+  return `${stream} ${cause} ${revision}`;
+}

@@ -1,0 +1,145 @@
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
+import { until } from '#libs/testing/src/until';
+import { newEvent } from '../event-store.contract.ts';
+import type { EventStore, Position, RecordedEvent } from '../event-store.ts';
+import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
+
+const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+const FOREIGN = { data: 'of another product', metadata: '', contentType: '' };
+const AT_ONCE = 1_000;
+
+describe('the end of a log behind which others write', () => {
+  const opened: (() => Promise<unknown> | void)[] = [];
+  let server: Awaited<ReturnType<typeof givenServerHere>>;
+  let store: EventstoredbEventStore;
+  /** Records that the server has looked at for whoever reads or follows all of them. */
+  let looked: number;
+
+  beforeEach(async () => {
+    server = await givenServerHere();
+    opened.push(() => server.close());
+    const { log: whole } = server.streams;
+    const subscribe = whole.subscribe.bind(whole);
+    Object.assign(whole, {
+      async *subscribe(...how: Parameters<EventStore['subscribe']>) {
+        for await (const batch of subscribe(...how)) {
+          looked += batch.length;
+          yield batch;
+        }
+      },
+    });
+    store = await givenStore();
+    looked = 0;
+  });
+  afterEach(async () => {
+    for (const close of opened.splice(0).reverse()) await close();
+  });
+
+  async function givenStore(): Promise<EventstoredbEventStore> {
+    const connected = await EventstoredbEventStore.connect({ url: server.url, installation: 'gatehouse', log, patience: 10_000 });
+    opened.push(() => connected.close());
+    return connected;
+  }
+
+  let orders = 0;
+  async function writeForeign(count: number): Promise<void> {
+    for (const end = orders + count; orders < end; orders += AT_ONCE)
+      await server.streams.log.append(
+        'orders',
+        orders,
+        Array.from({ length: AT_ONCE }, () => newEvent(FOREIGN)),
+      );
+  }
+  beforeEach(() => {
+    orders = 0;
+  });
+
+  /** How much the server has to look at. */
+  async function costOf(ask: () => Promise<unknown>): Promise<number> {
+    const before = looked;
+    await ask();
+    return looked - before;
+  }
+
+  function follow(by: EventstoredbEventStore, after: Position): readonly RecordedEvent[] {
+    const stopping = new AbortController();
+    const seen: RecordedEvent[] = [];
+    const following = (async () => {
+      for await (const batch of by.subscribe(after, stopping.signal)) seen.push(...batch);
+    })();
+    opened.push(() => (stopping.abort(), following));
+    return seen;
+  }
+
+  it('is found once at the start, and what lies behind it is not looked through again, by no call and no follower', async () => {
+    const { position } = await store.append('thing-1', 0, [newEvent()]);
+    await writeForeign(5_000);
+    const fresh = await givenStore();
+    expect(await fresh.head()).toBe(position);
+    for (let count = 0; count < 5; count++) expect(await costOf(() => fresh.head())).toBeLessThan(5);
+    let seen: readonly RecordedEvent[] = [];
+    const cost = await costOf(async () => {
+      seen = follow(fresh, position);
+      const next = await fresh.append('thing-1', 1, [newEvent()]);
+      await until(() => seen.at(-1)?.position === next.position);
+    });
+    expect(cost).toBeLessThan(50);
+  }, 30_000);
+
+  it('is found where there is none', async () => {
+    await writeForeign(3_000);
+    const fresh = await givenStore();
+    expect(await fresh.head()).toBe('');
+    expect(await costOf(() => fresh.head())).toBeLessThan(5);
+    const seen = follow(fresh, '');
+    const { position } = await fresh.append('thing-1', 0, [newEvent()]);
+    await until(() => seen.length === 1);
+    expect(seen[0]!.position).toBe(position);
+  }, 30_000);
+
+  it('is known from what followers pass over', async () => {
+    const { position } = await store.append('thing-1', 0, [newEvent()]);
+    const seen = follow(store, '');
+    await until(() => seen.length === 1);
+    await writeForeign(4_000);
+    const sent = (): boolean => looked >= 4_000;
+    await until(sent);
+    // As soon as what was sent has come.
+    await until(async () => (await costOf(() => store.head())) < 5);
+    expect(await store.head()).toBe(position);
+  }, 30_000);
+
+  it('is looked for only in what was written since, by who follows nothing', async () => {
+    const first = await store.append('thing-1', 0, [newEvent()]);
+    await writeForeign(5_000);
+    expect(await store.head()).toBe(first.position);
+    await writeForeign(1_000);
+    expect(await costOf(() => store.head())).toBeLessThan(1_100);
+    expect(await costOf(() => store.head())).toBeLessThan(5);
+    const other = await givenStore();
+    const second = await other.append('thing-2', 0, [newEvent()]);
+    await writeForeign(1_000);
+    expect(await costOf(async () => expect(await store.head()).toBe(second.position))).toBeLessThan(1_100);
+    // Many of ours among them, more than are asked for at once.
+    let last = second;
+    for (let round = 0; round < 3; round++)
+      last = await other.append(
+        `thing-${round + 3}`,
+        0,
+        Array.from({ length: 400 }, () => newEvent()),
+      );
+    await writeForeign(1_000);
+    expect(await store.head()).toBe(last.position);
+    expect(await costOf(() => store.head())).toBeLessThan(5);
+  }, 30_000);
+
+  it('is looked for by all who ask at once together', async () => {
+    const { position } = await store.append('thing-1', 0, [newEvent()]);
+    await store.head();
+    await writeForeign(5_000);
+    expect(
+      await costOf(async () => expect(new Set(await Promise.all(Array.from({ length: 20 }, () => store.head())))).toEqual(new Set([position]))),
+    ).toBeLessThan(5_200);
+  }, 30_000);
+});
