@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { eventLogDamaged } from '#libs/event-sourcing/src/log-damage';
 import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { until } from '#libs/testing/src/until';
 import { givenGateway, KEY, type GivenGateway } from './given-gateway.ts';
@@ -301,6 +302,12 @@ describe('the gateway', () => {
       const response = await gateway.post('/notes', { text: 'away' });
       expect(response.headers.get('retry-after')).toBe('7');
       expect(await refusalOf(response)).toEqual({ status: 503, code: 'service_unavailable' });
+    });
+
+    it('says nothing of trying again where an operator has to look first', () => {
+      const damaged = refusal(eventLogDamaged('organization-1'))!;
+      expect(damaged).toMatchObject({ status: 503, headers: undefined });
+      expect(JSON.parse(damaged.text!)).toEqual({ code: 'event_log_damaged', message: expect.stringContaining('an operator has to look') as unknown });
     });
 
     it('says nothing of a wait of more than a minute, since clients sleep whatever it says', () => {

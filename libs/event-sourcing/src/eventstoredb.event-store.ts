@@ -9,7 +9,7 @@ import { type Appended, EventStore, type NewEvent, type Position, type RecordedE
 import { Connection } from './eventstoredb/connection.ts';
 import { checkedUrl, endpointsOf } from './eventstoredb/connection-string.ts';
 import { DamagedStreams } from './eventstoredb/damaged-streams.ts';
-import { AppendRefused, failureOf } from './eventstoredb/failures.ts';
+import { AppendRefused, failureOf, isRefused } from './eventstoredb/failures.ts';
 import { LogEnd } from './eventstoredb/log-end.ts';
 import { identityEvent, identityIn } from './eventstoredb/log-identity.ts';
 import { LogSubscribers } from './eventstoredb/log-subscribers.ts';
@@ -72,7 +72,13 @@ export class EventstoredbEventStore extends EventStore {
     const read = async (request: ReadRequest, count: number, milliseconds: number): Promise<readonly LogEvent[]> =>
       this.eventsOf(await connection.read(request, milliseconds, count));
     this.end = new LogEnd({ read, prefix: names.prefix });
-    this.damage = new DamagedStreams({ names, log, read: (request) => this.answered(request), append: (version, event) => this.note(version, event) });
+    this.damage = new DamagedStreams({
+      names,
+      log,
+      read: (request) => this.answered(request),
+      metadata: (stream) => this.metadataOf(stream),
+      append: (version, event) => this.note(version, event),
+    });
     this.subscribers = new LogSubscribers({ open: (after) => this.opened(after), head: () => this.head(), forget: () => this.end.forget() });
   }
 
@@ -248,6 +254,18 @@ export class EventstoredbEventStore extends EventStore {
     }
   }
 
+  /** The last metadata of a stream; null where the user may not read them, which is nothing to complain about: the log tells of them too. */
+  private metadataOf(stream: string): Promise<readonly LogEvent[] | null> {
+    return this.asked(Date.now() + ANSWER_MS, async (milliseconds) => {
+      try {
+        return this.eventsOf(await this.connection.read(streamBackwards(this.names.metadata(stream), 1), milliseconds));
+      } catch (error) {
+        if (failureOf(error) !== 'refused') throw error;
+        return null;
+      }
+    });
+  }
+
   /** What was appended stands elsewhere than where it was decided for: the stream was cut before. Nobody takes it for something that happened. */
   private misplaced(
     stream: string,
@@ -348,10 +366,6 @@ function isFinal(response: BatchResponse): boolean {
 function refusedToRead(stream: string, error: unknown): never {
   if (!isRefused(error)) throw error;
   throw new StartRefused(`EventStoreDB does not let the user in EVENTSTORE_URL read ${stream}. What a user has to be allowed stands in docs/operations.md.`);
-}
-
-function isRefused(error: unknown): boolean {
-  return error instanceof DomainError && failureOf(error.cause) === 'refused';
 }
 
 function withCause(error: DomainError, cause: unknown): DomainError {

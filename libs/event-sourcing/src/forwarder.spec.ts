@@ -21,6 +21,7 @@ import { FollowerStates } from './follower-states.ts';
 import { Forwarders } from './forwarder.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
+import { eventLogDamaged } from './log-damage.ts';
 import { KeyMissing } from './sealing/key-store.ts';
 
 const clock = new SystemClock();
@@ -187,6 +188,20 @@ describe('the forwarder', () => {
     };
     await until(() => tries > 2);
     expect(await lag()).toBeGreaterThan((clock.now() - at) / 1_000 - 60);
+  });
+
+  it.each(['public', 'domain'])('passes over a record whose data were damaged, and says so: one of the %s events', async (kind) => {
+    const subscribe = events.subscribe.bind(events);
+    events.subscribe = async function* (...given) {
+      for await (const batch of subscribe(...given))
+        yield batch.map((event) => (event.version === 1 ? new UnreadableRecord(event, eventLogDamaged(event.stream)) : event));
+    };
+    await record('organization', 0, kind === 'public' ? announced('event_1') : {});
+    await record('organization', 1, announced('event_2'));
+    await start();
+    await until(() => delivered.length === 1);
+    expect(delivered[0]!.headers['ce_id']).toBe('event_2');
+    expect(await metrics.text()).toContain('gatehouse_forwarder_skipped_total{service="identity"} 1');
   });
 
   it('passes over a record that cannot be told, and says so', async () => {

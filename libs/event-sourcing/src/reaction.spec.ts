@@ -15,7 +15,9 @@ import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { until } from '#libs/testing/src/until';
 import { FollowerStates } from './follower-states.ts';
 import { LeasedFollowers } from './leased-followers.ts';
+import { UnreadableRecord } from './event-store.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
+import { eventLogDamaged } from './log-damage.ts';
 import { Reactions, type Reaction } from './reaction.ts';
 import { FileKeyStore } from './sealing/file.key-store.ts';
 import { Vault } from './sealing/vault.ts';
@@ -129,6 +131,24 @@ describe('a reaction', () => {
     const shown = /gatehouse_follower_lag_seconds\{work="reaction.count"\} (\S+)/.exec(await running!.metrics.text());
     return Number(shown![1]);
   };
+
+  it.each(['the event', 'what it would have to change'])('sets aside an event where that was damaged, and does not wait for it: %s', async (what) => {
+    const seen: unknown[] = [];
+    const subscribe = events.subscribe.bind(events);
+    events.subscribe = async function* (...given) {
+      for await (const batch of subscribe(...given))
+        yield batch.map((event) => (what === 'the event' && event.data === 1 ? new UnreadableRecord(event, eventLogDamaged(event.stream)) : event));
+    };
+    await happened('counted', 1);
+    await happened('counted', 2);
+    await start(async ({ data }) => {
+      if (data === 1) throw eventLogDamaged('test-1');
+      seen.push(data);
+    });
+    await until(() => seen.length === 1);
+    expect(seen).toEqual([2]);
+    expect(await running!.metrics.text()).toContain('gatehouse_reaction_skipped_total{reaction="count"} 1');
+  });
 
   it('shows how old the oldest event is that it has not handled, and nothing at the end of the log', async () => {
     let isAway = true;

@@ -7,9 +7,10 @@ import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { type NewEvent, type RecordedEvent, UnreadableRecord, WrongVersion } from '../event-store.ts';
 import { type Damage, describeDamage, eventLogDamaged, LogDamage, nothingThere, type RevisionSkip } from '../log-damage.ts';
+import { isRefused } from './failures.ts';
 import { contentForwards, skippedRecord } from './stream-content.ts';
 import type { StreamNames } from './stream-names.ts';
-import { type LogEvent, type ReadRequest, streamBackwards, streamForwards } from './wire.ts';
+import { type LogEvent, type ReadRequest, streamForwards } from './wire.ts';
 
 /** A damage that is known is looked at again, where somebody asks for its stream, this often: somebody may have mended it. */
 const RECHECK_MS = 1_000;
@@ -46,6 +47,8 @@ interface Needs {
   readonly names: StreamNames;
   readonly log: Log;
   readonly read: (request: ReadRequest) => Promise<readonly LogEvent[]>;
+  /** The last metadata of a stream; null where the user may not read them. */
+  readonly metadata: (stream: string) => Promise<readonly LogEvent[] | null>;
   /** Appends to the stream for damage. @throws WrongVersion */
   readonly append: (expectedVersion: number, event: NewEvent) => Promise<void>;
 }
@@ -80,7 +83,8 @@ export class DamagedStreams extends LogDamage {
     const { read, names } = this.needs;
     for (let length = PAGE; length === PAGE;) {
       const events = await read(streamForwards(names.damage, this.version + 1, PAGE)).catch((error: unknown) => {
-        if (!(error instanceof StreamDeletedError)) throw error;
+        // Who may not read it goes by what comes along with the log.
+        if (!(error instanceof StreamDeletedError || isRefused(error))) throw error;
         return [];
       });
       for (const event of events) this.learn(event);
@@ -167,8 +171,12 @@ export class DamagedStreams extends LogDamage {
   private async look(stream: string, damage: Damage | null): Promise<void> {
     this.rechecks.delete(stream);
     try {
-      if (damage !== null) for (const hidden of await this.hidden(stream)) this.report(hidden);
-      else if (this.knownOf(stream).length > 0) await this.rechecked(stream);
+      const known = this.knownOf(stream).filter(({ damage: { cause } }) => cause === 'truncated');
+      if (damage === null && known.length === 0) return;
+      const metadata = await this.needs.metadata(stream);
+      const hidden = metadata === null ? damage : (metadata[0]?.damage ?? null);
+      if (hidden === null) await this.mend(known);
+      else this.report(hidden);
     } catch {
       // It is looked at again when somebody asks for the stream.
       if (damage !== null) this.report(damage);
@@ -211,9 +219,12 @@ export class DamagedStreams extends LogDamage {
     }
   }
 
+  /** Nothing where it may not be asked: what others tell, and what comes by, says it too. */
   private async hidden(stream: string): Promise<readonly Damage[]> {
-    const { names, read } = this.needs;
-    return (await read(streamBackwards(names.metadata(stream), 1))).flatMap(({ damage }) => damage ?? []);
+    const metadata = await this.needs.metadata(stream);
+    return metadata === null
+      ? this.knownOf(stream).flatMap(({ damage }) => (damage.cause === 'truncated' ? damage : []))
+      : metadata.flatMap(({ damage }) => damage ?? []);
   }
 
   /** What is wrong with the events of a stream. */
@@ -238,8 +249,10 @@ export class DamagedStreams extends LogDamage {
   /** What others have told, as it comes by. */
   private pass(event: LogEvent): void {
     if (event.version <= this.version) return;
-    if (event.version === this.version + 1) this.learn(event);
-    else void this.refresh().catch(() => {});
+    if (event.version === this.version + 1) return this.learn(event);
+    void this.refresh()
+      .catch(() => {})
+      .then(() => this.learn(event));
   }
 
   private learn({ version, note }: LogEvent): void {
@@ -285,6 +298,8 @@ export class DamagedStreams extends LogDamage {
       try {
         await this.note(this.eventOf(FOUND, known.damage), isOver);
       } catch (error) {
+        // Others may.
+        if (isRefused(error)) return;
         if (!isUnavailable(error)) {
           this.needs.log.error('The other processes cannot be told that a stream of the log is damaged.', { stream: known.damage.stream, error });
           return;

@@ -1,4 +1,5 @@
 import { AccessDeniedError, convertToCommandError, StreamDeletedError } from '@eventstore/db-client';
+import { DomainError } from '#libs/platform/src/domain-error';
 
 /** Statuses of gRPC, as they travel. */
 const UNKNOWN = 2;
@@ -34,6 +35,11 @@ export function isPositionRefused(error: unknown): 'yes' | 'maybe' | 'no' {
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : null;
+}
+
+/** Whether that is why the log is unavailable. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof DomainError && failureOf(error.cause) === 'refused';
 }
 
 /** An error of gRPC as one of the driver's. Those of which the driver expects more than a server says stay as they are. */

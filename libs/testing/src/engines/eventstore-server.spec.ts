@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   BACKWARDS,
+  binaryEvent,
   END,
   EventStoreDBClient,
   FORWARDS,
   jsonEvent,
   MaxAppendSizeExceededError,
   NO_STREAM,
+  StreamDeletedError,
   StreamNotFoundError,
   streamNameFilter,
   WrongExpectedVersionError,
@@ -59,10 +61,51 @@ describe('the server for tests with the protocol of EventStoreDB', () => {
     await expect(read('ids')).rejects.toThrow(StreamNotFoundError);
   });
 
+  it('stores anything', async () => {
+    const data = Buffer.from([0, 0xff, 0xfe]);
+    await client.appendToStream('anything', binaryEvent({ id: randomUUID(), type: 'bytes', data, metadata: data }));
+    await client.appendToStream('anything', jsonEvent({ type: '$own', data: null as never }));
+    const stored: unknown[] = [];
+    for await (const { event } of client.readStream('anything')) stored.push([event!.type, event!.data]);
+    expect(stored).toEqual([
+      ['bytes', new Uint8Array(data)],
+      ['$own', null],
+    ]);
+  });
+
+  it('hides what a stream had when it was deleted, and goes on at its next revision', async () => {
+    await client.appendToStream('deleted', [letter('one'), letter('two')]);
+    await client.deleteStream('deleted');
+    await expect(read('deleted')).rejects.toThrow(StreamNotFoundError);
+    const { nextExpectedRevision } = await client.appendToStream('deleted', letter('three'), { expectedRevision: NO_STREAM });
+    expect(nextExpectedRevision).toBe(2n);
+    expect(await read('deleted')).toEqual([{ text: 'three' }]);
+    await client.setStreamMetadata('deleted', { truncateBefore: 0 });
+    expect(await read('deleted')).toHaveLength(3);
+  });
+
+  it('ends a stream for good with a tombstone, at the largest revision that there is', async () => {
+    await client.appendToStream('buried', letter());
+    await client.tombstoneStream('buried');
+    await expect(read('buried')).rejects.toThrow(StreamDeletedError);
+    await expect(client.appendToStream('buried', letter())).rejects.toThrow();
+    for await (const { event } of client.readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 1 }))
+      expect(event).toMatchObject({ streamId: 'buried', type: '$streamDeleted', revision: 9223372036854775807n });
+  });
+
+  it('leaves out what metadata say', async () => {
+    await client.appendToStream('kept', [letter('one'), letter('two'), letter('three')]);
+    await client.setStreamMetadata('kept', { maxCount: 2 });
+    expect(await read('kept')).toEqual([{ text: 'two' }, { text: 'three' }]);
+    await client.setStreamMetadata('kept', { truncateBefore: 2 });
+    expect(await read('kept')).toEqual([{ text: 'three' }]);
+    await client.setStreamMetadata('kept', { maxAge: 1 });
+    await pause(1_100);
+    expect(await read('kept')).toEqual([]);
+  });
+
   it('refuses calls that the adapter does not make', async () => {
     const code = 12;
-    await expect(client.deleteStream('letters')).rejects.toMatchObject({ code });
-    await expect(client.tombstoneStream('letters')).rejects.toMatchObject({ code });
     for (const subscription of [client.subscribeToStream('letters'), client.subscribeToAll({ filter: streamNameFilter({ prefixes: ['letters'] }) })])
       await expect(subscription[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code });
     // Appends with credentials of their own travel on a call each, which the adapter does not make either.

@@ -109,7 +109,7 @@ export class Streams {
 
   /** Hides what the stream has. What is appended later is shown. */
   readonly delete: handleUnaryCall<InstanceType<typeof streams.DeleteReq>, InstanceType<typeof streams.DeleteResp>> = (call, answer) => {
-    const refusal = this.members.refusal(call.metadata);
+    const refusal = this.members.refusal(call.metadata, 'append');
     if (refusal !== null) return answer(refusal);
     const stream = nameOf(call.request.getOptions()!.getStreamIdentifier()!);
     void this.setMetadata(stream, `{"$tb":${LAST_REVISION}}`).then((position) => {
@@ -120,7 +120,7 @@ export class Streams {
 
   /** Ends the stream for good. */
   readonly tombstone: handleUnaryCall<InstanceType<typeof streams.TombstoneReq>, InstanceType<typeof streams.TombstoneResp>> = (call, answer) => {
-    const refusal = this.members.refusal(call.metadata);
+    const refusal = this.members.refusal(call.metadata, 'append');
     if (refusal !== null) return answer(refusal);
     const stream = nameOf(call.request.getOptions()!.getStreamIdentifier()!);
     void this.appendAnywhere(stream, [storedEvent(newUlid(Date.now()), TOMBSTONE_TYPE, { data: '', metadata: '', contentType: '', isTombstone: true })]).then(
