@@ -40,6 +40,8 @@ export class ProjectedView {
   /** Requests to fill it anew: the last that was carried out, and the last that is known. */
   mended = '';
   requested = '';
+  /** The token under which it was brought along until it was to be mended: rows of before are not to come back with a checkpoint that was stored late. */
+  outdated = 0;
   /** This process has been there since before the first event, and nobody has filled the view yet. */
   private isAsOldAsLog = false;
   private token = 0;
@@ -90,6 +92,8 @@ export class ProjectedView {
   take(token: number): boolean {
     if (this.isHeld && token === this.token) return false;
     this.token = token;
+    // It was asked for here, for what is done next.
+    if (this.phase === 'clearing') return false;
     this.phase = 'taken';
     this.isFresh = true;
     this.told = null;
@@ -186,16 +190,16 @@ export class ProjectedView {
   /** Marks it, so that queries are refused everywhere before rows are missing. */
   beginMending(): void {
     this.mending = this.requested;
+    this.outdated = this.token;
     this.phase = 'clearing';
     this.setStanding({ reason: 'rebuilding', position: this.position });
   }
 
-  /** @throws Fenced when another process took over meanwhile */
+  /** Under a token that is newer than everything that was sent before. @throws Fenced when another process took over meanwhile */
   async clear(): Promise<void> {
     const { token } = this;
     await this.busy;
-    await this.table.write([], START, token);
-    await this.table.clear();
+    await this.table.clear(token);
     try {
       await this.table.write([], START, token);
     } catch (error) {

@@ -15,7 +15,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
-import type { ReadModels } from '#libs/read-models/src/read-models';
+import { Fenced, type ReadModels } from '#libs/read-models/src/read-models';
 import { until } from '#libs/testing/src/until';
 import { AwaitedViews } from './awaited-views.ts';
 import type { Decider, Fact } from './decider.ts';
@@ -84,6 +84,8 @@ describe('the projector', () => {
   let readiness: Readiness;
   let served: ReadModels;
   let projector: Projector | null;
+  let store: LmdbShortLived;
+  const holder = newUlid(clock.now());
 
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'projector-'));
@@ -109,7 +111,8 @@ describe('the projector', () => {
     readiness = new Readiness();
     const stopped = new StoppedViews();
     const log = new PinoLog({ level: 'silent', readable: false });
-    const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
+    store = new LmdbShortLived(storage, clock);
+    const leases = new Leases(store, holder, log, metrics);
     const states = new FollowerStates(readModels, clock);
     const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log, useEvery: 50 };
     projector = new Projector('counting', views, needs);
@@ -293,6 +296,18 @@ describe('the projector', () => {
     const filled = () => new FollowerStates(readModels, clock).names('view.');
     await until(async () => (await filled()).join() === 'view.amounts-v2,view.counters-v1.1');
     expect(await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_2')).toBeNull();
+  });
+
+  it('fills a view anew under a later token, so that nothing of before comes back late', async () => {
+    await count('a', 1);
+    const running = await start();
+    const table = readModels.table(tableOf(counters));
+    const { token } = (await store.lease(`view.${table.definition.name}`, holder, 3_000))!;
+    const position = await table.checkpoint();
+    await table.write([], position, token);
+    await running.refill();
+    await expect(table.write([], position, token)).rejects.toThrow(Fenced);
+    expect(await total('a')).toEqual({ total: 1 });
   });
 
   it('fills all views anew', async () => {

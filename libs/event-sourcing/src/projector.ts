@@ -229,7 +229,7 @@ export class Projector implements Part {
   private async askForLeases(): Promise<void> {
     await Promise.all(
       this.views.map(async (view) => {
-        const token = await this.needs.leases.ask(view.lease);
+        const token = await this.needs.leases.ask(view.lease, view.outdated);
         if (this.stopping?.signal.aborted !== false) return;
         if (token === null) {
           if (view.isHeld) this.lose(view);
@@ -303,7 +303,8 @@ export class Projector implements Part {
       await Promise.all(views.map((view) => view.tell()));
       await pause(KNOWN_EVERYWHERE, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
-      for (const view of views) await this.orLost(view, () => view.clear());
+      await this.askForLeases();
+      for (const view of views) if (view.phase === 'clearing') await this.orLost(view, () => view.clear());
     } finally {
       for (const view of views) view.mendingFinished();
     }

@@ -78,8 +78,8 @@ class ServedTable<Row> extends Table<Row> {
     return this.table.prepare();
   }
 
-  clear(): Promise<void> {
-    return this.table.clear();
+  clear(fence?: number): Promise<void> {
+    return this.table.clear(fence);
   }
 
   purge(environment: string, ids: readonly string[]): Promise<void> {

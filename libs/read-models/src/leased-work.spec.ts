@@ -90,7 +90,8 @@ describe('work under a lease', () => {
       isDoing = false;
     });
     await until(() => isDoing);
-    await leases.release('test', 'first');
+    const { token } = (await leases.lease('test', 'first', 60_000))!;
+    await leases.release('test', 'first', token);
     await leases.lease('test', 'thief', 60_000);
     await until(() => !isDoing);
   });

@@ -14,6 +14,9 @@ const RENEWAL = TTL / 3;
 export class Leases {
   /** Until when each is ours for certain; 0: it is not. */
   private readonly heldUntil = new Map<string, number>();
+  private readonly tokens = new Map<string, number>();
+  /** Under which token each was given back last: that may be carried out after this process has taken it again, under a greater one. */
+  private readonly givenBack = new Map<string, number>();
   private readonly nextRound = new Arrivals();
   private rounds: NodeJS.Timeout | null = null;
 
@@ -34,13 +37,18 @@ export class Leases {
     });
   }
 
-  /** Takes a lease, or keeps it; answers its token. A lease that cannot be asked for is a lease that is not held: null. */
-  async ask(name: string): Promise<number | null> {
+  /**
+   * Takes a lease, or keeps it; answers its token, which is greater than `after`: what was sent under that one and is carried out late is fenced by what is stored under the new one.
+   * A lease that cannot be asked for is a lease that is not held: null.
+   */
+  async ask(name: string, after = 0): Promise<number | null> {
     // Counted from before the question, as its answer may be old when it comes.
     const until = performance.now() + TTL;
     try {
-      const lease = await within(this.store.lease(name, this.holder, TTL), TTL, () => unavailable('The store of leases does not answer.'));
+      const asked = this.store.lease(name, this.holder, TTL, Math.max(after, this.givenBack.get(name) ?? 0));
+      const lease = await within(asked, TTL, () => unavailable('The store of leases does not answer.'));
       this.heldUntil.set(name, lease === null ? 0 : until);
+      if (lease !== null) this.tokens.set(name, lease.token);
       return lease?.token ?? null;
     } catch (error) {
       this.log.warn('A lease cannot be asked for.', { work: name, error });
@@ -66,8 +74,10 @@ export class Leases {
   async release(name: string): Promise<void> {
     if (!this.isHeld(name)) return;
     this.heldUntil.set(name, 0);
+    const token = this.tokens.get(name)!;
+    this.givenBack.set(name, token);
     // Where it cannot be given back, it ends by itself.
-    await this.store.release(name, this.holder).catch(() => {});
+    await this.store.release(name, this.holder, token).catch(() => {});
   }
 
   /** Takes part in this work no longer: that this process does not hold its lease says nothing. */

@@ -268,10 +268,11 @@ export class LmdbTable<Row> extends Table<Row> {
     await this.changed();
   }
 
-  async clear(): Promise<void> {
+  async clear(fence = this.filledTo.fence): Promise<void> {
+    if (fence < this.filledTo.fence) throw new Fenced(this.definition.name, fence);
     await this.settle();
     for (const tree of treesOf(this.trees)) tree.clear();
-    this.filledTo = this.savedTo = { ...this.filledTo, position: '' };
+    this.filledTo = this.savedTo = { position: '', fence };
     this.home.putCheckpoint(this.definition.name, this.savedTo);
     this.shards.clear();
     this.unsaved.clear();

@@ -88,22 +88,24 @@ export class LmdbShortLived extends ShortLived {
     return total;
   }
 
-  async lease(leaseName: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null> {
+  async lease(leaseName: string, holder: string, ttlMs: number, after = 0): Promise<{ readonly token: number } | null> {
     const id = name(LEASES, leaseName);
     const present = this.find(id);
     const { holder: current, token: held } = present ? (JSON.parse(present.value) as Lease) : { holder: null, token: 0 };
     // One process holds the data at a time, so a lease from before its start is nobody's any more.
     if (current !== null && current !== holder && this.leasedHere.has(id)) return null;
     this.leasedHere.add(id);
-    const token = current === holder ? held : ++this.sequence;
+    const token = current === holder && held > after ? held : ++this.sequence;
     this.store(id, JSON.stringify({ holder, token } satisfies Lease), this.clock.now() + ttlMs, present);
     return { token };
   }
 
-  async release(leaseName: string, holder: string): Promise<void> {
+  async release(leaseName: string, holder: string, token: number): Promise<void> {
     const id = name(LEASES, leaseName);
     const present = this.find(id);
-    if (present && (JSON.parse(present.value) as Lease).holder === holder) this.remove(id);
+    if (present === null) return;
+    const lease = JSON.parse(present.value) as Lease;
+    if (lease.holder === holder && lease.token === token) this.remove(id);
   }
 
   async sweep(now: number, limit: number): Promise<number> {

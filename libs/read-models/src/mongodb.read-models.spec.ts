@@ -5,6 +5,7 @@ import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { givenEngine, givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { MongodbQuestions } from '#libs/testing/src/engines/mongodb-questions';
+import type { SeenCommand } from '#libs/testing/src/engines/mongodb-set/small-replica-set';
 import { until } from '#libs/testing/src/until';
 import { MongodbReadModels, type MongodbTable } from './mongodb.read-models.ts';
 import { readModelsContract } from './read-models.contract.ts';
@@ -189,6 +190,24 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
       expect((await expectWhole(one!)).size).toBe(2);
     });
   });
+
+  it('what is filled anew keeps its checkpoint, when what was given up before is carried out late', async () => {
+    const set = (await givenSmallReplicaSet())!;
+    const storage = await MongodbStorage.connect({ url: set.url, log });
+    const table = new MongodbReadModels(storage).table(byId);
+    await table.write([write(1, 1)], positionOf(1), 1);
+    const isCheckpoint = ({ name, collection }: SeenCommand): boolean => name === 'update' && collection === 'checkpoints';
+    const comeLate = set.hold(isCheckpoint);
+    // Neither that it is to be forgotten nor how far it came is heard of in time.
+    const given = [table.clear(1), table.write([], positionOf(5), 1)];
+    for (const up of given) await expect(up).rejects.toMatchObject({ code: 'service_unavailable' });
+    set.passNew();
+    await table.clear(2);
+    await table.write([write(1, 1), write(2, 2)], positionOf(2), 2);
+    await comeLate();
+    expect(await table.checkpoint()).toBe(positionOf(2));
+    await storage.close();
+  }, 15_000);
 
   (own === null ? describe.skip : describe)('while MongoDB fails', () => {
     const engine = own!;

@@ -160,10 +160,6 @@ class Checkpoints {
     }
   }
 
-  async reset(table: string): Promise<void> {
-    await this.storage.answer((inSession) => this.stored.updateOne({ _id: table }, { $set: { position: '' } }, inSession));
-  }
-
   async remove(table: string): Promise<void> {
     await this.storage.answer((inSession) => this.stored.deleteOne({ _id: table }, inSession));
   }
@@ -251,9 +247,9 @@ export class MongodbTable<Row> extends Table<Row> {
     await this.prepared();
   }
 
-  async clear(): Promise<void> {
+  async clear(fence?: number): Promise<void> {
     // First the checkpoint: whatever happens from here on, the table is filled anew.
-    await this.checkpoints.reset(this.definition.name);
+    await this.checkpoints.put(this.definition.name, '', fence);
     // From the last one on: MongoDB goes through what was just removed as if it were there.
     let last = '';
     for (let removed = DUMP_SLICE; removed === DUMP_SLICE;) {

@@ -1,8 +1,10 @@
+import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { givenMongodb, givenSmallReplicaSet } from '#libs/testing/src/engines/given';
 import { MongodbQuestions } from '#libs/testing/src/engines/mongodb-questions';
 import { SettableClock } from '#libs/testing/src/settable-clock';
+import { Leases } from './leases.ts';
 import { MongodbShortLived } from './mongodb.short-lived.ts';
 import { shortLivedContract } from './short-lived.contract.ts';
 
@@ -98,13 +100,30 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
         const holder = leases.findIndex((lease) => lease !== null);
         if (round % 2 === 0) clock.forward(3_001);
         // Else nobody could tell who is next.
-        else await all[holder]!.release('projector', `holder ${holder}`);
+        else await all[holder]!.release('projector', `holder ${holder}`, held[0]!.token);
         const next = (holder + 1) % all.length;
         const taken = await all[next]!.lease('projector', `holder ${next}`, 3_000);
         tokens.push(taken!.token);
-        await all[next]!.release('projector', `holder ${next}`);
+        await all[next]!.release('projector', `holder ${next}`, taken!.token);
       }
       expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other));
+    });
+
+    it('what its holder gave up giving back, and took again, is not given back when that comes late', async () => {
+      const set = (await givenSmallReplicaSet())!;
+      const [storage, other] = await Promise.all([1, 2].map(() => MongodbStorage.connect({ url: set.url, log })));
+      storages.push(storage!, other!);
+      const [store, rival] = [new MongodbShortLived(storage!, clock), new MongodbShortLived(other!, clock)];
+      const leases = new Leases(store, 'holder', log, new Metrics());
+      const first = (await leases.ask('projector'))!;
+      const comeLate = set.hold(({ name, collection }) => name === 'update' && collection === 'leases');
+      await leases.release('projector');
+      set.passNew();
+      const second = (await leases.ask('projector'))!;
+      expect(second).toBeGreaterThan(first);
+      await comeLate();
+      expect(await rival.lease('projector', 'rival', 3_000)).toBeNull();
+      expect(await leases.ask('projector')).toBe(second);
     });
 
     it('a holder whose clock was far ahead keeps nobody waiting once it is gone', async () => {

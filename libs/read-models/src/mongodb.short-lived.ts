@@ -47,6 +47,7 @@ interface LeaseAsked {
   readonly name: string;
   readonly holder: string;
   readonly ttlMs: number;
+  readonly after: number;
   readonly resolve: (lease: { readonly token: number } | null) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -149,14 +150,14 @@ export class MongodbShortLived extends ShortLived {
   }
 
   /** A process keeps dozens of leases and renews them at the same moment: all of a turn are one question and one write. */
-  lease(leaseName: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null> {
+  lease(leaseName: string, holder: string, ttlMs: number, after = 0): Promise<{ readonly token: number } | null> {
     return new Promise((resolve, reject) => {
-      if (this.leasesAsked.push({ name: leaseName, holder, ttlMs, resolve, reject }) === 1) setImmediate(() => void this.askForLeases());
+      if (this.leasesAsked.push({ name: leaseName, holder, ttlMs, after, resolve, reject }) === 1) setImmediate(() => void this.askForLeases());
     });
   }
 
-  async release(leaseName: string, holder: string): Promise<void> {
-    await this.storage.answer((inSession) => this.leases.updateOne({ _id: leaseName, holder }, { $set: { holder: null } }, inSession));
+  async release(leaseName: string, holder: string, token: number): Promise<void> {
+    await this.storage.answer((inSession) => this.leases.updateOne({ _id: leaseName, holder, token }, { $set: { holder: null } }, inSession));
   }
 
   async sweep(now: number, limit: number): Promise<number> {
@@ -219,7 +220,7 @@ export class MongodbShortLived extends ShortLived {
         else takings.push(takingOf(lease, asked, now));
       }
       const taken = takings.length === 0 ? [] : await this.taken(takings);
-      for (const [index, { asked, token }] of takings.entries()) asked.resolve(taken[index] ? { token } : null);
+      for (const [index, { asked }] of takings.entries()) asked.resolve(taken[index] ?? null);
       await Promise.all(begun);
     } catch (error) {
       for (const { reject } of all) reject(error);
@@ -231,23 +232,25 @@ export class MongodbShortLived extends ShortLived {
     return new Map(found.map((lease) => [lease._id, lease]));
   }
 
-  /** Which of them succeeded. */
-  private async taken(takings: readonly LeaseTaking[]): Promise<readonly boolean[]> {
+  /** Under which tokens they are held now; null where another was faster. */
+  private async taken(takings: readonly LeaseTaking[]): Promise<readonly ({ readonly token: number } | null)[]> {
     const updates = takings.map(({ filter, held }) => ({ updateOne: { filter, update: { $set: held, $inc: { beat: 1 } } } }));
     const { matchedCount } = await this.storage.answer((inSession) => this.leases.bulkWrite(updates, { ordered: false, ...inSession }));
-    if (matchedCount === takings.length) return takings.map(() => true);
+    if (matchedCount === takings.length) return takings.map(({ token }) => ({ token }));
     // Some were not as they had been found, and an answer to many does not say which.
     const present = await this.leasesOf(takings.map(({ asked }) => asked.name));
     return takings.map(({ asked, token }) => {
       const lease = present.get(asked.name);
-      return lease?.holder === asked.holder && lease.token === token;
+      // Its holder may have asked for a greater token meanwhile.
+      return lease?.holder === asked.holder && lease.token >= token ? { token: lease.token } : null;
     });
   }
 
-  private async begin({ name: _id, holder, ttlMs }: LeaseAsked, now: number): Promise<{ readonly token: number } | null> {
+  private async begin({ name: _id, holder, ttlMs, after }: LeaseAsked, now: number): Promise<{ readonly token: number } | null> {
+    const token = Math.max(after + 1, now);
     try {
-      await this.storage.answer((inSession) => this.leases.insertOne({ _id, holder, ttlMs, until: now + ttlMs, token: now, beat: 0 }, inSession));
-      return { token: now };
+      await this.storage.answer((inSession) => this.leases.insertOne({ _id, holder, ttlMs, until: now + ttlMs, token, beat: 0 }, inSession));
+      return { token };
     } catch (error) {
       if (isDuplicate(error)) return null;
       throw error;
@@ -316,7 +319,7 @@ function name(collection: string, key: string): string {
 function takingOf({ _id, holder, token, beat }: LeaseDocument, asked: LeaseAsked, now: number): LeaseTaking {
   const isOwn = holder === asked.holder;
   // Also greater than every token that a store had before it was lost, or set back to an earlier state.
-  const next = isOwn ? token : Math.max(token + 1, now);
+  const next = isOwn && token > asked.after ? token : Math.max(token + 1, asked.after + 1, now);
   return {
     asked,
     token: next,

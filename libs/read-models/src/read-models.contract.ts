@@ -270,6 +270,19 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       expect(await table.checkpoint()).toBe('0000000000000047');
     });
 
+    it('forgets nothing for whoever lost the lease, and fences who was there before it forgot', async () => {
+      await table.write([write('one', person('a'))], '0000000000000042', 7);
+      await expect(table.clear(6)).rejects.toThrow(Fenced);
+      expect([(await table.get('one', 'a'))?.id, await table.checkpoint()]).toEqual(['a', '0000000000000042']);
+      await table.clear(8);
+      expect([await table.get('one', 'a'), await table.checkpoint()]).toEqual([null, '']);
+      await expect(table.write([], '0000000000000042', 7)).rejects.toThrow(Fenced);
+      await reopen();
+      await expect(table.clear(7)).rejects.toThrow(Fenced);
+      await table.write([], '0000000000000001', 8);
+      expect(await table.checkpoint()).toBe('0000000000000001');
+    });
+
     it('keeps the rows of tables that no rebuild gives back', async () => {
       const delivered = opened.readModels.table(kept);
       await delivered.write([write('one', person('a', 'x', 'tag'))]);

@@ -146,8 +146,12 @@ export abstract class Table<Row> {
     return Promise.resolve();
   }
 
-  /** Forgets all rows, tombstones and the checkpoint. The latest token stays: who was fenced before is fenced after. */
-  abstract clear(): Promise<void>;
+  /**
+   * Forgets all rows, tombstones and the checkpoint. The latest token stays: who was fenced before is fenced after. `fence`, when given, is stored: what was sent
+   * under an earlier token and is carried out late changes no checkpoint of what is filled anew.
+   * @throws Fenced when a later token is stored: then nothing is forgotten
+   */
+  abstract clear(fence?: number): Promise<void>;
 
   /** Removes rows, and leaves nothing: retention, not deletion. */
   abstract purge(environment: string, ids: readonly string[]): Promise<void>;

@@ -153,12 +153,25 @@ export function shortLivedContract(name: string, given: (clock: SetClock) => Pro
       clock.forward(MINUTE);
       const second = (await entries.lease('sweeper', 'two', MINUTE))!;
       expect(second.token).toBeGreaterThan(first.token);
-      await entries.release('sweeper', 'one');
+      await entries.release('sweeper', 'one', first.token);
       expect(await entries.lease('sweeper', 'one', MINUTE)).toBeNull();
-      await entries.release('sweeper', 'two');
+      await entries.release('sweeper', 'two', second.token);
       const third = (await entries.lease('sweeper', 'one', MINUTE))!;
       expect(third.token).toBeGreaterThan(second.token);
       expect(await entries.lease('other', 'two', MINUTE)).not.toBeNull();
+    });
+
+    it('gives a holder a greater token where it asks for one, and takes nothing back under the earlier one', async () => {
+      const first = (await entries.lease('sweeper', 'one', MINUTE))!;
+      const second = (await entries.lease('sweeper', 'one', MINUTE, first.token))!;
+      expect(second.token).toBeGreaterThan(first.token);
+      expect(await entries.lease('sweeper', 'one', MINUTE, first.token)).toEqual(second);
+      expect(await entries.lease('sweeper', 'two', MINUTE, second.token)).toBeNull();
+      await entries.release('sweeper', 'one', first.token);
+      expect(await entries.lease('sweeper', 'two', MINUTE)).toBeNull();
+      await entries.release('sweeper', 'one', second.token);
+      const third = (await entries.lease('sweeper', 'one', MINUTE, second.token))!;
+      expect(third.token).toBeGreaterThan(second.token);
     });
 
     it('sweeps what expired and nothing else, as much as it is asked to', async () => {

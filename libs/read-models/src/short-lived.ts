@@ -20,10 +20,14 @@ export abstract class ShortLived {
   /** Adds to a counter that starts at 0 and expires; answers the total. */
   abstract add(collection: string, key: string, amount: number, expiresAt: number): Promise<number>;
 
-  /** Takes or renews a lease; null while another holds it. The token grows with every change of holder and fences what the holder stores. */
-  abstract lease(name: string, holder: string, ttlMs: number): Promise<{ readonly token: number } | null>;
+  /**
+   * Takes or renews a lease; null while another holds it. The token grows with every change of holder and fences what the holder stores. A holder that has given up
+   * waiting for something may want another one, greater than `after`, since what it waited for may still be carried out.
+   */
+  abstract lease(name: string, holder: string, ttlMs: number, after?: number): Promise<{ readonly token: number } | null>;
 
-  abstract release(name: string, holder: string): Promise<void>;
+  /** Gives back what was taken under this token, and nothing that was taken since. */
+  abstract release(name: string, holder: string, token: number): Promise<void>;
 
   /** Removes what expired, at most `limit` entries; answers how many. */
   abstract sweep(now: number, limit: number): Promise<number>;

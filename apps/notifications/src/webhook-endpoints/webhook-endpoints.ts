@@ -131,7 +131,8 @@ export class WebhookEndpoints {
   /** Creations in an environment wait for each other, wherever they were asked for, so that the limit holds among them. */
   private async oneAtATime<Created>({ environment, commandId, deadline }: RequestContext, create: () => Promise<Created>): Promise<Created> {
     const turn = `webhook-endpoints.${environment}`;
-    while ((await this.leases.lease(turn, commandId, LONGEST_TURN)) === null) {
+    let lease = await this.leases.lease(turn, commandId, LONGEST_TURN);
+    for (; lease === null; lease = await this.leases.lease(turn, commandId, LONGEST_TURN)) {
       if (this.clock.now() > deadline) throw unavailable('Too many webhook endpoints are being created at once.');
       await pause(5 + 20 * Math.random());
     }
@@ -139,7 +140,7 @@ export class WebhookEndpoints {
       return await create();
     } finally {
       // What cannot be given back ends by itself.
-      await this.leases.release(turn, commandId).catch(() => {});
+      await this.leases.release(turn, commandId, lease.token).catch(() => {});
     }
   }
 

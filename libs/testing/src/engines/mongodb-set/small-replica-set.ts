@@ -113,6 +113,11 @@ export class SmallReplicaSet {
     for (const write of unknown?.writes ?? []) await write();
   }
 
+  /** What is asked from here on passes at once; what is held back stays so. */
+  passNew(): void {
+    this.held.clear();
+  }
+
   /** Holds commands back, as a network or a server that is overloaded would. What it answers lets them through, and resolves when they were carried out. */
   hold(isMeant: (command: SeenCommand) => boolean): () => Promise<void> {
     let pass!: () => void;
