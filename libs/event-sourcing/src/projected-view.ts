@@ -3,6 +3,7 @@ import type { Log } from '#libs/platform/src/log';
 import { Fenced, type ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { START, type EventStore, type Position, type RecordedEvent } from './event-store.ts';
 import type { FollowerState, FollowerStates, SharedState, Standing } from './follower-states.ts';
+import { FoldedRows } from './folded-rows.ts';
 import type { StoppedViews } from './stopped-views.ts';
 import { Unfoldable, ViewFold } from './view-fold.ts';
 import { skippedOf } from './view-skips.ts';
@@ -50,6 +51,8 @@ export class ProjectedView {
   private told: string | null = null;
   private isFresh = false;
   private fold: ViewFold<unknown> | null = null;
+  /** Outlives a fold, since what makes rows older for a while also breaks it off. */
+  private folded = new FoldedRows();
   private busy: Promise<void> = Promise.resolve();
   private storedAt = 0;
   /** The stored checkpoint is behind what was seen. */
@@ -105,6 +108,7 @@ export class ProjectedView {
   lose(): void {
     this.phase = 'elsewhere';
     this.fold = null;
+    this.folded = new FoldedRows();
     this.position = START;
   }
 
@@ -151,7 +155,8 @@ export class ProjectedView {
     if (position > end || this.standing?.reason === 'ahead') return this.standAhead(position, end);
     await this.table.write([], position, token);
     if (this.token !== token) return;
-    this.fold = new ViewFold(this.view, this.table, skipped);
+    this.folded.forgetAfter(position);
+    this.fold = new ViewFold(this.view, this.table, skipped, this.folded);
     this.position = position;
     this.opened = { from: position, end };
     this.stored(this.needs.clock.now());
@@ -199,6 +204,7 @@ export class ProjectedView {
   async clear(): Promise<void> {
     const { token } = this;
     await this.busy;
+    this.folded = new FoldedRows();
     await this.table.clear(token);
     try {
       await this.table.write([], START, token);

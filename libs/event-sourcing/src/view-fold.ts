@@ -1,8 +1,14 @@
-import { isUnavailable } from '#libs/platform/src/domain-error';
-import type { Table, Write } from '#libs/read-models/src/read-models';
+import { setTimeout as pause } from 'node:timers/promises';
+import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
+import type { StoredRow, Table, Write } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from './event-store.ts';
+import { FoldedRows } from './folded-rows.ts';
 import { KeyMissing } from './sealing/key-store.ts';
 import type { View } from './view.ts';
+
+/** Rows that are older than they were are read again for so long, so often. A store that was just taken over by another of its members knows all of them soon. */
+const AGAIN_MS = 5_000;
+const AGAIN_EVERY_MS = 50;
 
 /** An event that a view cannot fold: a gap would be silent, so the view stops before it. */
 export class Unfoldable extends Error {
@@ -21,7 +27,10 @@ interface Touched<Row> {
   revision: number;
   position: string;
   isChanged: boolean;
+  readonly isThere: boolean;
 }
+
+type Rows<Row> = ReadonlyMap<string, Touched<Row>>;
 
 /** Folds events into the rows of one view, a batch at a time. */
 export class ViewFold<Row> {
@@ -32,6 +41,8 @@ export class ViewFold<Row> {
     readonly table: Table<Row>,
     /** Positions that an operator decided to leave out. */
     private readonly skipped: ReadonlySet<string> = new Set(),
+    /** What earlier folds of the same rows left. */
+    private readonly known = new FoldedRows(),
   ) {
     this.handles = new Set(view.handles);
   }
@@ -48,20 +59,30 @@ export class ViewFold<Row> {
   async apply(batch: readonly RecordedEvent[], fence?: number): Promise<void> {
     const events = batch.filter((event) => this.concerns(event));
     const checkpoint = batch.at(-1)?.position;
-    let writes: readonly Write[] = [];
+    let rows: Rows<Row> = new Map();
     try {
-      if (events.length > 0) writes = await this.folded(events);
+      if (events.length > 0) rows = await this.folded(events);
     } catch (error) {
       if (!(error instanceof Unfoldable)) throw error;
       // A row of several events may fail at any of them: one by one, the first that fails is found, and what came before it is stored.
-      for (const event of events) await this.table.write(await this.folded([event]), event.position, fence);
+      for (const event of events) await this.store(await this.folded([event]), event.position, fence);
       throw error;
     }
-    await this.table.write(writes, checkpoint, fence);
+    await this.store(rows, checkpoint, fence);
   }
 
-  /** The rows as these events leave them. @throws Unfoldable */
-  private async folded(events: readonly RecordedEvent[]): Promise<readonly Write[]> {
+  private async store(rows: Rows<Row>, checkpoint: string | undefined, fence: number | undefined): Promise<void> {
+    const changed = [...rows].filter(([, { isChanged }]) => isChanged);
+    await this.table.write(
+      changed.map(([key, row]) => this.writeOf(key, row)),
+      checkpoint,
+      fence,
+    );
+    for (const [key, { position, isThere }] of rows) if (position !== '') this.known.set(key, { position, isThere });
+  }
+
+  /** The rows as these events leave them. @throws Unfoldable; DomainError `service_unavailable` */
+  private async folded(events: readonly RecordedEvent[]): Promise<Rows<Row>> {
     let current = events[0]!;
     const attempt = <T>(step: () => T): T => {
       try {
@@ -77,11 +98,11 @@ export class ViewFold<Row> {
     const evolve = (await this.view.evolveAfter?.(this.table, events)) ?? this.view.evolve.bind(this.view);
     return attempt(() => {
       for (const [index, event] of events.entries()) this.foldOne((current = event), ids[index]!, rows, evolve);
-      return [...rows].filter(([, { isChanged }]) => isChanged).map(([key, row]) => this.writeOf(key, row));
+      return rows;
     });
   }
 
-  private foldOne(event: RecordedEvent, ids: readonly string[], rows: ReadonlyMap<string, Touched<Row>>, evolve: View<Row>['evolve']): void {
+  private foldOne(event: RecordedEvent, ids: readonly string[], rows: Rows<Row>, evolve: View<Row>['evolve']): void {
     for (const id of ids) {
       const touched = rows.get(keyOf(event.meta.environment, id))!;
       // Written with its event, or before a crash that took the checkpoint.
@@ -93,8 +114,11 @@ export class ViewFold<Row> {
     }
   }
 
-  /** The stored rows that the events touch. */
-  private async load(events: readonly RecordedEvent[], ids: readonly (readonly string[])[]): Promise<Map<string, Touched<Row>>> {
+  /**
+   * The stored rows that the events touch, none older than this fold knows it: an event that it has folded already would be lost.
+   * @throws DomainError `service_unavailable` where they stay older
+   */
+  private async load(events: readonly RecordedEvent[], ids: readonly (readonly string[])[]): Promise<Rows<Row>> {
     const wanted = new Map<string, Set<string>>();
     for (const [index, { meta }] of events.entries()) {
       let ofEnvironment = wanted.get(meta.environment);
@@ -102,15 +126,31 @@ export class ViewFold<Row> {
       for (const id of ids[index]!) ofEnvironment.add(id);
     }
     const rows = new Map<string, Touched<Row>>();
-    for (const [environment, ofEnvironment] of wanted) {
-      const list = [...ofEnvironment];
-      const stored = await this.table.getMany(environment, list);
-      list.forEach((id, index) => {
-        const found = stored[index];
+    for (const [environment, ofEnvironment] of wanted)
+      for (const [id, found] of await this.latest(environment, [...ofEnvironment]))
         rows.set(keyOf(environment, id), new LazyRow<Row>(found?.text ?? null, found?.revision ?? 0, found?.position ?? ''));
-      });
-    }
     return rows;
+  }
+
+  private async latest(environment: string, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow | null>> {
+    const rows = new Map<string, StoredRow | null>();
+    const deadline = performance.now() + AGAIN_MS;
+    for (let missing = ids; ; await pause(AGAIN_EVERY_MS)) {
+      const stored = await this.table.getMany(environment, missing);
+      for (const [index, id] of missing.entries()) rows.set(id, stored[index] ?? null);
+      const isOld = await Promise.all(missing.map((id) => this.isOld(environment, id, rows.get(id) ?? null)));
+      missing = missing.filter((_id, index) => isOld[index]);
+      if (missing.length === 0) return rows;
+      if (performance.now() > deadline) throw unavailable(`Rows of the view ${this.view.name} are older than they were.`);
+    }
+  }
+
+  private async isOld(environment: string, id: string, found: StoredRow | null): Promise<boolean> {
+    const known = this.known.get(keyOf(environment, id));
+    if (known === undefined) return false;
+    if (found !== null) return found.position < known.position;
+    // It may have been deleted since, as it may not be there yet.
+    return known.isThere && !(await this.table.isAsLateAs(environment, id, known.position));
   }
 
   private writeOf(key: string, { row, revision, position }: Touched<Row>): Write {
@@ -134,6 +174,10 @@ class LazyRow<Row> implements Touched<Row> {
     public revision: number,
     public position: string,
   ) {}
+
+  get isThere(): boolean {
+    return this.parsed === undefined ? this.text !== null : this.parsed !== null;
+  }
 
   get row(): Row | null {
     if (this.parsed === undefined) this.parsed = this.text === null ? null : (JSON.parse(this.text) as Row);

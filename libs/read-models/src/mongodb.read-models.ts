@@ -204,6 +204,11 @@ export class MongodbTable<Row> extends Table<Row> {
     return keys.map((_id) => rows.get(_id) ?? null);
   }
 
+  override async isAsLateAs(environment: string, id: string, position: string): Promise<boolean> {
+    const [held] = await this.shown({ _id: key(environment, id) }, 1);
+    return held !== undefined && held.row.position >= position;
+  }
+
   async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage> {
     await this.prepared();
     const lists = this.listsOf(environment, where);

@@ -100,6 +100,13 @@ export abstract class Table<Row> {
   abstract getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]>;
 
   /**
+   * Whether what is held of an id, a row or its tombstone, is of this position or a later one. Of a store that never shows an older state, it is.
+   */
+  async isAsLateAs(_environment: string, _id: string, _position: string): Promise<boolean> {
+    return true;
+  }
+
+  /**
    * A page in the order of (sort key, id). Complete: every row written before the first page was asked for, and alive when its page is read, appears
    * exactly once; never reads more than 2 × limit + 100 rows for each 200 values asked for. @throws UnknownCursor
    */

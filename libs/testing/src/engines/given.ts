@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { MongoClient } from 'mongodb';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { ContainerEngine } from './container-engine.ts';
 import { EngineMissing, type Engine, type EngineDefinition } from './engine.ts';
@@ -25,6 +26,27 @@ export async function givenMongodb(): Promise<string | null> {
   const address = await given(mongodb);
   if (address === null) return null;
   return databaseAt(address);
+}
+
+/**
+ * What makes the primary of the MongoDB above step down, as `rs.stepDown()` does. Null where there is none, and where it stands alone, as the server for tests does, since
+ * then there is nobody to take over.
+ */
+export async function givenStepDown(): Promise<(() => Promise<void>) | null> {
+  const address = await given(mongodb);
+  if (address === null) return null;
+  const client = new MongoClient(address);
+  endings.push(() => client.close());
+  const admin = client.db('admin');
+  // The server for tests knows the older name alone.
+  const { setName } = await admin.command({ isMaster: 1 });
+  if (setName === undefined) return null;
+  // It may have stepped down without saying so: its connections end.
+  return () =>
+    admin.command({ replSetStepDown: 2, secondaryCatchUpPeriodSecs: 1, force: true }).then(
+      () => {},
+      () => {},
+    );
 }
 
 /** Members of a replica set, in front of MongoDB as above, which can be made to forget and to elect; null as above. */
