@@ -205,7 +205,7 @@ export class MongodbTable<Row> extends Table<Row> {
   }
 
   override async isAsLateAs(environment: string, id: string, position: string): Promise<boolean> {
-    const [held] = await this.shown({ _id: key(environment, id) }, 1);
+    const [held] = await this.shown({ filter: { _id: key(environment, id) }, limit: 1 });
     return held !== undefined && held.row.position >= position;
   }
 
