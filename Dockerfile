@@ -27,7 +27,7 @@ RUN mkdir /data && chown 10001:10001 /data && chmod 0700 /data
 COPY --from=production /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json LICENSE ./
-COPY docker/start.mjs docker/health.mjs ./docker/
+COPY docker/start.mjs docker/health.mjs docker/eventstore-rights.mjs ./docker/
 # By number, since an orchestrator cannot tell from a name that it is not root.
 USER 10001:10001
 ENV NODE_ENV=production GATEHOUSE_MODE=production DATA_DIR=/data

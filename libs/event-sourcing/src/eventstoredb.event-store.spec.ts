@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { isUnavailable } from '#libs/platform/src/domain-error';
@@ -11,6 +13,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { givenAuthority } from '#libs/testing/src/certificates';
 import type { Engine } from '#libs/testing/src/engines/engine';
 import { eventstore, startEventstore, startEventstoreServer } from '#libs/testing/src/engines/eventstore';
+import { Access } from '#libs/testing/src/engines/eventstore-server/access';
 import { Members, REFUSALS } from '#libs/testing/src/engines/eventstore-server/members';
 import { serverOf } from '#libs/testing/src/engines/eventstore-server/server';
 import { Streams } from '#libs/testing/src/engines/eventstore-server/streams';
@@ -18,6 +21,7 @@ import { eventstoreCommand } from '#libs/testing/src/engines/eventstore-command'
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { givenEngine, givenEventstore } from '#libs/testing/src/engines/given';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { ROOT } from '#libs/testing/src/process';
 import { until } from '#libs/testing/src/until';
 import { eventStoreContract, newEvent, take } from './event-store.contract.ts';
 import { type Appended, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
@@ -58,19 +62,20 @@ async function givenStore(url: string, installation = 'gatehouse'): Promise<Even
 const hostOf = ({ address }: Engine): string => new URL(address).host;
 
 /** The same in this process, for what needs an empty log and no server that fails: a process for each test costs more than most of the tests. */
-async function givenServerHere(): Promise<{ readonly url: string; readonly members: Members; readonly streams: Streams }> {
+async function givenServerHere(
+  access?: Access,
+  credentials = ServerCredentials.createInsecure(),
+): Promise<{ readonly url: string; readonly members: Members; readonly streams: Streams }> {
   const directory = WatchedDirectory.create('eventstore');
   opened.push(() => directory.remove());
   const storage = await LmdbStorage.open({ directory: directory.path, minFree: 0 });
   opened.push(() => storage.close());
   const port = await freePort();
-  const members = new Members({ self: `127.0.0.1:${port}` });
+  const members = new Members({ self: `127.0.0.1:${port}`, ...(access && { access }) });
   const streams = new Streams(new LmdbEventStore(storage), members);
   const server = serverOf(members, streams);
   opened.push(() => server.forceShutdown());
-  await new Promise<void>((resolve, reject) =>
-    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error))),
-  );
+  await new Promise<void>((resolve, reject) => server.bindAsync(`127.0.0.1:${port}`, credentials, (error) => (error === null ? resolve() : reject(error))));
   return { url: eventstore.addressAt(port), members, streams };
 }
 
@@ -121,6 +126,88 @@ describe('an EventStoreDB that others write to as well', () => {
     }
     expect(followed).toEqual(records);
   }, 30_000);
+});
+
+describe('a server with users', () => {
+  const userOf = (name: string, ...groups: string[]) => ({ name, password: `password of ${name}`, groups });
+  const admin = userOf('admin', '$admins');
+  const users = [admin, userOf('service', 'gatehouse'), userOf('reader', 'gatehouse-readers'), userOf('other', 'others')];
+  let url: string;
+  let streams: Streams;
+  const as = (name: string): string => url.replace('//', `//${name}:${encodeURIComponent(`password of ${name}`)}@`);
+  const warnings = (): readonly string[] =>
+    printed
+      .map((line) => JSON.parse(line) as { readonly level: string; readonly message: string })
+      .flatMap(({ level, message }) => (level === 'warn' ? message : []));
+  const OPEN = 'EventStoreDB lets whoever comes without a password append to the log: set its access lists as docs/operations.md says.';
+  const setRights = (name = 'admin') =>
+    promisify(execFile)(process.execPath, ['docker/eventstore-rights.mjs'], { env: { EVENTSTORE_URL: as(name) }, cwd: ROOT });
+  const folder = WatchedDirectory.create('eventstore-users');
+  let credentials: ServerCredentials;
+  beforeAll(async () => {
+    const authority = await givenAuthority('Authority');
+    const { cert, key } = await authority.certify('localhost', ['localhost']);
+    writeFileSync(join(folder.path, 'ca'), authority.ca);
+    credentials = ServerCredentials.createSsl(null, [{ cert_chain: Buffer.from(cert), private_key: Buffer.from(key) }]);
+  });
+  afterAll(() => folder.remove());
+  const given = async (letsInAnybody: boolean): Promise<void> => {
+    const server = await givenServerHere(new Access(users, letsInAnybody), credentials);
+    ({ streams } = server);
+    // Without TLS the driver sends no password.
+    url = `esdb://localhost:${new URL(server.url).port}?tlsCAFile=${encodeURIComponent(join(folder.path, 'ca'))}`;
+    printed.length = 0;
+  };
+
+  it('is told to be open where it takes appends without a password; nothing is appended', async () => {
+    await given(true);
+    await givenStore(as('admin'));
+    expect(warnings()).toEqual([OPEN]);
+    expect(await streams.log.head()).toBe(START);
+    // Who comes without a password knows that it takes those.
+    printed.length = 0;
+    await streams.log.append('$$$all', 0, [newEvent({ data: '{"$acl":{"$r":"$all"}}', metadata: '', contentType: 'application/json' })]);
+    await givenStore(url);
+    expect(warnings()).toEqual([]);
+  });
+
+  it('is not, where it refuses them by default', async () => {
+    await given(false);
+    await givenStore(as('admin'));
+    expect(warnings()).toEqual([]);
+  });
+
+  it.each([
+    ['22.10', true],
+    ['24.10', false],
+  ])('lets in who has to be let in, and nobody else, once its lists are set as documented: %s', async (_version, letsInAnybody) => {
+    await given(letsInAnybody);
+    const { stdout } = await setRights();
+    expect(stdout).toBe(
+      '$$$all {"$acl":{"$r":["gatehouse","gatehouse-readers","$admins"]}}\n' +
+        '$settings {"$userStreamAcl":{"$r":["gatehouse","gatehouse-readers","$admins"],"$w":["gatehouse","$admins"],"$d":"$admins","$mr":"$admins","$mw":"$admins"}}\n',
+    );
+    const service = await givenStore(as('service'));
+    expect(warnings()).toEqual([]);
+    expect(await service.append('thing-1', 0, [newEvent('one')])).toMatchObject({ version: 1 });
+    const identity = await service.identity();
+    const reader = await givenStore(as('reader'));
+    expect([await reader.identity(), await reader.head(), (await take(reader, 1)).length]).toEqual([identity, await service.head(), 1]);
+    await expect(reader.append('thing-1', 1, [newEvent('two')])).rejects.toThrow('The event store refuses this server.');
+    for (const others of [as('other'), url, as('reader').replace('password', 'passwort')])
+      await expect(givenStore(others)).rejects.toThrow('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
+    expect(await service.read('thing-1')).toHaveLength(1);
+  });
+
+  it('keeps what else is in its lists, also where they are set again, which only an administrator may', async () => {
+    await given(true);
+    const before = newEvent({ data: '{"$maxAge":1,"$acl":{"$mr":"ops","$r":"ops"}}', metadata: '', contentType: 'application/json' });
+    await streams.log.append('$$$all', 0, [before]);
+    await setRights();
+    const { stdout } = await setRights();
+    expect(stdout).toContain('$$$all {"$maxAge":1,"$acl":{"$mr":"ops","$r":["gatehouse","gatehouse-readers","$admins"]}}\n');
+    await expect(setRights('service')).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/^The access lists cannot be set: /) });
+  });
 });
 
 describe('an event store in EventStoreDB', () => {

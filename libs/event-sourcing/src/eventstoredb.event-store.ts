@@ -12,6 +12,7 @@ import { DamagedStreams } from './eventstoredb/damaged-streams.ts';
 import { AppendRefused, failureOf, isRefused } from './eventstoredb/failures.ts';
 import { LogEnd } from './eventstoredb/log-end.ts';
 import { identityEvent, identityIn } from './eventstoredb/log-identity.ts';
+import { isOpenToAnybody } from './eventstoredb/openness.ts';
 import { LogSubscribers } from './eventstoredb/log-subscribers.ts';
 import type { LogSubscription } from './eventstoredb/log-subscription.ts';
 import { contentBackwards, contentForwards, type Reading, type StreamContent } from './eventstoredb/stream-content.ts';
@@ -92,6 +93,8 @@ export class EventstoredbEventStore extends EventStore {
         await store.headWithin(deadline - Date.now());
         await store.damage.refresh();
         store.isConnected = true;
+        if (await isOpenToAnybody(url, store.names.stored('rights')))
+          log.warn('EventStoreDB lets whoever comes without a password append to the log: set its access lists as docs/operations.md says.');
         return store;
       } catch (error) {
         const failure = failureOf(error instanceof DomainError ? error.cause : error);

@@ -49,6 +49,13 @@ export function checkedUrl(url: string): string {
   return checked;
 }
 
+/** The same way without name and password; null where there are none, or where a certificate says who comes. */
+export function withoutCredentials(checked: string): string | null {
+  const { credentials, options = '' } = FORM.exec(checked)?.groups ?? {};
+  const hasCertificate = options.split('&').some((option) => flat(option.split('=')[0]!) === flat('userCertFile'));
+  return credentials === undefined || hasCertificate ? null : checked.replace(`${credentials}@`, '');
+}
+
 /** Where a checked connection string leads. */
 export function endpointsOf(checked: string): Endpoints {
   const { hosts = '', options = '' } = FORM.exec(checked)?.groups ?? {};

@@ -2,6 +2,8 @@ import { Metadata, status, type handleUnaryCall } from '@grpc/grpc-js';
 import gossip from '@eventstore/db-client/generated/gossip_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import { randomUUID } from 'node:crypto';
+import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { Access } from './access.ts';
 
 /** How a call is refused, as gRPC tells it. */
 export interface CallRefusal {
@@ -40,6 +42,8 @@ interface MembersOptions {
   readonly users?: readonly string[];
   /** Those who may append to no stream. */
   readonly readers?: readonly string[];
+  /** Who is let in by name and group, and may do what by the lists in the log; not beside the two above. */
+  readonly access?: Access;
   /** Until then it is not ready, in milliseconds since the epoch. */
   readonly readyAt?: number;
 }
@@ -59,8 +63,15 @@ export class Members {
     answer(null, new gossip.ClusterInfo().setMembersList(members));
   };
 
+  /** Whether who calls may do that to a stream; `$all` is the whole log. */
+  async allows(called: Metadata, action: '$r' | '$w', stream: string, log: EventStore): Promise<boolean> {
+    const { access } = this.options;
+    return access === undefined || (await access.allows(access.caller(called) ?? [], action, stream, log));
+  }
+
   refusal(called: Metadata, asks: 'read' | 'append'): CallRefusal | null {
-    const { leader, users = [], readers = [], readyAt = 0 } = this.options;
+    const { leader, users = [], readers = [], access, readyAt = 0 } = this.options;
+    if (access?.caller(called) === null) return REFUSALS.unknownUser;
     if (Date.now() < readyAt) return REFUSALS.notReady;
     const isCalledBy = (user: string): boolean => called.get('authorization')[0] === `Basic ${Buffer.from(user).toString('base64')}`;
     if (users.length + readers.length > 0 && ![...users, ...readers].some(isCalledBy)) return REFUSALS.unknownUser;

@@ -141,6 +141,8 @@ export class Streams {
   private async answerRead(call: ServerWritableStream<ReadRequest, ReadResponse>): Promise<void> {
     const options = call.request.getOptions()!;
     const stream = options.getStream();
+    const name = stream === undefined ? '$all' : nameOf(stream.getStreamIdentifier()!);
+    if (!(await this.members.allows(call.metadata, '$r', name, this.log))) return refuse(call, REFUSALS.denied);
     if (options.hasSubscription()) {
       if (stream !== undefined || options.hasFilter()) return refuse(call, notImplemented('subscriptions to anything but $all'));
       return this.follow(call, options);
@@ -254,7 +256,7 @@ export class Streams {
       const stream = nameOf(options.getStreamIdentifier()!);
       const expected = options.hasNoStream() ? 0 : options.hasStreamPosition() ? Number(options.getStreamPosition()) + 1 : null;
       const refusal = options.hasStreamExists() ? badRequest('an append to whatever exists') : refusalOf(parts);
-      const next = this.answers.shift();
+      const next = (await this.members.allows(call.metadata, '$w', stream, this.log)) ? this.answers.shift() : 'AccessDenied';
       if (refusal !== null) answer.setError(refusal);
       else if (next === 'AccessDenied') answer.setError(statusOf(status.PERMISSION_DENIED, next, new shared.AccessDenied()));
       else {
