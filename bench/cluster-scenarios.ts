@@ -8,9 +8,9 @@ import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { fillViews, forward, type Bulk } from './bulk.ts';
 import { accessQuestions } from './cluster-access.ts';
-import { createdOrganizations, loadedCluster, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
+import { createdOrganizations, createdUsers, loadedCluster, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
 import { medianHop } from './hop.ts';
-import { ProcessorUse } from './processor.ts';
+import { ProcessorUse, rssAnonMegabytes } from './processor.ts';
 import { Program } from './program.ts';
 import type { Ground, Row, Scenario } from './scenario.ts';
 import { seed } from './seed.ts';
@@ -20,6 +20,10 @@ import { takeOvers } from './takeover.ts';
 import { load } from './wrk.ts';
 
 const TAKE_OVERS = 3;
+/** More than a process keeps keys of, so that whatever it keeps of each user shows beyond them. */
+const FIRST_USERS = 12_000;
+/** Keys go after a minute. */
+const KEYS_GONE_MS = 65_000;
 const TAKEN_OVER_WITHIN = 10_000;
 const ONE = '/organizations/org_01J00000000000000000000000';
 
@@ -151,8 +155,33 @@ const takeOver: Scenario = {
     withCluster({ replicas: 2, pace }, async (cluster) => [await takenOver(cluster, 'identity'), await takenOver(cluster, 'notifications')]),
 };
 
+const memory: Scenario = {
+  name: 'cluster-memory',
+  organizations: 'none',
+  measure: (_ground, pace) =>
+    withCluster({ replicas: 1, pace }, async (cluster) => {
+      const first = await createdUsers(cluster, { most: FIRST_USERS, seconds: 10 * pace.sustainedSeconds });
+      const before = await memoryOf(cluster);
+      const more = await createdUsers(cluster, { most: Infinity, seconds: pace.sustainedSeconds });
+      const after = await memoryOf(cluster);
+      const head = `memory (\`RssAnon\`) after ${count(first)} users, and after ${count(more)} more`;
+      return [...after].map(([name, megabytes]) => {
+        const grown = ((megabytes - before.get(name)!) * 1_048_576) / more;
+        return row(`${head}: ${name}`, 'measured', `${before.get(name)!.toFixed(0)} MB, ${megabytes.toFixed(0)} MB; ${grown.toFixed(0)} bytes a user`, true);
+      });
+    }),
+};
+
 /** What needs more than one process; the engines are processes of this machine, or containers where Docker is at hand. */
-export const CLUSTER_SCENARIOS: readonly Scenario[] = [transport, get, check, create, projector, forwarder, takeOver];
+export const CLUSTER_SCENARIOS: readonly Scenario[] = [transport, get, check, create, projector, forwarder, takeOver, memory];
+
+/** Of each process of ours, when it has seen the log and kept its keys for as long as it does. */
+async function memoryOf(cluster: Cluster): Promise<ReadonlyMap<string, number>> {
+  await caughtUp(cluster);
+  await pause(KEYS_GONE_MS);
+  const running = cluster.processes.flatMap(({ name, pid }) => (pid === null ? [] : [[name, pid] as const]));
+  return new Map(await Promise.all(running.map(async ([name, pid]) => [name, await rssAnonMegabytes(pid)] as const)));
+}
 
 async function takenOver(cluster: Cluster, app: App): Promise<Row> {
   const results = await takeOvers(cluster, app, TAKE_OVERS);

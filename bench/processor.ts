@@ -10,6 +10,12 @@ export async function processorSeconds(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
+/** Memory that is the process's own: not the files that it reads, which the system takes back when it needs to. */
+export async function rssAnonMegabytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) / 1_024;
+}
+
 /** What some processes use while something is measured. */
 export class ProcessorUse {
   private constructor(

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '#libs/testing/src/engines/free-port';
-import { processorSeconds } from './processor.ts';
+import { processorSeconds, rssAnonMegabytes } from './processor.ts';
 import { Program } from './program.ts';
 
 /** Of one processor: what a process that has nothing to do takes. */
@@ -63,10 +62,8 @@ export class Suite {
     }
   }
 
-  /** Memory that is this process's own: no mapped files, no shared pages. */
-  async rssAnonMegabytes(): Promise<number> {
-    const status = await readFile(`/proc/${this.program.pid}/status`, 'utf8');
-    return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) / 1_024;
+  rssAnonMegabytes(): Promise<number> {
+    return rssAnonMegabytes(this.program.pid);
   }
 
   /** Seconds of processor time that this process has used, all its threads together. */
