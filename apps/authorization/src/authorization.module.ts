@@ -28,7 +28,7 @@ import { OrganizationRoles } from './model/organization-roles.ts';
 import { organizationRolesView } from './model/organization-roles.view.ts';
 import { Permissions } from './model/permissions.ts';
 import { ResourceTypes } from './model/resource-types.ts';
-import { deleteRolesWhenOrganizationDeleted, dropPermissionWhenDeleted } from './model/roles.reactions.ts';
+import { deleteRolesWhenOrganizationDeleted, dropPermissionWhenDeleted, tellOfChangedRoles } from './model/roles.reactions.ts';
 import { Roles } from './model/roles.ts';
 import { seedModelWhenEnvironmentCreated } from './model/seeds.reaction.ts';
 import { TypeUses } from './model/type-uses.ts';
@@ -107,6 +107,7 @@ export class AuthorizationModule implements OnModuleInit {
     const { repository, readModels, positions, clock } = this;
     this.reactions.add(dropPermissionWhenDeleted({ repository, readModels, positions, clock }));
     this.reactions.add(deleteRolesWhenOrganizationDeleted({ repository, clock }));
+    this.reactions.add(tellOfChangedRoles(this.models));
     const { trees, resources: rows } = this;
     this.reactions.add(deleteResourcesUnderDeleted({ trees, rows, positions, clock }));
     this.reactions.add(deleteResourcesWhenOrganizationDeleted({ trees, rows, positions, clock }));

@@ -18,7 +18,11 @@ export const ERRORS = declare({
   route_not_found: { kind: 'not-found', status: 404, doc: 'No such path.' },
   method_not_allowed: { kind: 'invalid', status: 405, doc: 'The path exists, but not with this method; see `Allow`.' },
   request_timeout: { kind: 'invalid', status: 408, doc: 'The request did not arrive completely in time.' },
-  payload_too_large: { kind: 'invalid', status: 413, doc: 'The body is longer than the operation takes: 64 KiB, unless it says more.' },
+  payload_too_large: {
+    kind: 'invalid',
+    status: 413,
+    doc: 'The body is longer than the operation takes (64 KiB, unless it says more), or what it asks for is more than can be recorded at once.',
+  },
   uri_too_long: { kind: 'invalid', status: 414, doc: 'The path is longer than any.' },
   headers_too_large: { kind: 'invalid', status: 431, doc: 'The request has more than 100 headers, or more than 16 KiB of them.' },
   bad_request: { kind: 'invalid', status: 400, doc: 'The request cannot be understood or carried out.' },
@@ -46,6 +50,7 @@ export const ERRORS = declare({
   domain_already_verified: { kind: 'conflict', status: 400, doc: 'The domain is verified: there is nothing left to do.' },
   organization_domain_limit_reached: { kind: 'invalid', status: 422, doc: 'The organization has as many domains as it may have.' },
   environment_name_already_used: { kind: 'conflict', status: 409, doc: 'Another environment has this name.' },
+  environment_key_limit_reached: { kind: 'invalid', status: 422, doc: 'The environment has as many keys that work as it may have.' },
   environment_key_revoked: { kind: 'conflict', status: 409, doc: 'The key was revoked: create another one.' },
   duplicate_endpoint: { kind: 'conflict', status: 409, doc: 'Another webhook endpoint of this environment has this URL.' },
   invalid_url: {
@@ -82,6 +87,16 @@ export const ERRORS = declare({
   permission_slug_conflict: { kind: 'conflict', status: 409, doc: 'Another permission of this environment has this slug.' },
   role_slug_conflict: { kind: 'conflict', status: 409, doc: 'Another role of this environment has this slug.' },
   organization_role_slug_conflict: { kind: 'conflict', status: 409, doc: 'Another role of this organization has this slug.' },
+  role_permission_limit_reached: {
+    kind: 'invalid',
+    status: 422,
+    doc: 'The roles of the environment, or those of the organization, would have more than 20,000 permissions together.',
+  },
+  authorization_model_limit_reached: {
+    kind: 'invalid',
+    status: 422,
+    doc: 'The resource types, permissions and roles of the environment are too many, or their texts too long, to take in more.',
+  },
   role_has_assignments: { kind: 'conflict', status: 409, doc: 'The role is assigned: take it away first.' },
   role_has_group_role_mappings: { kind: 'conflict', status: 409, doc: 'Groups of an identity provider are mapped to the role.', comesWith: 'directories' },
   user_creation_error: { kind: 'conflict', status: 400, doc: 'The user cannot be created: `errors` says what is taken.' },

@@ -46,6 +46,11 @@ export interface Decider<State, Event extends Fact> {
   readonly upcasts?: Upcasts;
   /** The values that this state holds exclusively. Absent: none. */
   claims?(state: State): readonly Claim[];
+  /**
+   * Facts of these types, at the end of what a decision yields, are left for another append where all together are more than one takes: the state says that they
+   * are still to come, and decisions yield them again for as long. Whoever asks goes on until nothing follows. Absent: all or nothing.
+   */
+  readonly mayFollow?: readonly Event['type'][];
   /** The organization that this state belongs to, for the event's meta and the message key. */
   organization?(state: State): string | undefined;
   /**

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { newUlid } from '#libs/platform/src/ids';
-import { type EventStore, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
+import { appendBytes } from './append-bytes.ts';
+import { AppendTooLarge, type EventStore, MAX_APPEND_BYTES, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
 
 /** Opens the log of one place; opening again after `close` finds what was appended. */
 export type OpenEventStore = () => Promise<{ readonly store: EventStore; close(): Promise<void> }>;
@@ -90,6 +91,20 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       const expected = { date: '1970-01-01T00:00:00.000Z' };
       expect((await store.read('thing-1'))[0]!.data).toStrictEqual(expected);
       expect((await take(store, 1))[0]!.data).toStrictEqual(expected);
+    });
+
+    it('takes as much at once as an append may come to, and nothing of more', async () => {
+      const fill = (): string => 'é'.repeat(1_000);
+      const events = [newEvent(fill()), newEvent(fill()), newEvent('')];
+      const left = MAX_APPEND_BYTES - appendBytes(events);
+      const largest = [...events.slice(0, 2), { ...events[2]!, data: 'x'.repeat(left) }];
+      const tooLarge = [...events.slice(0, 2), { ...events[2]!, data: 'x'.repeat(left + 1) }];
+      await expect(store.append('thing-1', 0, tooLarge)).rejects.toThrow(AppendTooLarge);
+      expect([await store.last('thing-1'), await store.head()]).toEqual([null, START]);
+      expect(await store.append('thing-1', 0, largest)).toMatchObject({ version: 3 });
+      await expect(store.append('thing-1', 3, tooLarge)).rejects.toThrow(AppendTooLarge);
+      await reopen();
+      expect(idsOf(await store.read('thing-1'))).toEqual(idsOf(largest));
     });
 
     it('counts versions per stream and reads from any of them', async () => {

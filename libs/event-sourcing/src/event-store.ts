@@ -112,6 +112,19 @@ export class PositionOfAnotherLog extends DomainError {
   }
 }
 
+/** What an append may come to, whatever keeps the log: EventStoreDB takes no more at once, as it counts (`appendBytes`). */
+export const MAX_APPEND_BYTES = 1024 * 1024;
+
+/** An append is more than the log takes at once: it has to be split, or asked for in smaller pieces. Nothing was recorded. */
+export class AppendTooLarge extends RangeError {
+  constructor(
+    readonly stream: string,
+    readonly bytes: number,
+  ) {
+    super(`An append to ${stream} has ${bytes} bytes, and the log takes ${MAX_APPEND_BYTES} at once.`);
+  }
+}
+
 /** The log: the one source of truth. One contract suite, `event-store.contract.ts`, holds every adapter to this. */
 export abstract class EventStore {
   /**
@@ -129,7 +142,7 @@ export abstract class EventStore {
   /**
    * Appends at `expectedVersion` (0 = the stream does not exist). Durable before it resolves. One of two racing appends wins.
    * Appending the same event ids at the same expected version again answers as the first time.
-   * @throws WrongVersion when the stream is elsewhere
+   * @throws WrongVersion when the stream is elsewhere; AppendTooLarge
    */
   abstract append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended>;
 

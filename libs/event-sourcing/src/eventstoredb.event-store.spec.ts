@@ -72,7 +72,7 @@ async function givenServerHere(
   opened.push(() => storage.close());
   const port = await freePort();
   const members = new Members({ self: `127.0.0.1:${port}`, ...(access && { access }) });
-  const streams = new Streams(new LmdbEventStore(storage), members);
+  const streams = new Streams(new LmdbEventStore(storage, Infinity), members);
   const server = serverOf(members, streams);
   opened.push(() => server.forceShutdown());
   await new Promise<void>((resolve, reject) => server.bindAsync(`127.0.0.1:${port}`, credentials, (error) => (error === null ? resolve() : reject(error))));
@@ -491,7 +491,7 @@ describe('an event store in EventStoreDB', () => {
     const store = await givenStore((await givenServer()).address);
     const neighbours = Array.from({ length: 20 }, (_, number) => store.append(`neighbour-${number}`, 0, [newEvent()]));
     await expect(store.append('thing-1', 0, [newEvent('x'.repeat(1024 * 1024))])).rejects.toThrow(
-      /^An append to gatehouse\.thing-1 has 10\d{5} bytes, and EventStoreDB takes 1048576 at once\.$/,
+      /^An append to gatehouse\.thing-1 has 10\d{5} bytes, and the log takes 1048576 at once\.$/,
     );
     expect(await store.append('thing-1', 0, [newEvent('x'.repeat(1024 * 1024 - 1_000))])).toMatchObject({ version: 1 });
     await Promise.all(neighbours);

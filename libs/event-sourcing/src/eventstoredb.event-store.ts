@@ -5,7 +5,8 @@ import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { LogIdentity } from '#libs/platform/src/storage/log-note';
 import { causeAt } from '#libs/platform/src/unreachable';
-import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, WrongVersion } from './event-store.ts';
+import { appendBytes } from './append-bytes.ts';
+import { type Appended, AppendTooLarge, EventStore, type NewEvent, type Position, type RecordedEvent, WrongVersion } from './event-store.ts';
 import { Connection } from './eventstoredb/connection.ts';
 import { checkedUrl, endpointsOf } from './eventstoredb/connection-string.ts';
 import { DamagedStreams } from './eventstoredb/damaged-streams.ts';
@@ -174,6 +175,8 @@ export class EventstoredbEventStore extends EventStore {
       if (revision + 1 !== version) throw this.misplaced(stream, { revision, position, count: events.length });
       return { version, position };
     }
+    // A server may be set up to take less than ours do.
+    if (refusalOf(answer) === 'MaximumAppendSizeExceeded') throw new AppendTooLarge(stream, appendBytes(events));
     if (refusalOf(answer) === 'StreamDeleted') this.damage.refuse(stream, [{ stream, revision: null, position: null, cause: 'deleted' }]);
     if (answer.hasError() && refusalOf(answer) !== 'WrongExpectedVersion')
       throw new RangeError(`EventStoreDB does not take the append to ${stream}: ${refusalOf(answer)}.`);

@@ -5,7 +5,18 @@ import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberKeys, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LogStorage } from '#libs/platform/src/storage/log-storage';
-import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START, WrongVersion } from './event-store.ts';
+import { appendBytes } from './append-bytes.ts';
+import {
+  type Appended,
+  AppendTooLarge,
+  EventStore,
+  MAX_APPEND_BYTES,
+  type NewEvent,
+  type Position,
+  type RecordedEvent,
+  START,
+  WrongVersion,
+} from './event-store.ts';
 
 /** Records, and bytes, that are read before other work gets its turn. */
 const CHUNK = 1_000;
@@ -93,7 +104,11 @@ export class LmdbEventStore extends EventStore {
   private lastPosition: number;
   private durable: number;
 
-  constructor(private readonly storage: LogStorage) {
+  /** `mostBytes`: of an append. */
+  constructor(
+    private readonly storage: LogStorage,
+    private readonly mostBytes = MAX_APPEND_BYTES,
+  ) {
     super();
     this.log = storage.log.db('log', numberKeys);
     this.streams = storage.log.db('streams', bufferKeys);
@@ -124,6 +139,7 @@ export class LmdbEventStore extends EventStore {
     // No await between the check above and the puts: that is what makes this append atomic. Everything that can throw comes before the first put.
     const slots = events.map((event, index) => this.slotOf(stream, expectedVersion + 1 + index, this.lastPosition + 1 + index, event));
     const values = slots.map((slot) => this.encode(slot));
+    this.refuseTooLarge(stream, events, values);
     for (const [index, slot] of slots.entries()) {
       this.log.append(slot.position, values[index]!);
       this.streams.put(streamKey(stream, slot.version), this.numberValue(slot.position));
@@ -247,6 +263,13 @@ export class LmdbEventStore extends EventStore {
     value.writeUInt32LE(0, 0);
     value.writeUInt32LE(checksum(value, position), 0);
     return value;
+  }
+
+  /** What is written holds all that counts, and more. @throws AppendTooLarge */
+  private refuseTooLarge(stream: string, events: readonly NewEvent[], written: readonly Buffer[]): void {
+    if (written.reduce((sum, { length }) => sum + length, 0) <= this.mostBytes) return;
+    const bytes = appendBytes(events);
+    if (bytes > this.mostBytes) throw new AppendTooLarge(stream, bytes);
   }
 
   private numberValue(value: number): Buffer {

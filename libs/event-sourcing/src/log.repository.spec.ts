@@ -12,7 +12,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { Decider, Decision, Fact } from './decider.ts';
-import type { Appended, EventStore, RecordedEvent } from './event-store.ts';
+import { AppendTooLarge, type Appended, type EventStore, type RecordedEvent } from './event-store.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { LogRepository } from './log.repository.ts';
 import { MeasuredEventStore } from './measured.event-store.ts';
@@ -174,6 +174,50 @@ describe('a transaction', () => {
     await repository.transact(bookDecider, asked, 'a', () => [...renamed, ...renamed.slice(0, 1)]);
     await expect(repository.transact(bookDecider, asked, 'c', create())).rejects.toThrow(RangeError);
     expect(await events.read(streamOf('c'))).toEqual([]);
+  });
+
+  describe('that comes to more than the log takes at once', () => {
+    const changes = (count: number): readonly BookEvent[] =>
+      Array.from({ length: count }, (_, index) => ({ type: 'book.changed', data: { title: `${index} ${'x'.repeat(100_000)}` } }));
+    const following = { ...bookDecider, mayFollow: ['book.changed'] as const };
+    /** As many as are left to say, in the order of their numbers. */
+    const rename = (count: number): Decide => {
+      const all = changes(count);
+      return (state) => all.slice(Number.parseInt(state?.title ?? '', 10) + 1 || 0);
+    };
+
+    it('is recorded in parts where its facts may follow, each decided by what is left', async () => {
+      const asked = context();
+      await repository.transact(following, asked, 'a', create());
+      const parts = [];
+      for (let left = 1; left > 0; parts.push(left)) left = (await repository.transact(following, asked, 'a', rename(30))).facts.length;
+      expect(parts.length).toBeGreaterThan(3);
+      const recorded = await events.read(streamOf('a'));
+      expect(recorded.slice(1).map(({ data }) => data)).toEqual(changes(30).map(({ data }) => data));
+      expect(new Set(recorded.map(({ id }) => id)).size).toBe(31);
+      expect(JSON.parse((await rows.get(ENVIRONMENT, 'a'))!.text)).toMatchObject({ title: changes(30).at(-1)!.data!.title });
+    });
+
+    it('goes on behind the part that a process recorded before it died', async () => {
+      await repository.transact(following, context(), 'a', create());
+      await repository.transact(following, context(), 'a', rename(30));
+      const before = (await events.read(streamOf('a'))).length;
+      for (let left = 1; left > 0;) left = (await repository.transact(following, context(), 'a', rename(30))).facts.length;
+      expect(before).toBeLessThan(31);
+      expect(await events.read(streamOf('a'))).toHaveLength(31);
+    });
+
+    it('is refused as a whole where they may not: a caller learns why, and the system what to mend', async () => {
+      await repository.transact(bookDecider, context(), 'a', create());
+      const asked = context({ actor: { id: 'key', source: 'api', name: null } });
+      await expect(repository.transact(bookDecider, asked, 'a', rename(30))).rejects.toMatchObject({ code: 'payload_too_large' });
+      const own = context({ actor: { id: 'system', source: 'system', name: null } });
+      await expect(repository.transact(bookDecider, own, 'a', rename(30))).rejects.toThrow(AppendTooLarge);
+      // Nor may what comes before facts that may follow be cut off.
+      const ending: Decide = () => [...changes(12), { type: 'book.deleted', data: null }];
+      await expect(repository.transact(following, own, 'a', ending)).rejects.toThrow(AppendTooLarge);
+      expect(await events.read(streamOf('a'))).toHaveLength(1);
+    });
   });
 
   it('goes on without a claim that it may do without, where another holds it, and fails with whatever else stands in the way', async () => {

@@ -1,13 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
-import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId, newUlid } from '#libs/platform/src/ids';
 import type { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
+import { appendBytes } from './append-bytes.ts';
 import type { AwaitedViews } from './awaited-views.ts';
 import type { Claim, Decider, Decision, Fact } from './decider.ts';
-import { WrongVersion, type Appended, type EventStore, type NewEvent, type Position, type RecordedEvent, START } from './event-store.ts';
+import {
+  AppendTooLarge,
+  MAX_APPEND_BYTES,
+  WrongVersion,
+  type Appended,
+  type EventStore,
+  type NewEvent,
+  type Position,
+  type RecordedEvent,
+  START,
+} from './event-store.ts';
 import { streamName, type Naming } from './naming.ts';
 import { isProtocol, SKIPPED } from './protocol.ts';
 import { DECIDED, decisionContext, metaOf, momentOf } from './records.ts';
@@ -93,11 +104,12 @@ export class LogRepository extends Repository {
       const isOutrun = met !== null;
       met = loaded.version;
       const at = momentOf(context.commandId, this.clock.now());
-      const facts = decide(loaded.state, decisionContext(context, at));
-      if (facts.length === 0) return this.unchanged(decider, context, loaded, { unseen: isOutrun || loaded.isRowLate ? loaded.recorded : [], isRepeat: false });
+      const decided = decide(loaded.state, decisionContext(context, at));
+      if (decided.length === 0)
+        return this.unchanged(decider, context, loaded, { unseen: isOutrun || loaded.isRowLate ? loaded.recorded : [], isRepeat: false });
       // Ids of a later aggregate of this command would meet ours.
-      if (facts.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
-      const { states, events } = recordsOf(decider, loaded.state, facts, context, at, firstId);
+      if (decided.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
+      const { facts, states, events } = atOnce(decider, decided, recordsOf(decider, loaded.state, decided, context, at, firstId));
       const state = states.at(-1)!;
       try {
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
@@ -110,6 +122,7 @@ export class LogRepository extends Repository {
         await this.awaited?.shown(facts, position, late);
         return { state, facts, position, version, isRepeat: false };
       } catch (error) {
+        if (error instanceof AppendTooLarge && context.actor.source !== 'system') throw tooMuchAtOnce();
         if (!(error instanceof WrongVersion)) throw error;
       }
     }
@@ -284,6 +297,37 @@ function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: L
   return { state, version, position };
 }
 
+/** Sealing makes records longer. */
+const FITS = 0.75 * MAX_APPEND_BYTES;
+
+interface Records<State> {
+  readonly states: readonly State[];
+  readonly events: readonly NewEvent[];
+}
+
+/** What of these facts is recorded at once: all, unless they are too much, and the last of them may follow. */
+function atOnce<State, Event extends Fact>(
+  { mayFollow = [] }: Decider<State, Event>,
+  facts: readonly Event[],
+  { states, events }: Records<State>,
+): Records<State> & { readonly facts: readonly Event[] } {
+  const mayBeCut = (index: number): boolean => index > 0 && mayFollow.includes(facts[index]!.type);
+  if (!mayBeCut(facts.length - 1)) return { facts, states, events };
+  const sizes = events.map((event) => appendBytes([event]));
+  let total = sizes.reduce((sum, bytes) => sum + bytes, 0);
+  let count = facts.length;
+  while (total > FITS && mayBeCut(count - 1)) total -= sizes[--count]!;
+  return { facts: facts.slice(0, count), states: states.slice(0, count), events: events.slice(0, count) };
+}
+
+function tooMuchAtOnce(): DomainError {
+  return new DomainError(
+    'invalid',
+    'payload_too_large',
+    'What this asks for is more than can be recorded at once; nothing happened: ask for less of it at a time.',
+  );
+}
+
 /** The facts as records, each with what it announces, and the state after each of them. */
 function recordsOf<State, Event extends Fact>(
   decider: Decider<State, Event>,
@@ -292,7 +336,7 @@ function recordsOf<State, Event extends Fact>(
   context: RequestContext,
   at: number,
   firstId: number,
-): { readonly states: readonly State[]; readonly events: readonly NewEvent[] } {
+): Records<State> {
   const moment = new Date(at).toISOString();
   const states: State[] = [];
   let state = initial;

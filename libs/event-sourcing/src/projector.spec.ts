@@ -15,7 +15,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
-import { Fenced, type ReadModels } from '#libs/read-models/src/read-models';
+import { Fenced, MAX_ROW_BYTES, type ReadModels } from '#libs/read-models/src/read-models';
 import { until } from '#libs/testing/src/until';
 import { AwaitedViews } from './awaited-views.ts';
 import type { Decider, Fact } from './decider.ts';
@@ -57,7 +57,7 @@ const counters = primaryView<Counter | null, Counted, Counter>({
 });
 
 /** How often each amount was counted, over all counters. */
-const amounts: View<{ readonly times: number }> = {
+const amounts: View<{ readonly times: number; readonly rest?: string }> = {
   name: 'amounts',
   version: 1,
   handles: ['counter.counted'],
@@ -68,7 +68,7 @@ const amounts: View<{ readonly times: number }> = {
   },
   evolve: (row, { data }) => {
     if (data === 'bad') throw new Error('An amount has to be a number.');
-    return { times: (row?.times ?? 0) + 1 };
+    return { times: (row?.times ?? 0) + 1, ...(data === 'too large' && { rest: 'x'.repeat(MAX_ROW_BYTES) }) };
   },
 };
 
@@ -253,22 +253,25 @@ describe('the projector', () => {
     });
   });
 
-  it.each(['bad', 'no id'])('stops a view before an event that it cannot fold (%s), and only that view', async (amount) => {
-    await count('a', 1);
-    const bad = await count('a', amount);
-    await count('b', 1);
-    const running = await start();
-    await running.caughtUpWith(await count('b', 1));
-    expect(await total('b')).toEqual({ total: 2 });
-    await expect(times(1)).rejects.toMatchObject({ kind: 'unavailable' });
-    // What came before is there: nothing of it is folded again.
-    expect(JSON.parse((await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_1'))!.text)).toEqual({ times: 1 });
-    expect(await running.status()).toMatchObject([{ isStopped: false }, { view: 'amounts', position: bad, isStopped: true }]);
-    expect(await metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 1');
-    // Also after a restart, as long as nobody decided anything.
-    await start();
-    await expect(times(1)).rejects.toMatchObject({ kind: 'unavailable' });
-  });
+  it.each(['bad', 'no id', 'too large'])(
+    'stops a view before an event that it cannot fold, or whose row is too large (%s), and only that view',
+    async (amount) => {
+      await count('a', 1);
+      const bad = await count('a', amount);
+      await count('b', 1);
+      const running = await start();
+      await running.caughtUpWith(await count('b', 1));
+      expect(await total('b')).toEqual({ total: 2 });
+      await expect(times(1)).rejects.toMatchObject({ kind: 'unavailable' });
+      // What came before is there: nothing of it is folded again.
+      expect(JSON.parse((await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_1'))!.text)).toEqual({ times: 1 });
+      expect(await running.status()).toMatchObject([{ isStopped: false }, { view: 'amounts', position: bad, isStopped: true }]);
+      expect(await metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 1');
+      // Also after a restart, as long as nobody decided anything.
+      await start();
+      await expect(times(1)).rejects.toMatchObject({ kind: 'unavailable' });
+    },
+  );
 
   it('goes on past an event that an operator left out, now and ever after', async () => {
     await count('a', 1);

@@ -13,6 +13,7 @@ import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { until } from '#libs/testing/src/until';
+import { AppendTooLarge } from './event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 import { UnreadableRecord } from './event-store.ts';
@@ -124,6 +125,28 @@ describe('a reaction', () => {
     expect(error).not.toContain('counted');
     expect(await new Vault(keys).open(error, { stream, field: 'error' })).toBe('Error: cannot be counted');
     expect(await running!.metrics.text()).toContain('gatehouse_reaction_skipped_total{reaction="count"} 1');
+  });
+
+  it('stands still before an event whose consequences the log does not take at once, says so, and passes nothing over', async () => {
+    let entered = false;
+    await start(async () => {
+      entered = true;
+      throw new AppendTooLarge('test', 2_000_000);
+    });
+    await happened('counted', 1);
+    await happened('counted', 2);
+    const shown = async (metric: string): Promise<string | undefined> =>
+      new RegExp(`gatehouse_reaction_${metric}\\{reaction="count"\\} (\\S+)`).exec(await running!.metrics.text())?.[1];
+    await until(async () => (await shown('stopped')) === '1');
+    // As long as an event that fails for another reason is tried.
+    await pause(3_500);
+    expect([entered, await shown('stopped'), await shown('skipped_total')]).toEqual([true, '1', '0']);
+    expect(lines.join()).toContain('has 2000000 bytes');
+    expect(await lag()).toBeGreaterThan(3);
+    const seen: unknown[] = [];
+    await start(async ({ data }) => void seen.push(data));
+    await until(() => seen.length === 2);
+    expect([seen, await shown('stopped')]).toEqual([[1, 2], '0']);
   });
 
   /** In seconds, as it is shown. */

@@ -5,7 +5,7 @@ import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import type { RecordedEvent } from './event-store.ts';
+import { AppendTooLarge, type RecordedEvent } from './event-store.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 import { Vault } from './sealing/vault.ts';
 
@@ -32,12 +32,15 @@ interface Skipped {
 const PAUSES = [100, 500, 2_500];
 /** While an engine is away, waiting is all that helps. */
 const AWAY = 1_000;
+/** What is more than the log takes at once stays so until a release splits it; the log says it as often. */
+const TOO_LARGE = 60_000;
 
 /** Runs the reactions of this process, each in one process of a cluster at a time. */
 @Injectable()
 export class Reactions {
   private readonly handled;
   private readonly skipped;
+  private readonly stopped;
 
   constructor(
     private readonly followers: LeasedFollowers,
@@ -49,12 +52,18 @@ export class Reactions {
   ) {
     this.handled = metrics.counter({ name: 'reaction_events_total', help: 'Events that a reaction handled.', labels: ['reaction'] });
     this.skipped = metrics.counter({ name: 'reaction_skipped_total', help: 'Events that a reaction failed to handle and went past.', labels: ['reaction'] });
+    this.stopped = metrics.gauge({
+      name: 'reaction_stopped',
+      help: '1 while a reaction of this process stands still before an event: what follows from it is more than the log takes at once.',
+      labels: ['reaction'],
+    });
   }
 
   /** Before the process starts its parts. */
   add(reaction: Reaction): void {
     // A rise from nothing at all would not be seen as one.
     this.skipped.inc({ reaction: reaction.name }, 0);
+    this.stopped.set({ reaction: reaction.name }, 0);
     const table = this.readModels.table<never>({ name: `reaction-${reaction.name}`, indexes: [], rebuildable: false });
     this.followers.add({
       name: `reaction.${reaction.name}`,
@@ -72,13 +81,30 @@ export class Reactions {
     for (let tries = 0; !signal.aborted;) {
       try {
         await reaction.react(event);
+        this.stopped.set({ reaction: reaction.name }, 0);
         return this.handled.inc({ reaction: reaction.name });
       } catch (error) {
-        const wait = isUnavailable(error) ? AWAY : PAUSES[tries++];
+        const isTooLarge = error instanceof AppendTooLarge;
+        if (isTooLarge) this.halt(reaction, event, error);
+        const wait = isTooLarge ? TOO_LARGE : isUnavailable(error) ? AWAY : PAUSES[tries++];
         if (wait === undefined) return this.skip(reaction, event, table, error);
         await pause(wait, undefined, { signal }).catch(() => {});
       }
     }
+    // Somebody else's by now.
+    this.stopped.set({ reaction: reaction.name }, 0);
+  }
+
+  /** What it was to record is not recorded anywhere else: it would be lost, such as a permission that stays given although it was deleted. */
+  private halt(reaction: Reaction, { id, type, stream }: RecordedEvent, error: unknown): void {
+    this.stopped.set({ reaction: reaction.name }, 1);
+    this.log.error('A reaction stands still before an event: what follows from it is more than the log takes at once.', {
+      reaction: reaction.name,
+      event: id,
+      type,
+      stream,
+      error,
+    });
   }
 
   private async skip(reaction: Reaction, { id, type, stream, position, meta }: RecordedEvent, table: Table<never>, error: unknown): Promise<void> {

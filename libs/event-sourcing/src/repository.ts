@@ -17,7 +17,7 @@ export abstract class Repository {
   /**
    * Carries out a command on one aggregate (architecture §5 step 4 to 6): durable, its primary row visible, when it resolves.
    * @throws DomainError as the decision or a claim refuses; `service_unavailable` past the context's deadline; `idempotency_outcome_unknown` where nobody can tell
-   *   any more whether it was carried out before
+   *   any more whether it was carried out before; `payload_too_large` where a caller asks for more than can be recorded at once, which to the system is AppendTooLarge
    */
   abstract transact<State, Event extends Fact>(
     decider: Decider<State, Event>,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
-import type { StoredRow, Table, Write } from '#libs/read-models/src/read-models';
+import { RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from './event-store.ts';
 import { FoldedRows } from './folded-rows.ts';
 import { KeyMissing } from './sealing/key-store.ts';
@@ -10,7 +10,7 @@ import type { View } from './view.ts';
 const AGAIN_MS = 5_000;
 const AGAIN_EVERY_MS = 50;
 
-/** An event that a view cannot fold: a gap would be silent, so the view stops before it. */
+/** An event that a view cannot fold, or whose row is more than a table holds: a gap would be silent, so the view stops before it. */
 export class Unfoldable extends Error {
   constructor(
     readonly view: string,
@@ -59,16 +59,23 @@ export class ViewFold<Row> {
   async apply(batch: readonly RecordedEvent[], fence?: number): Promise<void> {
     const events = batch.filter((event) => this.concerns(event));
     const checkpoint = batch.at(-1)?.position;
-    let rows: Rows<Row> = new Map();
     try {
-      if (events.length > 0) rows = await this.folded(events);
+      await this.store(events.length === 0 ? new Map() : await this.folded(events), checkpoint, fence);
     } catch (error) {
-      if (!(error instanceof Unfoldable)) throw error;
+      if (!(error instanceof Unfoldable) && !(error instanceof RowTooLarge)) throw error;
       // A row of several events may fail at any of them: one by one, the first that fails is found, and what came before it is stored.
-      for (const event of events) await this.store(await this.folded([event]), event.position, fence);
-      throw error;
+      for (const event of events) await this.applyOne(event, fence);
+      // What was too much in the midst of a batch may be less at its end, and the other way round.
+      await this.store(new Map(), checkpoint, fence);
     }
-    await this.store(rows, checkpoint, fence);
+  }
+
+  private async applyOne(event: RecordedEvent, fence: number | undefined): Promise<void> {
+    try {
+      await this.store(await this.folded([event]), event.position, fence);
+    } catch (error) {
+      throw error instanceof RowTooLarge ? new Unfoldable(this.view.name, event, error) : error;
+    }
   }
 
   private async store(rows: Rows<Row>, checkpoint: string | undefined, fence: number | undefined): Promise<void> {

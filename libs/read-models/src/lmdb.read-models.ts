@@ -11,6 +11,7 @@ import {
   Fenced,
   type PageRequest,
   ReadModels,
+  refuseTooLargeRows,
   type RowPage,
   type StoredRow,
   Table,
@@ -249,6 +250,7 @@ export class LmdbTable<Row> extends Table<Row> {
   async write(writes: readonly Write[], checkpoint?: string, fence = this.filledTo.fence): Promise<void> {
     this.storage.assertAlive();
     if (fence < this.filledTo.fence) throw new Fenced(this.definition.name, fence);
+    refuseTooLargeRows(this.definition.name, writes);
     for (const write of writes) this.apply(write);
     if (checkpoint !== undefined) this.filledTo = { position: checkpoint, fence };
     await this.changed();

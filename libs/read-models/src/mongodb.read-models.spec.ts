@@ -9,7 +9,7 @@ import type { SeenCommand } from '#libs/testing/src/engines/mongodb-set/small-re
 import { until } from '#libs/testing/src/until';
 import { MongodbReadModels, type MongodbTable } from './mongodb.read-models.ts';
 import { readModelsContract } from './read-models.contract.ts';
-import { Fenced, type Table, type TableDefinition, type Write } from './read-models.ts';
+import { Fenced, RowTooLarge, type Table, type TableDefinition, type Write } from './read-models.ts';
 
 const isThere = (await givenMongodb()) !== null;
 /** One that may be hurt: that there is one to share says nothing of whether another can be started. */
@@ -61,6 +61,23 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
   const TAGS = Array.from({ length: 7 }, (_, number) => `tag${number}`);
   const byId: TableDefinition<Thing> = { name: 'things', rebuildable: true, indexes: [{ name: 'tag', keys: ({ tags }) => tags }] };
   const sorted: TableDefinition<Thing> = { ...byId, name: 'sorted things', sortKey: ({ id }) => id.slice(-1) };
+
+  it('says of a row that is more than a document with what it is found under, alone as among others', async () => {
+    const storage = await MongodbStorage.connect({ url: await newDatabase(), log });
+    try {
+      const table = new MongodbReadModels(storage).table(byId);
+      const tags = Array.from({ length: 40_000 }, (_, number) => `${String(number).padStart(6, '0')}${'x'.repeat(450)}`);
+      const row = { id: 'thing_large', tags };
+      const large: Write = { environment: 'one', id: row.id, position: '1', revision: 1, text: '{}', row };
+      await expect(table.write([large])).rejects.toThrow(RowTooLarge);
+      await expect(table.write([{ ...large, id: 'thing_small', text: '', row: { ...row, tags: [] } }, large], '1')).rejects.toMatchObject({
+        id: 'thing_large',
+      });
+      expect([await table.get('one', 'thing_large'), await table.checkpoint()]).toEqual([null, '']);
+    } finally {
+      await storage.close();
+    }
+  });
 
   const positionOf = (number: number): string => String(number).padStart(16, '0');
   const numberOf = (text: string): number => Number(/"tags":\["tag\d","at(\d+)"\]/.exec(text)?.[1]);

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import type { AnyBulkWriteOperation, Collection, Filter, UpdateFilter } from 'mongodb';
-import { isDuplicate, isIndexMissing, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
+import { isDuplicate, isIndexMissing, isTooLarge, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
 import {
   type DumpedRow,
   Fenced,
   type PageRequest,
   ReadModels,
+  refuseTooLargeRows,
   type RowPage,
+  RowTooLarge,
   type StoredRow,
   Table,
   type TableDefinition,
@@ -238,8 +240,9 @@ export class MongodbTable<Row> extends Table<Row> {
   }
 
   async write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
+    refuseTooLargeRows(this.definition.name, writes);
     if (writes.length > 0) await this.prepared();
-    for (let start = 0; start < writes.length; start += BULK) await this.store(writes.slice(start, start + BULK).map((write) => this.updateOf(write)));
+    for (let start = 0; start < writes.length; start += BULK) await this.storeAtOnce(writes.slice(start, start + BULK));
     if (checkpoint !== undefined) await this.checkpoints.put(this.definition.name, checkpoint, fence);
   }
 
@@ -319,6 +322,17 @@ export class MongodbTable<Row> extends Table<Row> {
   private async remove(keys: readonly string[]): Promise<void> {
     for (let start = 0; start < keys.length; start += BULK)
       await this.storage.answer((inSession) => this.rows.deleteMany({ _id: { $in: keys.slice(start, start + BULK) } }, inSession));
+  }
+
+  private async storeAtOnce(writes: readonly Write[]): Promise<void> {
+    try {
+      await this.store(writes.map((write) => this.updateOf(write)));
+    } catch (error) {
+      if (!isTooLarge(error)) throw error;
+      // Neither the driver nor the server says which: with its index keys it is more than its text.
+      const longest = writes.reduce((one, other) => ((other.text?.length ?? 0) > (one.text?.length ?? 0) ? other : one));
+      throw new RowTooLarge(this.definition.name, longest.id, error);
+    }
   }
 
   private async store(updates: readonly RowUpdate[]): Promise<void> {

@@ -1,4 +1,15 @@
-import { Fenced, type PageRequest, type ReadModels, type RowPage, type Table, type TableDefinition, UnknownCursor, type Write } from './read-models.ts';
+import {
+  Fenced,
+  MAX_ROW_BYTES,
+  type PageRequest,
+  type ReadModels,
+  type RowPage,
+  RowTooLarge,
+  type Table,
+  type TableDefinition,
+  UnknownCursor,
+  type Write,
+} from './read-models.ts';
 
 interface Person {
   readonly id: string;
@@ -60,6 +71,21 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       table = opened.readModels.table(byId);
     });
     afterEach(() => opened.close());
+
+    it('holds rows up to a size, and refuses to write more', async () => {
+      const sized = (id: string, bytes: number): Write => {
+        const row = person(id, '');
+        // Characters of two bytes, and one more.
+        const left = bytes - Buffer.byteLength(JSON.stringify(row));
+        return { ...write('one', row), text: JSON.stringify(row).replace('"name":""', `"name":"${'é'.repeat(left / 2)}${'x'.repeat(left % 2)}"`), row };
+      };
+      await table.write([sized('a', MAX_ROW_BYTES)], '1');
+      await expect(table.write([write('one', person('b')), sized('c', MAX_ROW_BYTES + 1)], '2')).rejects.toMatchObject({ id: 'c' });
+      await expect(table.write([sized('c', MAX_ROW_BYTES + 1)], '2')).rejects.toThrow(RowTooLarge);
+      await reopen();
+      expect(Buffer.byteLength((await table.get('one', 'a'))!.text)).toBe(MAX_ROW_BYTES);
+      expect([await table.get('one', 'c'), await table.checkpoint()]).toEqual([null, '1']);
+    });
 
     it('gives back exactly the text that was written', async () => {
       const text = '{"id":"a",  "name":"Zoë 日本 \\u0000 😀","tags":[]}';

@@ -88,6 +88,29 @@ export class Fenced extends Error {
 }
 
 /**
+ * What the text of a row may come to, whatever keeps it: a document of MongoDB ends at 16 MiB, and holds the row's index keys too. Deciders stop at a third of this
+ * (`MAX_STATE_BYTES`), so that only what was recorded under older rules comes near.
+ */
+export const MAX_ROW_BYTES = 12 * 1024 * 1024;
+
+/** A row is more than a table holds. None of the rows that were to be written with it is certain to be there; whatever its table tells of is no longer whole. */
+export class RowTooLarge extends Error {
+  constructor(
+    readonly table: string,
+    readonly id: string,
+    cause?: unknown,
+  ) {
+    super(`The row ${id} of ${table} is larger than a table holds.`, { cause });
+  }
+}
+
+/** @throws RowTooLarge */
+export function refuseTooLargeRows(table: string, writes: readonly Write[]): void {
+  for (const { id, text } of writes)
+    if (text !== null && text.length > MAX_ROW_BYTES / 3 && Buffer.byteLength(text) > MAX_ROW_BYTES) throw new RowTooLarge(table, id);
+}
+
+/**
  * Rows of one table. The environment is always given: no query can be started without it.
  * One contract suite, `read-models.contract.ts`, holds every adapter to this.
  */
@@ -141,7 +164,7 @@ export abstract class Table<Row> {
   /**
    * Writes rows, each only where its position is later than the stored one. Visible to every reader when it resolves; durable no earlier than what was
    * written before it. `checkpoint`, when given, is stored in the same write, and `fence` with it: the token of the lease under which the table is filled.
-   * @throws Fenced when a later token is stored: then the checkpoint stays as it is, whatever became of the rows
+   * @throws Fenced when a later token is stored: then the checkpoint stays as it is, whatever became of the rows; RowTooLarge: then so does the checkpoint
    */
   abstract write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void>;
 

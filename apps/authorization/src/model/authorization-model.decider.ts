@@ -68,8 +68,10 @@ export interface AuthorizationModel extends WithClosings {
   readonly permissions: readonly StoredPermission[];
   /** In the order of their priority. */
   readonly roles: readonly StoredRole[];
-  /** Ids of what was deleted: a repeated creation does not revive it, and it stays a valid cursor. */
+  /** Ids of what was deleted last: a repeated creation does not revive it, and it stays a valid cursor. */
   readonly ended_ids: readonly string[];
+  /** Ids of roles that changed with a permission or with the order, which nothing was recorded of so far. Absent: none. */
+  readonly untold?: readonly string[];
 }
 
 /** Null until it is seeded. */
@@ -105,23 +107,28 @@ function evolve(state: AuthorizationModelState, event: AuthorizationModelEvent &
       const roles = model.roles.map((role) =>
         role.permission_ids.includes(id) ? { ...role, permission_ids: role.permission_ids.filter((permission) => permission !== id) } : role,
       );
-      return ended({ ...model, permissions: without(model.permissions, id), roles }, id);
+      const changed = model.roles.filter((role, place) => roles[place] !== role);
+      return withUntold(ended({ ...model, permissions: without(model.permissions, id), roles }, id), changed);
     }
     case 'role.created':
       return { ...model, roles: [...model.roles, bornRole(event.data, at)] };
     case 'role.updated': {
       const { permissions, ...change } = event.data;
       return {
-        ...model,
+        ...told(model, change.id),
         roles: changed(model.roles, { ...change, ...(permissions !== undefined && { permission_ids: permissions.map(({ id }) => id) }) }, at),
       };
     }
     case 'role.deleted':
-      return ended({ ...model, roles: without(model.roles, event.data.id) }, event.data.id);
+      return ended({ ...told(model, event.data.id), roles: without(model.roles, event.data.id) }, event.data.id);
     case 'roles.reordered': {
       const places = new Map(event.data.role_ids.map((id, place) => [id, place]));
       const placeOf = ({ id }: StoredRole): number => places.get(id) ?? places.size;
-      return { ...model, roles: [...model.roles].sort((one, other) => placeOf(one) - placeOf(other)) };
+      const roles = [...model.roles].sort((one, other) => placeOf(one) - placeOf(other));
+      return withUntold(
+        { ...model, roles },
+        roles.filter((role, place) => model.roles[place] !== role),
+      );
     }
   }
 }
@@ -147,7 +154,26 @@ function without<Stored extends { readonly id: string }>(all: readonly Stored[],
 }
 
 function ended(model: AuthorizationModel, id: string): AuthorizationModel {
-  return { ...model, ended_ids: [...model.ended_ids, id] };
+  return { ...model, ended_ids: withEnded(model.ended_ids, id) };
+}
+
+/** Of a command that comes again after more records than this, nobody can tell any more whether it was carried out: it is refused before it meets a state. */
+const MAX_ENDED_IDS = 10_000;
+
+/** What ended last, with one more. */
+export function withEnded(endedIds: readonly string[], id: string): readonly string[] {
+  return [...endedIds, id].slice(-MAX_ENDED_IDS);
+}
+
+function withUntold(model: AuthorizationModel, roles: readonly StoredRole[]): AuthorizationModel {
+  if (roles.length === 0) return model;
+  return { ...model, untold: [...new Set([...(model.untold ?? []), ...roles.map(({ id }) => id)])] };
+}
+
+function told(model: AuthorizationModel, id: string): AuthorizationModel {
+  const { untold, ...rest } = model;
+  if (untold === undefined || !untold.includes(id)) return model;
+  return untold.length === 1 ? rest : { ...rest, untold: untold.filter((other) => other !== id) };
 }
 
 function announce(event: AuthorizationModelEvent, before: AuthorizationModelState, after: AuthorizationModelState): Announcement | null {
@@ -177,10 +203,12 @@ function announce(event: AuthorizationModelEvent, before: AuthorizationModelStat
 /** One aggregate per environment: what its rules compare is small, seldom written, and all here. */
 export const authorizationModelDecider: Decider<AuthorizationModelState, AuthorizationModelEvent> = {
   category: 'authorization_model',
-  foldVersion: 2,
+  foldVersion: 3,
   initial: null,
   evolve,
   announce,
+  // What the state keeps as untold.
+  mayFollow: ['role.updated'],
 };
 
 export type ModelDecision = (model: AuthorizationModel, context: DecisionContext) => readonly AuthorizationModelEvent[];
@@ -188,10 +216,54 @@ export type ModelDecision = (model: AuthorizationModel, context: DecisionContext
 /** A decision on the model as it is, or as it begins: then the seeds are recorded before what follows from it. */
 export function onModel(seeds: Seeds, decide: ModelDecision): Decision<AuthorizationModelState, AuthorizationModelEvent> {
   return (state, context) => {
-    if (state !== null) return decide(state, context);
+    if (state !== null) return bounded(state, decide(state, context), context);
     const seeded: AuthorizationModelEvent = { type: 'authorization_model.seeded', data: seeds };
-    return [seeded, ...decide(evolve(null, { ...seeded, at: context.now }), context)];
+    const begun = evolve(null, { ...seeded, at: context.now });
+    return [seeded, ...bounded(begun, decide(begun, context), context)];
   };
+}
+
+/** Of each role that changed with something else what it is now, as long as nothing is recorded of it. */
+export function tellOfRoles({ untold = [] }: AuthorizationModel): readonly AuthorizationModelEvent[] {
+  return untold.map((id) => ({ type: 'role.updated', data: { id } }));
+}
+
+/** How many permissions the roles of an environment, or those of an organization, have together: its state is one row. */
+const MAX_ROLE_PERMISSIONS = 20_000;
+/** What the types, permissions and roles of an environment come to as JSON, beside which permissions its roles have. */
+const MAX_MODEL_BYTES = 2.75 * 1024 * 1024;
+
+/** What was recorded under other rules may be more, and shrink. @throws DomainError `role_permission_limit_reached`, `authorization_model_limit_reached` */
+function bounded(before: AuthorizationModel, events: readonly AuthorizationModelEvent[], { now }: DecisionContext): readonly AuthorizationModelEvent[] {
+  const after = events.reduce<AuthorizationModel>((model, event) => evolve(model, { ...event, at: now }), before);
+  if (after === before) return events;
+  refuseTooManyPairs(pairsOf(before), pairsOf(after));
+  const bytes = bytesOf(after);
+  if (bytes > MAX_MODEL_BYTES && bytes > bytesOf(before))
+    throw new DomainError(
+      'invalid',
+      'authorization_model_limit_reached',
+      'The resource types, permissions and roles of the environment are too many, or their texts too long, to take in more.',
+    );
+  return events;
+}
+
+/** @throws DomainError `role_permission_limit_reached` where there would be more than there may be, and more than before */
+export function refuseTooManyPairs(before: number, after: number): void {
+  if (after <= MAX_ROLE_PERMISSIONS || after <= before) return;
+  throw new DomainError(
+    'invalid',
+    'role_permission_limit_reached',
+    `The roles would have ${after} permissions together, and may have ${MAX_ROLE_PERMISSIONS}.`,
+  );
+}
+
+function pairsOf({ roles }: AuthorizationModel): number {
+  return roles.reduce((sum, { permission_ids }) => sum + permission_ids.length, 0);
+}
+
+function bytesOf({ resource_types, permissions, roles }: AuthorizationModel): number {
+  return Buffer.byteLength(JSON.stringify([resource_types, permissions, roles.map((role) => ({ ...role, permission_ids: [] }))]));
 }
 
 export function shownResourceType({ parents, ...type }: StoredResourceType): ResourceType {

@@ -10,6 +10,7 @@ import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import {
   authorizationModelDecider,
   onModel,
+  tellOfRoles,
   type AuthorizationModel,
   type AuthorizationModelEvent,
   type AuthorizationModelState,
@@ -57,6 +58,11 @@ export class AuthorizationModels {
 
   async transact(context: RequestContext, decide: ModelDecision): Promise<AuthorizationModel> {
     return (await this.decide(context, decide)).state!;
+  }
+
+  /** What an append takes of the roles that nothing was recorded of since they changed with something else; false where there are none. */
+  async tellOfRoles(environment: string): Promise<boolean> {
+    return (await this.decide(systemContext(environment, this.clock.now()), tellOfRoles)).facts.length > 0;
   }
 
   /** As `transact`, with what was recorded and where. */

@@ -8,8 +8,10 @@ import {
   differences,
   isRepeated,
   refuseMoreThan,
+  refuseTooManyPairs,
   sameMembers,
   slugTaken,
+  withEnded,
   type PermissionReference,
   type TypeReference,
 } from './authorization-model.decider.ts';
@@ -52,7 +54,7 @@ function evolve(state: State, event: OrganizationRolesEvent & { readonly at: str
     case 'organization_role.updated':
       return { ...state, roles: state.roles.map((role) => (role.id === id ? { ...role, ...event.data, updated_at: event.at } : role)) };
     case 'organization_role.deleted':
-      return withoutClosing({ ...state, roles: state.roles.filter((role) => role.id !== id), ended_ids: [...state.ended_ids, id] }, id);
+      return withoutClosing({ ...state, roles: state.roles.filter((role) => role.id !== id), ended_ids: withEnded(state.ended_ids, id) }, id);
     case 'organization_role.closing':
     case 'organization_role.reopened':
       return afterClosing(state, event);
@@ -72,11 +74,13 @@ function asAnnounced({ permissions, resource_type_id: _, ...role }: StoredOrgani
 /** One aggregate per organization, so that a slug is unique in it. */
 export const organizationRolesDecider: Decider<State, OrganizationRolesEvent> = {
   category: 'organization_roles',
-  foldVersion: 2,
+  foldVersion: 3,
   initial: null,
   evolve,
   organization: (state) => state?.organization_id,
   announce,
+  // What follows from the end of a permission, or of the organization, is decided by what is left.
+  mayFollow: ['organization_role.updated', 'organization_role.deleted'],
 };
 
 type Decide = Decision<State, OrganizationRolesEvent>;
@@ -114,13 +118,13 @@ export function updateOrganizationRole(slug: string, given: Partial<Pick<GivenRo
 }
 
 export function setOrganizationRolePermissions(slug: string, permissions: readonly PermissionReference[]): Decide {
-  return (state) => changesOf(organizationRoleBySlug(state, slug), {}, permissions);
+  return (state) => withinPairs(state, changesOf(organizationRoleBySlug(state, slug), {}, permissions));
 }
 
 export function addOrganizationRolePermission(slug: string, permission: PermissionReference, lives: Living): Decide {
   return (state) => {
     const role = organizationRoleBySlug(state, slug);
-    return changesOf(role, {}, [...living(role, lives).filter(({ id }) => id !== permission.id), permission]);
+    return withinPairs(state, changesOf(role, {}, [...living(role, lives).filter(({ id }) => id !== permission.id), permission]));
   };
 }
 
@@ -201,6 +205,17 @@ export function shownOrganizationRole(
   slugs: ReadonlyMap<string, string>,
 ): Role {
   return { object: 'role', ...role, type: 'OrganizationRole', permissions: permissions.flatMap(({ id }) => slugs.get(id) ?? []) };
+}
+
+/** @throws DomainError `role_permission_limit_reached` */
+function withinPairs(state: State, events: readonly OrganizationRolesEvent[]): readonly OrganizationRolesEvent[] {
+  const after = events.reduce<State>((before, event) => evolve(before, { ...event, at: '' }), state);
+  refuseTooManyPairs(pairsOf(state), pairsOf(after));
+  return events;
+}
+
+function pairsOf(state: State): number {
+  return (state?.roles ?? []).reduce((sum, { permissions }) => sum + permissions.length, 0);
 }
 
 function living({ permissions }: StoredOrganizationRole, lives: Living): readonly PermissionReference[] {

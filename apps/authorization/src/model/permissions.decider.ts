@@ -43,7 +43,7 @@ export function updatePermission(slug: string, given: Partial<Pick<GivenPermissi
   };
 }
 
-/** Every role that held it is told of; an organization's own follow, since they lie elsewhere. */
+/** Every role that held it is told of, some of them by the reaction where they are many; an organization's own follow, since they lie elsewhere. */
 export function deletePermission(id: string): ModelDecision {
   return ({ permissions, roles }) => {
     const permission = byId(permissions, id);

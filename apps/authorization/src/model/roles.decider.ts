@@ -93,7 +93,7 @@ export function deleteRole(id: string, defaultSlug: string): ModelDecision {
   };
 }
 
-/** The named roles first, in this order; the others keep theirs behind them. Each role whose place changed is told of. */
+/** The named roles first, in this order; the others keep theirs behind them. Each role whose place changed is told of, where they are many some of them by the reaction. */
 export function setRolePriority(slugs: readonly string[]): ModelDecision {
   return (model) => {
     refuseTwice(slugs);

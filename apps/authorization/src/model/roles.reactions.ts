@@ -6,6 +6,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { AuthorizationModelEvent } from './authorization-model.decider.ts';
+import type { AuthorizationModels } from './authorization-models.ts';
 import { dropPermission, organizationRolesDecider, recordRoleDeletions } from './organization-roles.decider.ts';
 import { organizationRolesView } from './organization-roles.view.ts';
 
@@ -29,7 +30,7 @@ export function dropPermissionWhenDeleted({ repository, readModels, positions, c
       const where = { index: 'permission', values: [id] };
       for (let after: string | undefined, hasMore = true; hasMore;) {
         const page = await rows.page(environment, { where, order: 'asc', limit: 100, after });
-        for (const row of page.rows) await repository.transact(organizationRolesDecider, systemContext(environment, clock.now()), row.id, dropPermission(id));
+        for (const row of page.rows) await untilNothingFollows({ repository, clock }, { environment, id: row.id }, dropPermission(id));
         after = page.rows.at(-1)?.id;
         hasMore = page.hasAfter;
       }
@@ -44,7 +45,28 @@ export function deleteRolesWhenOrganizationDeleted({ repository, clock }: Pick<N
     handles: ['organization.deleted'],
     react: async ({ meta, data }) => {
       const { id } = data as { readonly id: string };
-      await repository.transact(organizationRolesDecider, systemContext(meta.environment, clock.now()), id, recordRoleDeletions());
+      await untilNothingFollows({ repository, clock }, { environment: meta.environment, id }, recordRoleDeletions());
+    },
+  };
+}
+
+/** What an append takes of it at a time: whoever is stopped between two goes on with what is left. */
+async function untilNothingFollows(
+  { repository, clock }: Pick<Needs, 'repository' | 'clock'>,
+  { environment, id }: { readonly environment: string; readonly id: string },
+  decide: ReturnType<typeof dropPermission>,
+): Promise<void> {
+  const next = () => repository.transact(organizationRolesDecider, systemContext(environment, clock.now()), id, decide);
+  while ((await next()).facts.length > 0);
+}
+
+/** Roles of the environment that changed with a permission or with the order, and were too many to be told of with it; asked again, it finds none. */
+export function tellOfChangedRoles(models: AuthorizationModels): Reaction {
+  return {
+    name: 'tell-of-changed-roles',
+    handles: ['permission.deleted', 'roles.reordered'] satisfies readonly AuthorizationModelEvent['type'][],
+    react: async ({ meta: { environment } }) => {
+      while (await models.tellOfRoles(environment));
     },
   };
 }

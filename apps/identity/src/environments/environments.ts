@@ -27,6 +27,7 @@ import {
   createKey,
   ensureKey,
   environmentDecider,
+  isUsable,
   revokeKey,
   rotateKey,
   setClientId,
@@ -91,8 +92,8 @@ export class Environments {
     // The row says whose key it is; whether it was revoked is asked of the log, which cannot be behind.
     const environment = row === null ? null : await this.repository.load(environmentDecider, SYSTEM_ENVIRONMENT, row.id);
     const key = environment?.keys.find((candidate) => candidate.hash === hash);
-    const isUsable = key !== undefined && key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > this.clock.now());
-    if (environment === null || !isUsable) throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');
+    if (environment === null || key === undefined || !isUsable(key, new Date(this.clock.now()).toISOString()))
+      throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');
     return { ...shownKey(key), client_id: environment.client_id };
   }
 

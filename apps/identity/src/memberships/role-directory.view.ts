@@ -17,9 +17,12 @@ export interface KnownRole {
 export interface RoleScope extends WithClosings {
   /** Those that live, in the order of their priority. */
   readonly roles: readonly KnownRole[];
-  /** Ids of those that are no more: an id that is in neither list is one that is not known here yet. */
+  /** Ids of those that ended last: an id that is in neither list is one that is not known here yet, or that no membership has had for long. */
   readonly deleted: readonly string[];
 }
+
+/** Long before so many have ended, memberships that had them were given others: by the reaction, in the order in which they ended. */
+const MAX_DELETED = 50_000;
 
 const HANDLED = [
   'authorization_model.seeded',
@@ -49,7 +52,7 @@ export const roleDirectoryView: View<RoleScope> = {
       case 'role.deleted':
       case 'organization_role.deleted': {
         const { id } = data as { readonly id: string };
-        return withoutClosing({ ...scope, roles: scope.roles.filter((role) => role.id !== id), deleted: [...scope.deleted, id] }, id);
+        return withoutClosing({ ...scope, roles: scope.roles.filter((role) => role.id !== id), deleted: [...scope.deleted, id].slice(-MAX_DELETED) }, id);
       }
       case 'organization_role.closing':
       case 'organization_role.reopened': {

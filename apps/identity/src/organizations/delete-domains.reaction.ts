@@ -11,7 +11,9 @@ export function deleteDomainsWhenOrganizationDeleted(repository: Repository, clo
     handles: ['organization.deleted' satisfies OrganizationEvent['type']],
     react: async ({ meta, data }) => {
       const { id } = data as { readonly id: string };
-      await repository.transact(organizationDecider, systemContext(meta.environment, clock.now()), id, recordDomainDeletions());
+      // As many at a time as an append takes: whoever is stopped in between goes on with those that are left.
+      const next = () => repository.transact(organizationDecider, systemContext(meta.environment, clock.now()), id, recordDomainDeletions());
+      while ((await next()).facts.length > 0);
     },
   };
 }

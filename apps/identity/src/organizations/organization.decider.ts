@@ -147,6 +147,8 @@ export const organizationDecider: Decider<OrganizationState, OrganizationEvent> 
   claims,
   organization: (state) => state?.id,
   announce,
+  // What follows from the end of the organization is decided by the domains that are left.
+  mayFollow: ['organization_domain.deleted'],
 };
 
 type Decide = Decision<OrganizationState, OrganizationEvent>;

@@ -12,7 +12,13 @@ export class CreateEnvironment extends Command<Environment> {
 @Operation({ internal: true, owner: 'identity', summary: 'List environments', answers: arrayOf(Environment) })
 export class ListEnvironments extends Query<readonly Environment[]> {}
 
-@Operation({ internal: true, owner: 'identity', summary: 'Create a key', answers: created(EnvironmentKeyWithValue) })
+@Operation({
+  internal: true,
+  owner: 'identity',
+  summary: 'Create a key',
+  answers: created(EnvironmentKeyWithValue),
+  refuses: ['environment_key_limit_reached'],
+})
 export class CreateEnvironmentKey extends Command<EnvironmentKeyWithValue> {
   @Text({ doc: 'Name of the environment.' }) environment_name!: string;
   @Picked(EnvironmentKey) name!: string;
@@ -29,7 +35,7 @@ export class ListEnvironmentKeys extends Query<readonly EnvironmentKey[]> {
   summary: 'Replace a key',
   description: 'The old one goes on working for `overlap_seconds`.',
   answers: created(EnvironmentKeyWithValue),
-  refuses: ['environment_key_revoked'],
+  refuses: ['environment_key_revoked', 'environment_key_limit_reached'],
 })
 export class RotateEnvironmentKey extends Command<EnvironmentKeyWithValue> {
   @Ref(() => EnvironmentKey, { doc: 'The key to replace.' }) id!: string;

@@ -12,7 +12,7 @@ export class ListPermissions extends PageQuery<Permission> {}
   summary: 'Create a permission',
   description: 'It is about resources of type `organization` unless `resource_type_slug` says otherwise.',
   answers: created(Permission),
-  refuses: ['entity_not_found', 'permission_slug_conflict'],
+  refuses: ['entity_not_found', 'permission_slug_conflict', 'authorization_model_limit_reached'],
   emits: ['permission.created'],
 })
 export class CreatePermission extends Command<Permission> {
@@ -33,7 +33,7 @@ export class GetPermission extends Query<Permission> {
   summary: 'Update a permission',
   description: 'What is absent stays. System permissions cannot be changed.',
   answers: ok(Permission),
-  refuses: ['forbidden'],
+  refuses: ['forbidden', 'authorization_model_limit_reached'],
   emits: ['permission.updated'],
 })
 export class UpdatePermission extends Command<Permission> {

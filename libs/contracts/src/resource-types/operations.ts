@@ -9,7 +9,7 @@ import { ResourceType } from './resource-type.ts';
   summary: 'Create a resource type',
   description: 'Types form a hierarchy under `organization` that is at most 5 types deep and has no cycles; a type may have several parent types.',
   answers: created(ResourceType),
-  refuses: ['entity_not_found', 'resource_type_slug_conflict'],
+  refuses: ['entity_not_found', 'resource_type_slug_conflict', 'authorization_model_limit_reached'],
 })
 export class CreateResourceType extends Command<ResourceType> {
   @Picked(ResourceType) slug!: string;
@@ -38,7 +38,7 @@ export class GetResourceType extends Query<ResourceType> {
   summary: 'Update a resource type',
   description: 'What is absent stays. A parent type can be taken away only while there are no resources of this type.',
   answers: ok(ResourceType),
-  refuses: ['resource_type_in_use'],
+  refuses: ['resource_type_in_use', 'authorization_model_limit_reached'],
 })
 export class UpdateResourceType extends Command<ResourceType> {
   @Text({ doc: 'Slug of the type.', example: 'workspace' }) slug!: string;

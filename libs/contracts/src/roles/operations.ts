@@ -20,7 +20,7 @@ export class ListRoles extends Query<List<Role>> {}
   summary: 'Create a role',
   description: 'It goes to the bottom of the priority order, and is assigned on organizations unless `resource_type_slug` says otherwise.',
   answers: created(Role),
-  refuses: ['entity_not_found', 'role_slug_conflict'],
+  refuses: ['entity_not_found', 'role_slug_conflict', 'authorization_model_limit_reached'],
   emits: ['role.created'],
 })
 export class CreateRole extends Command<Role> {
@@ -41,6 +41,7 @@ export class GetRole extends Query<Role> {
   summary: 'Update a role',
   description: 'What is absent stays.',
   answers: ok(Role),
+  refuses: ['authorization_model_limit_reached'],
   emits: ['role.updated'],
 })
 export class UpdateRole extends Command<Role> {
@@ -54,6 +55,7 @@ export class UpdateRole extends Command<Role> {
   owner: 'authorization',
   summary: 'Set the permissions of a role',
   answers: ok(Role),
+  refuses: ['role_permission_limit_reached'],
   emits: ['role.updated'],
 })
 export class SetRolePermissions extends Command<Role> {
@@ -67,6 +69,7 @@ export class SetRolePermissions extends Command<Role> {
   summary: 'Give a role a permission',
   description: 'Nothing happens where it has it already.',
   answers: ok(Role),
+  refuses: ['role_permission_limit_reached'],
   emits: ['role.updated'],
 })
 export class AddRolePermission extends Command<Role> {
@@ -176,6 +179,7 @@ export class DeleteOrganizationRole extends Command<void> {
   owner: 'authorization',
   summary: 'Set the permissions of a custom role',
   answers: ok(Role),
+  refuses: ['role_permission_limit_reached'],
   emits: ['organization_role.updated'],
 })
 export class SetOrganizationRolePermissions extends Command<Role> {
@@ -190,6 +194,7 @@ export class SetOrganizationRolePermissions extends Command<Role> {
   summary: 'Give a custom role a permission',
   description: 'Nothing happens where it has it already.',
   answers: ok(Role),
+  refuses: ['role_permission_limit_reached'],
   emits: ['organization_role.updated'],
 })
 export class AddOrganizationRolePermission extends Command<Role> {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
-import { type EventMeta, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
+import { VERSION_DIGITS } from '../append-bytes.ts';
+import { AppendTooLarge, MAX_APPEND_BYTES, type EventMeta, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
 import { type Damage, type DamageCause, eventLogDamaged } from '../log-damage.ts';
 import { ulidOf, uuidOf } from '../uuid.ts';
 import type { StreamNames } from './stream-names.ts';
@@ -12,8 +13,6 @@ export type BatchRequest = InstanceType<typeof streams.BatchAppendReq>;
 export type BatchResponse = InstanceType<typeof streams.BatchAppendResp>;
 type RecordedMessage = InstanceType<typeof streams.ReadResp.ReadEvent.RecordedEvent>;
 
-/** What a server takes at once unless it is set up otherwise. */
-const MAX_APPEND = 1024 * 1024;
 /** Commit and prepare as numbers of this many digits sort as text, for ten petabytes. */
 const POSITION_DIGITS = 16;
 const JSON_TYPE = 'application/json';
@@ -58,15 +57,15 @@ export interface LogEvent {
   readonly note: { readonly type: string; readonly data: unknown } | null;
 }
 
-/** @throws RangeError when the events are more than the server takes at once */
+/** @throws AppendTooLarge */
 export function appendRequest(stream: string, expectedVersion: number, events: readonly NewEvent[]): BatchRequest {
   let bytes = 0;
   const messages = events.map(({ id, type, shape, data, subject, public: announced, meta }, index) => {
     const version = expectedVersion + 1 + index;
     const stored = Buffer.from(JSON.stringify({ shape, version, data, subject, public: announced } satisfies Stored));
     const metadata = Buffer.from(JSON.stringify(meta));
-    // As the server counts.
-    bytes += stored.length + metadata.length + 2 * type.length;
+    // As `appendBytes`, of what is at hand.
+    bytes += stored.length + VERSION_DIGITS - String(version).length + metadata.length + 2 * type.length;
     const message = new streams.BatchAppendReq.ProposedMessage()
       .setId(new shared.UUID().setString(uuidOf(id)))
       .setData(stored)
@@ -74,7 +73,7 @@ export function appendRequest(stream: string, expectedVersion: number, events: r
     message.getMetadataMap().set('type', type).set('content-type', JSON_TYPE);
     return message;
   });
-  if (bytes > MAX_APPEND) throw new RangeError(`An append to ${stream} has ${bytes} bytes, and EventStoreDB takes ${MAX_APPEND} at once.`);
+  if (bytes > MAX_APPEND_BYTES) throw new AppendTooLarge(stream, bytes);
   const options = new streams.BatchAppendReq.Options().setStreamIdentifier(identifierOf(stream));
   // Without a deadline the server's own limit holds: one of ours would be told as a time of day, and clocks differ.
   if (expectedVersion === 0) options.setNoStream(new shared.Empty());

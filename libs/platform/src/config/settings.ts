@@ -221,7 +221,8 @@ export class IdentitySettings {
   @Setting(listOf(dnsServer), { doc: 'DNS servers that domain verification asks; empty: those of the machine.', default: '' })
   readonly DNS_SERVERS!: readonly string[];
 
-  @Setting(integer({ minimum: 1, maximum: 10_000 }), { doc: 'Domains that one organization may have.', default: '100' })
+  // Each event of an organization shows them all, and is less than the log takes at once.
+  @Setting(integer({ minimum: 1, maximum: 1_000 }), { doc: 'Domains that one organization may have.', default: '100' })
   readonly DOMAINS_PER_ORGANIZATION!: number;
 
   @Setting(flag, { doc: 'Whether a membership may have several roles.', default: 'on' })

@@ -8,6 +8,7 @@ import {
   type MongoClient,
   type MongoClientOptions,
   MongoError,
+  MongoInvalidArgumentError,
   MongoServerError,
   MongoServerSelectionError,
   type Timestamp,
@@ -46,6 +47,8 @@ const REFUSED_CODES: ReadonlySet<unknown> = new Set([UNAUTHORIZED, AUTHENTICATIO
 const REFUSAL_SAID_MS = 60_000;
 const DUPLICATE_KEY = 11_000;
 const BAD_VALUE = 2;
+/** A document of more than 16 MiB, as it came or as an update would leave it. */
+const TOO_LARGE_CODES: ReadonlySet<unknown> = new Set([10_334, 17_419, 17_420]);
 /** What a server says that is starting, stopping, overloaded or no longer primary, or that did not hear of its majority in time. */
 const PASSING_CODES: ReadonlySet<unknown> = new Set([
   6, 7, 43, 50, 63, 64, 79, 89, 91, 100, 133, 134, 150, 175, 189, 237, 262, 365, 371, 402, 433, 449, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602, 13_388,
@@ -300,6 +303,14 @@ export function isDuplicate(error: unknown): boolean {
 /** A question named an index that is not there. */
 export function isIndexMissing(error: unknown): boolean {
   return isOf(error, BAD_VALUE) && /\bhint\b/.test((error as MongoServerError).message);
+}
+
+/** A document is larger than MongoDB takes: mostly the driver says so, with an error of its own in a bulk and with one of JavaScript's otherwise. */
+export function isTooLarge(error: unknown): boolean {
+  if (error instanceof MongoServerError) return TOO_LARGE_CODES.has(error.code);
+  if (error instanceof MongoInvalidArgumentError) return /larger than the maximum size/.test(error.message);
+  // By its name: Node's own code throws it.
+  return (error as Partial<Error> | null)?.name === 'RangeError';
 }
 
 /** Users are usually made in `admin`, while a path that names a database has them looked for there. */

@@ -44,7 +44,8 @@ const storage = await LmdbStorage.open({
     process.exit(1);
   },
 });
-const log = new LmdbEventStore(storage);
+// What it takes at once is its own business: it counts what clients send, which is more here.
+const log = new LmdbEventStore(storage, Infinity);
 if (values['system-events']) setInterval(() => void writeSystemEvent(), SYSTEM_EVENTS_MS).unref();
 
 const readyAt = Date.now() + Number(values['not-ready']);
