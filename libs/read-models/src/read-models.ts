@@ -88,8 +88,8 @@ export class Fenced extends Error {
 }
 
 /**
- * What the text of a row may come to, whatever keeps it: a document of MongoDB ends at 16 MiB, and holds the row's index keys too. Deciders stop at a third of this
- * (`MAX_STATE_BYTES`), so that only what was recorded under older rules comes near.
+ * What the text of a row may come to, whatever keeps it: a document of MongoDB ends at 16 MiB, and holds the row's index keys too. Deciders stop at 4 MiB, so
+ * that only what was recorded under older rules comes near.
  */
 export const MAX_ROW_BYTES = 12 * 1024 * 1024;
 

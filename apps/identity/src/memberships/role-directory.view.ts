@@ -22,7 +22,7 @@ export interface RoleScope extends WithClosings {
 }
 
 /** Long before so many have ended, memberships that had them were given others: by the reaction, in the order in which they ended. */
-const MAX_DELETED = 50_000;
+const MAX_DELETED = 20_000;
 
 const HANDLED = [
   'authorization_model.seeded',
