@@ -109,9 +109,10 @@ export class LogRepository extends Repository {
         return this.unchanged(decider, context, loaded, { unseen: isOutrun || loaded.isRowLate ? loaded.recorded : [], isRepeat: false });
       // Ids of a later aggregate of this command would meet ours.
       if (decided.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
-      const { facts, states, events } = atOnce(decider, decided, recordsOf(decider, loaded.state, decided, context, at, firstId));
-      const state = states.at(-1)!;
       try {
+        // Before anything is claimed for what is too much.
+        const { facts, states, events } = atOnce(decider, stream, decided, recordsOf(decider, loaded.state, decided, context, at, firstId));
+        const state = states.at(-1)!;
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
         // Nobody may wait for it any more, or have been told meanwhile that nothing happened.
         refuseLate(context, this.clock.now());
@@ -305,18 +306,20 @@ interface Records<State> {
   readonly events: readonly NewEvent[];
 }
 
-/** What of these facts is recorded at once: all, unless they are too much, and the last of them may follow. */
+/** What of these facts is recorded at once: all, unless they are too much, and the last of them may follow. @throws AppendTooLarge */
 function atOnce<State, Event extends Fact>(
   { mayFollow = [] }: Decider<State, Event>,
+  stream: string,
   facts: readonly Event[],
   { states, events }: Records<State>,
 ): Records<State> & { readonly facts: readonly Event[] } {
-  const mayBeCut = (index: number): boolean => index > 0 && mayFollow.includes(facts[index]!.type);
-  if (!mayBeCut(facts.length - 1)) return { facts, states, events };
+  // One alone is counted by the log.
+  if (facts.length === 1) return { facts, states, events };
   const sizes = events.map((event) => appendBytes([event]));
   let total = sizes.reduce((sum, bytes) => sum + bytes, 0);
   let count = facts.length;
-  while (total > FITS && mayBeCut(count - 1)) total -= sizes[--count]!;
+  while (total > FITS && count > 1 && mayFollow.includes(facts[count - 1]!.type)) total -= sizes[--count]!;
+  if (total > MAX_APPEND_BYTES) throw new AppendTooLarge(stream, total);
   return { facts: facts.slice(0, count), states: states.slice(0, count), events: events.slice(0, count) };
 }
 
