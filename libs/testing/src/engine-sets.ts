@@ -45,7 +45,7 @@ async function openEmbedded(): Promise<EngineSet> {
 
 /** Rows each time in a database of their own. */
 async function openDistributed(eventstore: string): Promise<EngineSet> {
-  const events = await EventstoredbEventStore.connect({ url: eventstore, log });
+  const events = await EventstoredbEventStore.connect({ url: eventstore, installation: 'gatehouse', log });
   const storage = await MongodbStorage.connect({ url: (await givenMongodb())!, log });
   return {
     events,
