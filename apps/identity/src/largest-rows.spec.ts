@@ -4,7 +4,6 @@ import { LogRepository } from '#libs/event-sourcing/src/log.repository';
 import { Naming, streamName } from '#libs/event-sourcing/src/naming';
 import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
 import { tableOf, type PrimaryView, type View } from '#libs/event-sourcing/src/view';
-import { ViewFold } from '#libs/event-sourcing/src/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -12,7 +11,7 @@ import { readSettings } from '#libs/platform/src/config/setting';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { systemContext } from '#libs/platform/src/system-context';
 import { givenEngineSets, type EngineSet } from '#libs/testing/src/engine-sets';
-import { recordFacts } from '#libs/testing/src/recorded-facts';
+import { recordAndFold } from '#libs/testing/src/recorded-facts';
 import type { OrganizationRolesEvent } from '../../authorization/src/model/organization-roles.decider.ts';
 import { createKey, environmentDecider, ensureKey, rotateKey, type EnvironmentEvent } from './environments/environment.decider.ts';
 import { environmentsView } from './environments/environments.view.ts';
@@ -79,8 +78,7 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     const key = idOf('key');
     const stream = streamName(decider.category, environment, key);
     const table = engines.readModels.table(tableOf(view as unknown as View<unknown>));
-    await recordFacts(engines.events, stream, environment, facts);
-    await new ViewFold(view as unknown as View<unknown>, table).apply(await engines.events.read(stream));
+    await recordAndFold(engines, view as unknown as View<unknown>, { environment, stream, facts });
     return {
       key,
       /** As a caller whose name is long. */
@@ -206,12 +204,12 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     const ended = times(20_001, () => idOf('role'));
     const stream = streamName('organization_roles', environment, 'org');
     const table = engines.readModels.table(tableOf(roleDirectoryView));
-    await recordFacts(engines.events, stream, environment, [
+    const facts = [
       ...ended.map((id): OrganizationRolesEvent => ({ type: 'organization_role.deleted', data: { id } })),
       ...roles.map((role) => ({ type: 'organization_role.created', data: role })),
       ...roles.map(({ id }) => ({ type: 'organization_role.closing', data: { id, intent: `${newUlid(clock.now())}.0` } })),
-    ]);
-    await new ViewFold(roleDirectoryView, table).apply(await engines.events.read(stream));
+    ];
+    await recordAndFold(engines, roleDirectoryView, { environment, stream, facts });
     const { text } = (await table.get(environment, 'org'))!;
     expect((JSON.parse(text) as { readonly deleted: readonly string[] }).deleted).toEqual(ended.slice(1));
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MOST_BYTES);

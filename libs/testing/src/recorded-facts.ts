@@ -1,10 +1,30 @@
 import { appendBytes } from '#libs/event-sourcing/src/append-bytes';
-import { type EventStore, MAX_APPEND_BYTES, type NewEvent } from '#libs/event-sourcing/src/event-store';
 import type { Fact } from '#libs/event-sourcing/src/decider';
+import { type EventStore, MAX_APPEND_BYTES, type NewEvent } from '#libs/event-sourcing/src/event-store';
+import { tableOf, type View } from '#libs/event-sourcing/src/view';
+import { ViewFold } from '#libs/event-sourcing/src/view-fold';
 import { newUlid } from '#libs/platform/src/ids';
+import type { EngineSet } from './engine-sets.ts';
 
-/** Records facts of one environment as if decisions had yielded them one by one, in as few appends as the log takes. */
-export async function recordFacts(events: EventStore, stream: string, environment: string, facts: readonly Fact[]): Promise<void> {
+/** Recorded, read and folded at a time: a machine that has other work too reads as many in time. */
+const SLICE = 1_000;
+
+interface Recording {
+  readonly environment: string;
+  readonly stream: string;
+  readonly facts: readonly Fact[];
+}
+
+/** Records facts as if decisions had yielded them one by one, and brings the rows of a view along. */
+export async function recordAndFold<Row>({ events, readModels }: EngineSet, view: View<Row>, { environment, stream, facts }: Recording): Promise<void> {
+  const fold = new ViewFold(view, readModels.table(tableOf(view)));
+  for (let start = 0; start < facts.length; start += SLICE) {
+    await record(events, { environment, stream, facts: facts.slice(start, start + SLICE) });
+    await fold.apply(await events.read(stream, start + 1));
+  }
+}
+
+async function record(events: EventStore, { environment, stream, facts }: Recording): Promise<void> {
   let version = (await events.last(stream))?.version ?? 0;
   let [together, bytes]: [NewEvent[], number] = [[], 0];
   const append = async (): Promise<void> => {
