@@ -28,15 +28,25 @@ export class ContainerEngine implements Engine {
     const { GenericContainer, getContainerRuntimeClient } = await import('testcontainers');
     const docker = await getContainerRuntimeClient().catch(() => null);
     if (docker === null) return null;
+    const { imageMembers } = definition;
     const port = await freePort();
+    const ports = [port];
+    while (ports.length < (imageMembers?.count ?? 1)) ports.push(await freePort());
     const prepared = new GenericContainer(definition.image)
-      .withExposedPorts({ container: port, host: port })
+      .withExposedPorts(...ports.map((each) => ({ container: each, host: each })))
       .withEnvironment(definition.imageVariables(port))
       .withStartupTimeout(READY_MS);
-    const container = definition.imageCommand ? prepared.withCommand(definition.imageCommand(port)) : prepared;
+    const container = imageMembers ? prepared.withCommand(imageMembers.command(ports)) : prepared;
     const started = await container.start().catch(() => null);
     if (started === null) return null;
     const engine = new ContainerEngine(docker.container.getById(started.getId()), definition, definition.addressAt(port));
+    if (imageMembers)
+      await engine.orLate(() =>
+        imageMembers.join(ports).then(
+          () => true,
+          () => false,
+        ),
+      );
     await engine.ready();
     return engine;
   }
@@ -78,8 +88,12 @@ export class ContainerEngine implements Engine {
     return State.Running;
   }
 
-  private async ready(): Promise<void> {
-    for (const deadline = Date.now() + READY_MS; !(await this.definition.answers(this.address)); await pause(200))
+  private ready(): Promise<void> {
+    return this.orLate(() => this.definition.answers(this.address));
+  }
+
+  private async orLate(isSo: () => Promise<boolean>): Promise<void> {
+    for (const deadline = Date.now() + READY_MS; !(await isSo()); await pause(200))
       if (Date.now() > deadline) throw new Error(`${this.definition.title} did not answer at ${this.address} in its container.`);
   }
 }

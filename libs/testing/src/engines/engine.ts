@@ -35,6 +35,13 @@ export interface EngineGuard {
   readonly users: readonly EngineUser[];
 }
 
+interface ImageMembers {
+  readonly count: number;
+  readonly command: (ports: readonly number[]) => string[];
+  /** Makes one of them, also where they are one already. @throws Error where they do not answer yet */
+  readonly join: (ports: readonly number[]) => Promise<void>;
+}
+
 /** How one of the engines is started. */
 export interface EngineDefinition {
   readonly name: string;
@@ -53,7 +60,8 @@ export interface EngineDefinition {
   /** Its own server, where Docker is at hand; it listens on the same port inside and outside. */
   readonly image: string;
   readonly imageVariables: (port: number) => Record<string, string>;
-  readonly imageCommand?: (port: number) => string[];
+  /** Where several members of it run in one container, each on a port of its own, the first of which is the one of its address. */
+  readonly imageMembers?: ImageMembers;
 }
 
 /** What a plain process needs is not installed; the message says what is missing. */

@@ -1,12 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MongoClient } from 'mongodb';
+import { MongoClient, MongoServerError } from 'mongodb';
 import type { EngineDefinition, EngineGuard, EngineUser } from './engine.ts';
 import type { EngineProcess } from './engine-process.ts';
 import { startJavaEngine } from './java-engine.ts';
 import type { WatchedDirectory } from './watched-directory.ts';
 
-/** As a process it is a server that speaks MongoDB's protocol and stores in a file. A kill may lose its last second: stop it, or pause it. */
+const SET = 'gatehouse';
+const ALREADY_INITIALIZED = 23;
+
+/** As a process it is a server that speaks MongoDB's protocol and stores in a file. A kill may lose its last second: stop it, or pause it. In a container it is a replica set of three. */
 export const mongodb: EngineDefinition = {
   name: 'mongodb',
   title: 'MongoDB',
@@ -17,7 +20,7 @@ export const mongodb: EngineDefinition = {
   startProcess,
   image: 'mongo:8.0',
   imageVariables: () => ({}),
-  imageCommand: (port) => ['mongod', '--bind_ip_all', '--port', String(port)],
+  imageMembers: { count: 3, command: commandOfSet, join: joinSet },
 };
 
 const SERVER = { main: 'MongodbServer', isOurs: true, flags: ['-Xmx320m'] };
@@ -67,6 +70,25 @@ export function startGuardedMongodb(directory: WatchedDirectory, { port, tls, us
     },
     directory,
   );
+}
+
+/** They end when the container is stopped, and only then. */
+function commandOfSet(ports: readonly number[]): string[] {
+  const start = 'mkdir -p /data/db/$port; mongod --replSet ' + SET + ' --bind_ip_all --port $port --dbpath /data/db/$port --wiredTigerCacheSizeGB 0.25 &';
+  return ['bash', '-c', `trap 'kill $(jobs -p); wait' TERM; for port in ${ports.join(' ')}; do ${start} done; wait`];
+}
+
+/** The first of them is primary as long as it can be: whoever connects to it alone may write. */
+async function joinSet(ports: readonly number[]): Promise<void> {
+  const client = new MongoClient(`mongodb://127.0.0.1:${ports[0]}/?directConnection=true`, { serverSelectionTimeoutMS: 500 });
+  const members = ports.map((port, index) => ({ _id: index, host: `127.0.0.1:${port}`, priority: index === 0 ? 2 : 1 }));
+  try {
+    await client.db('admin').command({ replSetInitiate: { _id: SET, members } });
+  } catch (error) {
+    if (!(error instanceof MongoServerError) || error.code !== ALREADY_INITIALIZED) throw error;
+  } finally {
+    await client.close();
+  }
 }
 
 async function answers(address: string): Promise<boolean> {

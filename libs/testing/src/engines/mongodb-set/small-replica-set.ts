@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { setImmediate as answered } from 'node:timers/promises';
-import { Binary, Long, MongoClient, MongoServerError, ObjectId, Timestamp, type Document } from 'mongodb';
+import { Binary, type ClientSession, Long, MongoClient, MongoServerError, ObjectId, Timestamp, type Document } from 'mongodb';
 import { WireMessages, replyTo, type WireCommand } from './wire.ts';
 
 const SET = 'small';
@@ -68,12 +68,15 @@ export class SmallReplicaSet {
   private constructor(
     private readonly server: MongoClient,
     private readonly database: string,
+    private readonly inSession: { readonly session?: ClientSession },
   ) {}
 
   /** @param address of the server that stores, with a database of its own */
   static async over(address: string): Promise<SmallReplicaSet> {
-    const server = new MongoClient(address);
-    const set = new SmallReplicaSet(await server.connect(), server.options.dbName);
+    const server = await new MongoClient(address).connect();
+    const { logicalSessionTimeoutMinutes } = await server.db('admin').command({ isMaster: 1 });
+    // A server that knows sessions goes on with a cursor in the one that it began in.
+    const set = new SmallReplicaSet(server, server.options.dbName, logicalSessionTimeoutMinutes == null ? {} : { session: server.startSession() });
     for (let number = 0; number < 2; number++) set.members.push(await Member.listening((command) => set.answer(number, command)));
     return set;
   }
@@ -186,7 +189,7 @@ export class SmallReplicaSet {
   private async ask(document: Document, database: string): Promise<Document> {
     const command = Object.fromEntries(Object.entries(document).filter(([name]) => !OF_THE_WAY.includes(name)));
     try {
-      return await this.server.db(database).command(command, { promoteValues: false, promoteLongs: false });
+      return await this.server.db(database).command(command, { promoteValues: false, promoteLongs: false, ...this.inSession });
     } catch (error) {
       if (error instanceof MongoServerError) return { ...error.errorResponse };
       throw error;
