@@ -155,6 +155,7 @@ const takeOver: Scenario = {
     withCluster({ replicas: 2, pace }, async (cluster) => [await takenOver(cluster, 'identity'), await takenOver(cluster, 'notifications')]),
 };
 
+/** What each process keeps of each user. */
 const memory: Scenario = {
   name: 'cluster-memory',
   organizations: 'none',
@@ -166,8 +167,10 @@ const memory: Scenario = {
       const after = await memoryOf(cluster);
       const head = `memory (\`RssAnon\`) after ${count(first)} users, and after ${count(more)} more`;
       return [...after].map(([name, megabytes]) => {
-        const grown = ((megabytes - before.get(name)!) * 1_048_576) / more;
-        return row(`${head}: ${name}`, 'measured', `${before.get(name)!.toFixed(0)} MB, ${megabytes.toFixed(0)} MB; ${grown.toFixed(0)} bytes a user`, true);
+        const earlier = before.get(name)!;
+        // Of few users garbage would be told instead.
+        const grown = more < first ? '' : `; ${(((megabytes - earlier) * 1_048_576) / more).toFixed(0)} bytes a user`;
+        return row(`${head}: ${name}`, 'measured', `${earlier.toFixed(0)} MB, ${megabytes.toFixed(0)} MB${grown}`, true);
       });
     }),
 };
