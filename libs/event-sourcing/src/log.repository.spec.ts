@@ -17,6 +17,7 @@ import { LmdbEventStore } from './lmdb.event-store.ts';
 import { LogRepository } from './log.repository.ts';
 import { MeasuredEventStore } from './measured.event-store.ts';
 import { Naming } from './naming.ts';
+import { SKIPPED } from './protocol.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf } from './view.ts';
 
@@ -467,6 +468,17 @@ describe('a transaction', () => {
       await expect(repository.transact(bookDecider, context(), 'b', create('978-1'))).rejects.toEqual(refused('isbn_taken'));
       expect(await events.read(streamOf('b'))).toEqual([]);
       await repository.transact(bookDecider, context({ environment: OTHER_ENVIRONMENT }), 'b', create('978-1'));
+    });
+
+    it('is refused also where an operator had its claim go on without what somebody else wrote there', async () => {
+      await repository.transact(bookDecider, context(), 'a', create('978-1'));
+      const claim = naming.claimStream(ENVIRONMENT, 'book.isbn', '978-1');
+      const taken = (await events.last(claim))!;
+      await events.append(claim, taken.version, [{ ...taken, id: newUlid(clock.now()), type: SKIPPED, data: {} }]);
+      await expect(repository.transact(bookDecider, context(), 'b', create('978-1'))).rejects.toEqual(refused('isbn_taken'));
+      await repository.transact(bookDecider, context(), 'a', change({ isbn: null }));
+      await repository.transact(bookDecider, context(), 'b', create('978-1'));
+      expect((await events.last(claim))!).toMatchObject({ version: taken.version + 2, data: { key: 'b' } });
     });
 
     it('claims it once, and nothing at later changes', async () => {

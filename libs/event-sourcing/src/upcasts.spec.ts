@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { START, type NewEvent } from './event-store.ts';
+import { START, type NewEvent, UnreadableRecord } from './event-store.ts';
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { UpcastingEventStore, upcastsOf, type Upcasts } from './upcasts.ts';
 
@@ -72,6 +72,17 @@ describe('an event of an older shape', () => {
   it('is not written any more', async () => {
     await events.append(STREAM, 0, [event('person.named', 1, { name: { first: 'Ada', last: 'King' } }), event('person.seen', 1, null)]);
     expect((await stored.read(STREAM)).map(({ shape }) => shape)).toEqual([3, 1]);
+  });
+
+  it('keeps nobody who follows from what comes after it where it cannot be brought up to date; whoever looks into it meets why', async () => {
+    await stored.append(STREAM, 0, [event('person.named', 1, null), event('person.seen', 1, 'behind it')]);
+    await expect(events.read(STREAM)).rejects.toThrow(TypeError);
+    for await (const [broken, behind] of events.subscribe(START, new AbortController().signal)) {
+      expect(broken).toBeInstanceOf(UnreadableRecord);
+      expect(() => broken!.data).toThrow(TypeError);
+      expect(behind!.data).toBe('behind it');
+      break;
+    }
   });
 
   it('is refused where a later release wrote it', async () => {

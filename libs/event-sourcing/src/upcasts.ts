@@ -60,7 +60,7 @@ export class UpcastingEventStore extends EventStore {
   }
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal, pace)) yield this.upToDate(batch);
+    for await (const batch of this.events.subscribe(after, signal, pace)) yield this.isUpToDate(batch) ? batch : batch.map((record) => this.followed(record));
   }
 
   private shapeOf(type: string): number {
@@ -68,7 +68,21 @@ export class UpcastingEventStore extends EventStore {
   }
 
   private upToDate(records: readonly RecordedEvent[]): readonly RecordedEvent[] {
-    return records.some(({ type, shape }) => shape !== this.shapeOf(type)) ? records.map((record) => this.upcast(record)) : records;
+    return this.isUpToDate(records) ? records : records.map((record) => this.upcast(record));
+  }
+
+  private isUpToDate(records: readonly RecordedEvent[]): boolean {
+    return records.every(({ type, shape }) => shape === this.shapeOf(type));
+  }
+
+  /** A record on which a step fails is no reason to keep back the others: whoever handles it meets the reason. A later release's shape is not such a record. */
+  private followed(record: RecordedEvent): RecordedEvent {
+    try {
+      return this.upcast(record);
+    } catch (error) {
+      if (record.shape > this.shapeOf(record.type)) throw error;
+      return new UnreadableRecord(record, error);
+    }
   }
 
   private upcast(record: RecordedEvent): RecordedEvent {
