@@ -187,7 +187,7 @@ async function testSuite(name, args) {
   return test(args);
 }
 
-/** The product as processes: takes engines, Java or Docker for them, and minutes. One cluster after the other: a machine has room for one. */
+/** The product as processes: takes Java for engines that ask for passwords, kubectl for the manifests, and minutes. One cluster after the other: a machine has room for one. */
 async function testCluster(args) {
   let failed = 0;
   for (const name of ['shared', 'hurt']) failed = (await testSuite(name, [...args, '--passWithNoTests'])) || failed;

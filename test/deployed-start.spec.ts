@@ -146,10 +146,10 @@ describe('a cluster that was started so', () => {
   });
 
   it('has a MongoDB that lets in nobody without a password, and the gateway to no view', async () => {
-    const outcomeOf = async (url: string, collection: string): Promise<unknown> => {
+    const outcomeOf = async (url: string, collection: string, database = 'gatehouse'): Promise<unknown> => {
       const client = new MongoClient(url, { serverSelectionTimeoutMS: 2_000 });
       try {
-        await client.db('gatehouse').collection(collection).findOne({});
+        await client.db(database).collection(collection).findOne({});
         return null;
       } catch (error) {
         return (error as { readonly code?: unknown }).code;
@@ -163,6 +163,16 @@ describe('a cluster that was started so', () => {
     expect(await outcomeOf(gateway, 'leases')).toBeNull();
     const [UNAUTHORIZED, AUTHENTICATION_FAILED] = [13, 18];
     expect(await outcomeOf(gateway, 'rows.any')).toBe(UNAUTHORIZED);
+    expect(await outcomeOf(service, 'rows.any', 'elsewhere')).toBe(UNAUTHORIZED);
+    // It adds keys, and removes none.
+    const client = new MongoClient(gateway);
+    await expect(
+      client
+        .db('gatehouse')
+        .collection('keys')
+        .deleteOne({ _id: 'none' as never }),
+    ).rejects.toMatchObject({ code: UNAUTHORIZED });
+    await client.close();
     expect(await outcomeOf(service.replace(/:[^:@/]+@/, ':wrong@'), 'rows.any')).toBe(AUTHENTICATION_FAILED);
     expect(await outcomeOf(service.replace(/\/\/[^@]+@/, '//').replace(/authSource=\w+&?/, ''), 'rows.any')).toBe(UNAUTHORIZED);
   });

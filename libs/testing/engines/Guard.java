@@ -1,3 +1,5 @@
+import static java.util.Map.entry;
+
 import de.bwaldvogel.mongo.MongoServer;
 import de.bwaldvogel.mongo.bson.BinData;
 import de.bwaldvogel.mongo.bson.BsonTimestamp;
@@ -21,6 +23,7 @@ import java.time.Instant;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -36,13 +39,14 @@ import javax.crypto.spec.SecretKeySpec;
  *
  * <pre>
  *   user.NAME=PASSWORD            letters and digits; told by SCRAM-SHA-256 (RFC 7677)
- *   collections.NAME=ONE,OTHER    the only ones that this user may name; otherwise all
+ *   database=NAME                 the only one in which users may do anything
+ *   rights.NAME=ONE:find+insert,OTHER:find   all that this user may do in it, by MongoDB's words for actions; otherwise everything
  *   authSource=DATABASE           where the users were made
  *   certificate=FILE, key=FILE    in PEM, RSA and PKCS #8; without them in clear
  *   replicaSet=NAME, host=NAME    it says that it is the primary of this set, at this name, and tells the time of the set
  * </pre>
  *
- * What a user may do with a collection is not looked at, nor which database it is in.
+ * Commands that name no collection are open to every user.
  */
 final class Guard {
   private static final AttributeKey<Conversation> CONVERSATION = AttributeKey.valueOf("conversation");
@@ -53,9 +57,22 @@ final class Guard {
   private static final int UNAUTHORIZED = 13;
   /** What MongoDB answers before anybody said who they are. */
   private static final Set<String> OPEN = Set.of("ismaster", "hello", "buildinfo", "ping");
-  /** Whose first value is the name of a collection. */
-  private static final Set<String> ON_COLLECTION =
-      Set.of("find", "insert", "update", "delete", "findandmodify", "aggregate", "count", "distinct", "createindexes", "listindexes", "drop", "create", "dropindexes");
+  /** Whose first value is the name of a collection, and what a user has to be allowed there. */
+  private static final Map<String, String> ACTIONS =
+      Map.ofEntries(
+          entry("find", "find"),
+          entry("aggregate", "find"),
+          entry("count", "find"),
+          entry("distinct", "find"),
+          entry("insert", "insert"),
+          entry("update", "update"),
+          entry("findandmodify", "find"),
+          entry("delete", "remove"),
+          entry("create", "createCollection"),
+          entry("drop", "dropCollection"),
+          entry("createindexes", "createIndex"),
+          entry("dropindexes", "dropIndex"),
+          entry("listindexes", "listIndexes"));
 
   private final SecureRandom random = new SecureRandom();
   private final AtomicInteger asked = new AtomicInteger();
@@ -69,8 +86,7 @@ final class Guard {
     for (String property : properties.stringPropertyNames())
       if (property.startsWith("user.")) {
         String name = property.substring("user.".length());
-        String collections = properties.getProperty("collections." + name);
-        users.put(name, new User(properties.getProperty(property), collections == null ? null : Set.of(collections.split(",")), bytes(16)));
+        users.put(name, new User(properties.getProperty(property), rightsIn(properties.getProperty("rights." + name)), bytes(16)));
       }
   }
 
@@ -101,10 +117,34 @@ final class Guard {
     if (OPEN.contains(command.toLowerCase())) return null;
     User user = channel.attr(USER).get();
     if (user == null) throw new MongoServerError(UNAUTHORIZED, "Unauthorized", "command " + command + " requires authentication");
-    Object collection = ON_COLLECTION.contains(command.toLowerCase()) ? query.get(command) : query.get("collection");
-    if (user.collections != null && collection instanceof String && !user.collections.contains(collection))
+    if (ACTIONS.containsKey(command.toLowerCase()) && !mayDo(user, database, command, query))
       throw new MongoServerError(UNAUTHORIZED, "Unauthorized", "not authorized on " + database + " to execute command " + command);
     return null;
+  }
+
+  private boolean mayDo(User user, String database, String command, Document query) {
+    if (!database.equals(properties.getProperty("database"))) return false;
+    return user.rights == null || user.rights.getOrDefault(query.get(command), Set.of()).containsAll(actionsOf(command.toLowerCase(), query));
+  }
+
+  private static Set<String> actionsOf(String command, Document query) {
+    Set<String> actions = new HashSet<>(Set.of(ACTIONS.get(command)));
+    if (command.equals("findandmodify")) actions.add(Boolean.TRUE.equals(query.get("remove")) ? "remove" : "update");
+    if (isUpsert(query)) actions.add("insert");
+    if (query.get("updates") instanceof List<?> updates) for (Object update : updates) if (isUpsert((Document) update)) actions.add("insert");
+    return actions;
+  }
+
+  private static boolean isUpsert(Document query) {
+    return Boolean.TRUE.equals(query.get("upsert"));
+  }
+
+  /** Null: everything. */
+  private static Map<String, Set<String>> rightsIn(String text) {
+    if (text == null) return null;
+    Map<String, Set<String>> rights = new HashMap<>();
+    for (String part : text.split(",")) rights.put(part.substring(0, part.indexOf(':')), Set.of(part.substring(part.indexOf(':') + 1).split("\\+")));
+    return rights;
   }
 
   /** Adds to what the server says: of itself, and of the time of its set. */
@@ -206,14 +246,14 @@ final class Guard {
   }
 
   private static final class User {
-    /** Null: all. */
-    private final Set<String> collections;
+    /** Actions by collection; null: everything. */
+    private final Map<String, Set<String>> rights;
     private final byte[] salt;
     private final byte[] storedKey;
     private final byte[] serverKey;
 
-    User(String password, Set<String> collections, byte[] salt) throws GeneralSecurityException {
-      this.collections = collections;
+    User(String password, Map<String, Set<String>> rights, byte[] salt) throws GeneralSecurityException {
+      this.rights = rights;
       this.salt = salt;
       byte[] salted =
           SecretKeyFactory.getInstance("PBKDF2WithHmacSHA256").generateSecret(new PBEKeySpec(password.toCharArray(), salt, ITERATIONS, 256)).getEncoded();

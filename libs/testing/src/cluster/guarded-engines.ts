@@ -26,7 +26,7 @@ export function startGuardedEngines(deployed: Deployed, { directory, ports, say 
 
   const rows = containers.map(({ container, MONGODB_URL }) => ({ container, url: new URL(MONGODB_URL!) }));
   const stores = new Set(rows.flatMap(({ container, url }) => (container.name === 'gateway' ? [] : [url.username])));
-  const ofRows = distinct(rows.map(({ url }) => userOf(url))).map((user) => ({ ...user, collections: stores.has(user.name) ? null : gatewayCollections() }));
+  const ofRows = distinct(rows.map(({ url }) => userOf(url))).map((user) => ({ ...user, rights: stores.has(user.name) ? null : gatewayRights() }));
   const { searchParams } = rows[0]!.url;
 
   const announcing = containers.find(({ container }) => isService(container))!.container;
@@ -45,6 +45,7 @@ export function startGuardedEngines(deployed: Deployed, { directory, ports, say 
           port: ports.mongodb,
           tls: tlsWhere(searchParams.get('tls') === 'true'),
           users: ofRows,
+          database: containers[0]!.INSTALLATION,
           authSource: searchParams.get('authSource')!,
           replicaSet: searchParams.get('replicaSet'),
         }),
@@ -71,7 +72,7 @@ function distinct(users: readonly (EngineUser | null)[]): readonly EngineUser[] 
   return [...new Map(users.flatMap((user) => (user === null ? [] : [[user.name, user] as const]))).values()];
 }
 
-/** What the gateway's user may name, wherever it is: nothing else of its rights is kept to. */
-function gatewayCollections(): readonly string[] {
-  return [...new Set(mongodbUsers({}).roles['gateway']!.privileges.map(({ resource }) => resource.collection))];
+/** As Compose gives them, and as they are asked for of whoever makes the user elsewhere. */
+function gatewayRights(): Readonly<Record<string, readonly string[]>> {
+  return Object.fromEntries(mongodbUsers({}).roles['gateway']!.privileges.map(({ resource, actions }) => [resource.collection, actions]));
 }

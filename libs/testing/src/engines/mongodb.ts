@@ -31,9 +31,11 @@ function startProcess(directory: WatchedDirectory): Promise<EngineProcess> {
 
 interface MongodbGuard extends EngineGuard {
   readonly users: readonly (EngineUser & {
-    /** The only ones that it may name; null: all. */
-    readonly collections: readonly string[] | null;
+    /** What it may do, by collection; null: everything. */
+    readonly rights: Readonly<Record<string, readonly string[]>> | null;
   })[];
+  /** The only one in which they may do anything. */
+  readonly database: string;
   /** The database where the users are. */
   readonly authSource: string;
   /** Whose primary it says it is; null: of none. */
@@ -41,14 +43,15 @@ interface MongodbGuard extends EngineGuard {
 }
 
 /** As a process, at `localhost`. @throws EngineMissing */
-export function startGuardedMongodb(directory: WatchedDirectory, { port, tls, users, authSource, replicaSet }: MongodbGuard): Promise<EngineProcess> {
+export function startGuardedMongodb(directory: WatchedDirectory, { port, tls, users, database, authSource, replicaSet }: MongodbGuard): Promise<EngineProcess> {
   const properties = {
     host: 'localhost',
+    database,
     authSource,
     ...(replicaSet !== null && { replicaSet }),
     ...(tls !== null && { certificate: tls.cert, key: tls.key }),
     ...Object.fromEntries(users.map(({ name, password }) => [`user.${name}`, password])),
-    ...Object.fromEntries(users.flatMap(({ name, collections }) => (collections === null ? [] : [[`collections.${name}`, collections.join()]]))),
+    ...Object.fromEntries(users.flatMap(({ name, rights }) => (rights === null ? [] : [[`rights.${name}`, rightsText(rights)]]))),
   };
   const { name, password } = users[0]!;
   const options = new URLSearchParams({ authSource, ...(tls !== null && { tls: 'true', tlsCAFile: tls.ca }), directConnection: 'true' });
@@ -89,6 +92,12 @@ async function joinSet(ports: readonly number[]): Promise<void> {
   } finally {
     await client.close();
   }
+}
+
+function rightsText(rights: Readonly<Record<string, readonly string[]>>): string {
+  return Object.entries(rights)
+    .map(([collection, actions]) => `${collection}:${actions.join('+')}`)
+    .join();
 }
 
 async function answers(address: string): Promise<boolean> {
