@@ -96,7 +96,9 @@ function askedOf(of: Manifest, { ports = [], startupProbe, readinessProbe, liven
   const probes = Object.entries({ startupProbe, readinessProbe, livenessProbe }).flatMap(([probe, asked]): readonly (readonly [string, Asked])[] => {
     if (asked === undefined) return [];
     const { path, port } = asked.httpGet;
-    return [[probe, { path, port: ports.find(({ name }) => name === port)!.containerPort }]];
+    const listening = ports.find(({ name }) => name === port);
+    if (listening === undefined) throw new Error(`The ${probe} of ${of.metadata.name} asks the port ${port}, which its container does not have.`);
+    return [[probe, { path, port: listening.containerPort }]];
   });
   const { 'prometheus.io/path': path, 'prometheus.io/port': port } = of.spec.template?.metadata.annotations ?? {};
   return Object.fromEntries([...probes, ...(path === undefined ? [] : [['metrics', { path, port: Number(port) }] as const])]);
