@@ -39,6 +39,8 @@ const RETRY_MS = 100;
 /** How long the start waits: a cluster starts in any order. */
 const PATIENCE_MS = 60_000;
 const START_RETRY_MS = 1_000;
+/** So many events of others in a row are remembered, for who follows the log from there again. */
+const RUN = 1_000;
 /** The same trouble is said this often. */
 const SAID_MS = 60_000;
 
@@ -220,12 +222,15 @@ export class EventstoredbEventStore extends EventStore {
   private opened(after: Position): LogSubscription {
     const from = this.end.startAfter(after);
     let last: Position | null = null;
+    let passed = 0;
     return this.connection.follow(from, (response) => {
       const event = eventOf(response, this.names);
       if (event === null) return null;
       const { position, bytes } = event;
       const record = this.damage.receive(event);
       if (record !== null) last = position;
+      passed = record === null ? passed + 1 : 0;
+      if (passed % RUN === 0 && passed > 0) this.end.pass(last ?? after, position);
       this.end.carry(from, position, last);
       return { position, record, bytes };
     });

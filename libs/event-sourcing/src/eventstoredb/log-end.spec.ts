@@ -1,9 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
 import { until } from '#libs/testing/src/until';
 import { newEvent } from '../event-store.contract.ts';
 import type { EventStore, Position, RecordedEvent } from '../event-store.ts';
 import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
+import { LogEnd } from './log-end.ts';
+import type { LogEvent } from './wire.ts';
 
 const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
 const FOREIGN = { data: 'of another product', metadata: '', contentType: '' };
@@ -15,14 +18,18 @@ describe('the end of a log behind which others write', () => {
   let store: EventstoredbEventStore;
   /** Records that the server has looked at for whoever reads or follows all of them. */
   let looked: number;
+  /** Who asks for them waits for that, once the server knows what it will answer. */
+  let held: Promise<void>;
 
   beforeEach(async () => {
+    held = Promise.resolve();
     server = await givenServerHere();
     opened.push(() => server.close());
     const { log: whole } = server.streams;
     const subscribe = whole.subscribe.bind(whole);
     Object.assign(whole, {
       async *subscribe(...how: Parameters<EventStore['subscribe']>) {
+        await held;
         for await (const batch of subscribe(...how)) {
           looked += batch.length;
           yield batch;
@@ -98,6 +105,27 @@ describe('the end of a log behind which others write', () => {
     expect(seen[0]!.position).toBe(position);
   }, 30_000);
 
+  it('is not passed over again, where it lies between two of ours, by a follower that begins anew in the middle of it', async () => {
+    const first = await store.append('thing-1', 0, [newEvent()]);
+    await writeForeign(10_000);
+    const second = await store.append('thing-1', 1, [newEvent()]);
+    const stopping = new AbortController();
+    const before = looked;
+    const interrupted = (async () => {
+      for await (const batch of store.subscribe(first.position, stopping.signal)) expect(batch).toEqual([]);
+    })();
+    await until(() => looked - before >= 5_000);
+    stopping.abort();
+    await interrupted;
+    let seen: readonly RecordedEvent[] = [];
+    const cost = await costOf(async () => {
+      seen = follow(store, first.position);
+      await until(() => seen.length > 0);
+    });
+    expect(seen[0]!.position).toBe(second.position);
+    expect(cost).toBeLessThan(7_500);
+  }, 30_000);
+
   it('is known from what followers pass over', async () => {
     const first = await store.append('thing-1', 0, [newEvent()]);
     const seen = follow(store, '');
@@ -134,6 +162,45 @@ describe('the end of a log behind which others write', () => {
     expect(await store.head()).toBe(last.position);
     expect(await costOf(() => store.head())).toBeLessThan(5);
   }, 30_000);
+
+  it('is not forgotten for an answer that comes later than that to a later question', async () => {
+    const { position } = await store.append('thing-1', 0, [newEvent()]);
+    await store.head();
+    await writeForeign(5_000);
+    await store.head();
+    let release!: () => void;
+    held = new Promise((resolve) => (release = resolve));
+    const late = store.head();
+    await pause(200);
+    held = Promise.resolve();
+    await writeForeign(1_000);
+    expect(await store.head()).toBe(position);
+    const cost = await costOf(async () => {
+      release();
+      expect(await late).toBe(position);
+      expect(await store.head()).toBe(position);
+    });
+    // What the late answer was read with.
+    expect(cost).toBeLessThan(1_100);
+  }, 30_000);
+
+  it('does not go back where the answer to an earlier question comes with that to a later one', async () => {
+    const answers: ((events: readonly LogEvent[]) => void)[] = [];
+    const end = new LogEnd({ prefix: 'gatehouse.', read: () => new Promise((resolve) => answers.push(resolve)) });
+    const at = (position: Position): readonly LogEvent[] => [{ position, record: { position } } as LogEvent];
+    const first = end.head(1_000);
+    answers[0]!(at('1'));
+    expect(await first).toBe('1');
+    const [earlier, later] = [end.head(1_000), end.head(1_000)];
+    answers[2]!(at('3'));
+    answers[1]!(at('2'));
+    expect(await later).toBe('3');
+    expect((await earlier) >= '2').toBe(true);
+    // What was put back to an earlier state is noticed all the same.
+    const restored = end.head(1_000);
+    answers[3]!(at('1'));
+    expect(await restored).toBe('1');
+  });
 
   it('is looked for by all who ask at once together', async () => {
     const { position } = await store.append('thing-1', 0, [newEvent()]);

@@ -8,6 +8,9 @@ const PAGE = 500;
 /** The server goes through some hundred thousand events of others in a second; whoever asks waits no longer than it wants to. */
 const SEARCH_MS = 120_000;
 
+/** So many runs of others' events are remembered. */
+const RUNS = 100;
+
 interface Needs {
   /** Answers up to `count` events. */
   readonly read: (request: ReadRequest, count: number, milliseconds: number) => Promise<readonly LogEvent[]>;
@@ -20,6 +23,8 @@ export class LogEnd {
   /** Everything up to `scanned` is known: the last record of ours in it is at `head`. */
   private known: { readonly scanned: Position; readonly head: Position } = { scanned: START, head: START };
   private searching: Promise<void> | null = null;
+  /** Where long runs of what others wrote begin, and how far each of them was passed. */
+  private readonly passed = new Map<Position, Position>();
 
   constructor(private readonly needs: Needs) {}
 
@@ -28,26 +33,28 @@ export class LogEnd {
    * @throws DomainError `service_unavailable`
    */
   async head(milliseconds: number, patience = milliseconds): Promise<Position> {
+    // What comes while it is asked may be newer than the answer.
+    const { scanned } = this.known;
     const [newest] = await this.needs.read(allBackwards(null, 1), 1, milliseconds);
     const end = newest?.position ?? START;
     // A log that was put back to an earlier state: nothing is known of it any more.
-    if (end < this.known.scanned) this.forget();
+    if (end < scanned) this.forget();
     if (newest?.record != null) this.remember(end, end);
-    await within(this.scannedTo(end, newest?.at ?? null), patience, () =>
+    return within(this.scannedTo(end, newest?.at ?? null), patience, () =>
       unavailable('What others have written behind the end of the log is still looked through.'),
     );
-    return this.known.head;
   }
 
   /** What is known may be of another log, as this one was before it was put back to an earlier state. */
   forget(): void {
     this.known = { scanned: START, head: START };
+    this.passed.clear();
   }
 
   /** Where to follow from after a position: past what is known to be of others. */
   startAfter(after: Position): Position {
     const { head, scanned } = this.known;
-    return after >= head && after < scanned ? scanned : after;
+    return after >= head && after < scanned ? scanned : (this.passed.get(after) ?? after);
   }
 
   /** A subscription that began at `from` has come to `position`, and the last record in between is at `head`, if any is. */
@@ -55,16 +62,27 @@ export class LogEnd {
     if (from <= this.known.scanned) this.remember(position, head !== null && head > this.known.head ? head : this.known.head);
   }
 
+  /** Nothing of ours lies between two positions: whoever follows from the first again, as after a subscription that took long for it, begins at the second. */
+  pass(after: Position, position: Position): void {
+    if (position <= (this.passed.get(after) ?? after)) return;
+    // The latest come last, and stay longest.
+    this.passed.delete(after);
+    this.passed.set(after, position);
+    if (this.passed.size > RUNS) this.passed.delete(this.passed.keys().next().value!);
+  }
+
   /** Never goes back: an answer that comes late must not undo a later one. */
   private remember(scanned: Position, head: Position): void {
     if (scanned >= this.known.scanned) this.known = { scanned, head };
   }
 
-  private async scannedTo(end: Position, at: LogPosition | null): Promise<void> {
+  /** The last record, once everything up to the end is known. */
+  private async scannedTo(end: Position, at: LogPosition | null): Promise<Position> {
     while (at !== null && this.known.scanned < end) {
       this.searching ??= this.search(end, at).finally(() => (this.searching = null));
       await this.searching;
     }
+    return this.known.head;
   }
 
   private async search(end: Position, at: LogPosition): Promise<void> {
