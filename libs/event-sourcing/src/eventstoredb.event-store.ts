@@ -36,6 +36,8 @@ import { eventLogDamaged } from './log-damage.ts';
 /** Whoever asks learns within this time that nobody answers. */
 const ANSWER_MS = 4_000;
 const RETRY_MS = 100;
+/** So long a page of `$all` may take: an election, and what others wrote in between. */
+const SEARCH_MS = 120_000;
 /** How long the start waits: a cluster starts in any order. */
 const PATIENCE_MS = 60_000;
 const START_RETRY_MS = 1_000;
@@ -80,6 +82,7 @@ export class EventstoredbEventStore extends EventStore {
       names,
       log,
       read: (request) => this.answered(request),
+      search: (request, count) => this.asked(Date.now() + SEARCH_MS, (milliseconds) => read(request, count, milliseconds)),
       metadata: (stream) => this.metadataOf(stream),
       append: (version, event) => this.note(version, event),
     });

@@ -1,13 +1,15 @@
 import type { ErrorCode } from '#libs/contracts/src/errors';
 import { DomainError } from '#libs/platform/src/domain-error';
-import type { NewEvent, Position } from './event-store.ts';
+import type { NewEvent, Position, RecordedEvent } from './event-store.ts';
 
 /**
  * What is wrong with a stream: somebody else's event lies in it (`foreign`); an event of ours was stored at another version than it was decided for, since the
  * stream had been cut (`misplaced`); data of ours cannot be read (`unreadable`); revisions are gone (`missing`); its metadata hide events (`truncated`: `$tb`, which a
  * deletion sets too, `$maxCount`, `$maxAge`); or it was deleted for good (`deleted`).
  */
-export type DamageCause = 'foreign' | 'misplaced' | 'unreadable' | 'missing' | 'truncated' | 'deleted';
+export type DamageCause = (typeof DAMAGE_CAUSES)[number];
+
+export const DAMAGE_CAUSES = ['foreign', 'misplaced', 'unreadable', 'missing', 'truncated', 'deleted'] as const;
 
 /** Why a stream of the log cannot be taken for the whole. */
 export interface Damage {
@@ -29,6 +31,17 @@ export interface RevisionSkip {
   readonly reason: string;
 }
 
+/** A part of the log, as it was read from its beginning. */
+export interface ExaminedPage {
+  readonly records: readonly RecordedEvent[];
+  /** Of the streams that have something in it, as they lie there now. A stream comes once. */
+  readonly damages: readonly Damage[];
+  /** Up to here the log has been read. */
+  readonly position: Position;
+  /** How much of it that is, from 0 to 1. */
+  readonly portion: number;
+}
+
 /** What is wrong with single streams of a log that is there. Everybody else goes on; calls on such a stream are refused until it is mended or skipped. */
 export abstract class LogDamage {
   /** What is known and not over, the oldest first, without asking anybody. Processes tell each other, and those that start later. */
@@ -39,13 +52,16 @@ export abstract class LogDamage {
 
   /**
    * Has a stream go on without what lies at a revision, or without all that is gone up to it. The revision counts: the next event has the version that it would have had.
-   * Recorded for ever, with the reason and what `record` says of who decided it.
+   * Recorded for ever, with the reason and what `record` says of who decided it. Answers whether that is new: it may have been decided before.
    * @throws Error, for the operator, where nothing is damaged there, or nothing can be skipped
    */
-  abstract skip(skip: RevisionSkip, record: (type: string) => NewEvent): Promise<void>;
+  abstract skip(skip: RevisionSkip, record: (type: string) => NewEvent): Promise<boolean>;
+
+  /** Reads the whole log up to its end as of the call, and looks closer at each stream in which something is not as it was written. */
+  abstract examine(): AsyncIterable<ExaminedPage>;
 }
 
-/** Of a log that is whole, or is not served at all. */
+/** Of a log that is whole, or is not served at all: the one in a directory, to which nobody else writes. */
 export class WholeLog extends LogDamage {
   list(): readonly Damage[] {
     return [];
@@ -55,9 +71,14 @@ export class WholeLog extends LogDamage {
     return [];
   }
 
-  async skip({ stream, revision }: RevisionSkip): Promise<void> {
-    throw new Error(nothingThere(stream, revision, []));
+  async skip(): Promise<boolean> {
+    throw new Error(
+      "Nothing is skipped in a log in DATA_DIR: nobody else writes there. A record that is damaged is named by 'verify', and a backup is restored.",
+    );
   }
+
+  /** Its files are looked at instead, while no process has to be able to serve them. */
+  async *examine(): AsyncIterable<ExaminedPage> {}
 }
 
 /** What an operator is told of a damage. */

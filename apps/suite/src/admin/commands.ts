@@ -15,10 +15,7 @@ import type { Difference } from '#libs/event-sourcing/src/rebuild';
 import type { NewEvent, Position } from '#libs/event-sourcing/src/event-store';
 import type { Standing } from '#libs/event-sourcing/src/follower-states';
 import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
-import { SEALED } from '#libs/contracts/src/sealed';
-import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
 import type { ErasablePurpose } from '#libs/event-sourcing/src/sealing/key-store';
-import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import type { Run } from '#libs/platform/src/runtime/app';
@@ -29,7 +26,8 @@ import { StartRefused } from '#libs/platform/src/start-refused';
 import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';
 import { backUpCluster, restoreCluster } from '../backup/cluster-backup.ts';
 import { setBackErasures } from '../backup/erasures.ts';
-import { problemText, verifyLog } from '../backup/verify.ts';
+import { namedText, verifyCluster } from '../backup/cluster-verify.ts';
+import { verifyLog } from '../backup/verify.ts';
 import type { AdminRequest, CommandInput } from './admin-socket.ts';
 import { refusalText } from './refusal-text.ts';
 
@@ -184,7 +182,33 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       tell(`${view} goes on without the event at position ${position}.`);
     },
   },
+  'log skip': {
+    doc: 'Have a damaged stream go on without what lies at a revision (from 0), or without all that is gone up to it, for ever. The revision counts.',
+    arguments: ['STREAM', 'REVISION'],
+    options: { reason: { doc: 'Why; recorded beside the log.', value: 'TEXT', isRequired: true } },
+    needs: 'nothing',
+    run: async ({ engines: { damage } }, { arguments: [stream, revision], options }, tell) => {
+      const isNew = await damage.skip({ stream: stream!, revision: revisionOf(revision!), reason: reasonOf(options) }, operatorRecord);
+      tell(isNew ? `${stream} goes on without revision ${revision}, in every process.` : `${stream} goes on without revision ${revision} already.`);
+      const damages = await damage.inspect(stream!);
+      if (damages.length > 0) tell(`Calls on it are refused all the same, since this is left: ${namedText(damages)}`);
+      else if (isNew) tell("A view that stood still before what was there goes on with 'views skip'.");
+    },
+  },
 };
+
+/** @throws WrongUsage */
+function revisionOf(text: string): number {
+  const revision = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(revision)) return revision;
+  throw new WrongUsage(`'${text}' is no revision: EventStoreDB counts the events of a stream from 0, and 'verify' names the damaged ones.`);
+}
+
+/** @throws WrongUsage */
+function reasonOf({ reason }: CommandInput['options']): string {
+  if (reason!.trim() === '') throw new WrongUsage('--reason must say why: whoever finds that something is left out asks for it.');
+  return reason!.trim();
+}
 
 const STANDING: Readonly<Record<Standing['reason'], string>> = {
   unfoldable: 'stands still before an event that it cannot fold',
@@ -247,10 +271,7 @@ const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   verify: {
     doc: '',
     needs: 'nothing',
-    run: async ({ engines: { events, keys } }, _input, tell) => {
-      for await (const problem of keyProblems(events, keys, sealedFieldsOf(SEALED))) throw new Error(problemText(problem));
-      tell(`The key of everything sealed up to position ${await events.head()} is there.`);
-    },
+    run: ({ engines }, _input, tell) => verifyCluster(engines, tell),
   },
 };
 
@@ -293,7 +314,7 @@ const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
     },
   },
   verify: {
-    doc: 'Read the whole log, check every record and the key of everything sealed, and name the first that is bad. With engines: the keys.',
+    doc: 'Read the whole log, check every record and the key of everything sealed, and name the first that is bad. With engines: name each damage and each missing key.',
     run: async ({ dataDir, tell, isShared, onData }) => {
       if (isShared) return onData({ command: 'verify', input: { arguments: [], options: {} } });
       const { head, problem } = await verifyLog(dataDir, keysIn(dataDir));
@@ -320,6 +341,7 @@ export async function carryOutOnData(process: AppProcess, { command, input }: Ad
   try {
     await known.run(process, input, tell);
   } catch (error) {
+    if (error instanceof StartRefused) throw error;
     throw new Error(refusalText(error), { cause: error });
   }
 }

@@ -6,8 +6,9 @@ import type { Log } from '#libs/platform/src/log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { type NewEvent, type RecordedEvent, UnreadableRecord, WrongVersion } from '../event-store.ts';
-import { type Damage, describeDamage, eventLogDamaged, LogDamage, nothingThere, type RevisionSkip } from '../log-damage.ts';
+import { type Damage, describeDamage, eventLogDamaged, type ExaminedPage, LogDamage, nothingThere, type RevisionSkip } from '../log-damage.ts';
 import { isRefused } from './failures.ts';
+import { examined } from './log-examination.ts';
 import { contentForwards, skippedRecord } from './stream-content.ts';
 import type { StreamNames } from './stream-names.ts';
 import { type LogEvent, type ReadRequest, streamForwards } from './wire.ts';
@@ -47,6 +48,8 @@ interface Needs {
   readonly names: StreamNames;
   readonly log: Log;
   readonly read: (request: ReadRequest) => Promise<readonly LogEvent[]>;
+  /** The same of `$all`, up to so many events, in which those of others may have to be passed over. */
+  readonly search: (request: ReadRequest, count: number) => Promise<readonly LogEvent[]>;
   /** The last metadata of a stream; null where the user may not read them. */
   readonly metadata: (stream: string) => Promise<readonly LogEvent[] | null>;
   /** Appends to the stream for damage. @throws WrongVersion */
@@ -150,17 +153,34 @@ export class DamagedStreams extends LogDamage {
     for (const damage of damages) this.report(damage);
     const keys = new Set(damages.map(keyOf));
     await this.mend(this.knownOf(stream).filter(({ damage }) => !keys.has(keyOf(damage))));
+    // A command ends once it has looked.
+    await this.telling;
     return damages;
   }
 
-  async skip({ stream, revision, reason }: RevisionSkip, record: (type: string) => NewEvent): Promise<void> {
+  async skip({ stream, revision, reason }: RevisionSkip, record: (type: string) => NewEvent): Promise<boolean> {
     const damages = await this.inspect(stream);
     const damage = damages.find((each) => each.revision === revision);
+    if (damage === undefined && this.isSkipped(stream, revision + 1)) return false;
     // What is hidden may come back: it is not given up.
     if (damage === undefined || (damage.cause === 'missing' && damages.some(({ cause }) => cause === 'truncated')))
-      throw new Error(nothingThere(stream, revision, damages));
+      throw new Error(await this.nothingToSkip(stream, revision, damages));
     const { from = revision } = damage;
-    await this.note({ ...record(PASSED), data: { stream, from, revision, reason } }, () => this.isSkipped(stream, revision + 1));
+    const event = { ...record(PASSED), data: { stream, from, revision, reason } };
+    return this.note(event, () => this.isSkipped(stream, revision + 1));
+  }
+
+  examine(): AsyncIterable<ExaminedPage> {
+    return examined({ ...this.needs, damage: this });
+  }
+
+  /** Whoever mistypes a name is not told that all is well. */
+  private async nothingToSkip(stream: string, revision: number, damages: readonly Damage[]): Promise<string> {
+    const { read, names } = this.needs;
+    const isThere = damages.length > 0 || (await read(streamForwards(names.stored(stream), 1, 1))).length > 0;
+    return isThere
+      ? nothingThere(stream, revision, damages)
+      : `There is no stream '${stream}': streams are called here as in the log, without '${names.prefix}'.`;
   }
 
   private knownOf(stream: string): readonly Known[] {
@@ -308,13 +328,14 @@ export class DamagedStreams extends LogDamage {
       }
   }
 
-  /** Unless it was told by another, as `isTold` says once everything was read. */
-  private async note(event: NewEvent, isTold: () => boolean): Promise<void> {
-    for (;;) {
+  /** Unless it was told by another, as `isTold` says once everything was read. Answers whether it was not. */
+  private async note(event: NewEvent, isTold: () => boolean): Promise<boolean> {
+    for (let isOurs = false; ;) {
       await this.refresh();
-      if (isTold()) return;
+      if (isTold()) return isOurs;
       try {
         await this.needs.append(this.version, event);
+        isOurs = true;
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;
       }

@@ -13,8 +13,12 @@ export class StreamNames {
   /** What the names of all of them begin with, and nobody else's. */
   readonly prefix: string;
 
+  /** What the names of their metadata begin with. */
+  readonly metadataPrefix: string;
+
   constructor(readonly installation: string) {
     this.prefix = installation + SEPARATOR;
+    this.metadataPrefix = METADATA + this.prefix;
     this.identity = this.prefix + IDENTITY;
     this.damage = this.prefix + DAMAGE;
   }

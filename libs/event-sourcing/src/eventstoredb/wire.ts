@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { VERSION_DIGITS } from '../append-bytes.ts';
-import { AppendTooLarge, MAX_APPEND_BYTES, type EventMeta, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
+import { AppendTooLarge, MAX_APPEND_BYTES, type EventMeta, type NewEvent, type Position, type RecordedEvent, START, UnreadableRecord } from '../event-store.ts';
 import { type Damage, type DamageCause, eventLogDamaged } from '../log-damage.ts';
 import { ulidOf, uuidOf } from '../uuid.ts';
 import type { StreamNames } from './stream-names.ts';
@@ -106,14 +106,16 @@ export function allBackwards(before: LogPosition | null, count: number, prefix?:
   else place.setPosition(messageOf(before));
   return requestOf((options) => {
     options.setAll(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount(String(count));
-    if (prefix !== undefined) options.setFilter(filterOf(prefix));
+    if (prefix !== undefined) options.setFilter(filterOf([prefix]));
   });
 }
 
-/** The events of `$all` from a position on, of the streams that are named so. */
-export function allForwards(from: Position, count: number, prefix: string): ReadRequest {
-  const place = new streams.ReadReq.Options.AllOptions().setPosition(messageOf(logPositionOf(from)));
-  return requestOf((options) => options.setAll(place).setCount(String(count)).setFilter(filterOf(prefix)));
+/** The events of `$all` from a position on, or from its beginning, of the streams that are named so. */
+export function allForwards(from: Position, count: number, ...prefixes: readonly string[]): ReadRequest {
+  const place = new streams.ReadReq.Options.AllOptions();
+  if (from === START) place.setStart(new shared.Empty());
+  else place.setPosition(messageOf(logPositionOf(from)));
+  return requestOf((options) => options.setAll(place).setCount(String(count)).setFilter(filterOf(prefixes)));
 }
 
 /** `$all` after a position, or from its beginning, and then what comes. */
@@ -221,8 +223,8 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
-function filterOf(prefix: string): InstanceType<typeof streams.ReadReq.Options.FilterOptions> {
-  const names = new streams.ReadReq.Options.FilterOptions.Expression().setPrefixList([prefix]);
+function filterOf(prefixes: readonly string[]): InstanceType<typeof streams.ReadReq.Options.FilterOptions> {
+  const names = new streams.ReadReq.Options.FilterOptions.Expression().setPrefixList([...prefixes]);
   return new streams.ReadReq.Options.FilterOptions().setStreamIdentifier(names).setMax(SEARCHED_AT_ONCE).setCheckpointintervalmultiplier(1);
 }
 

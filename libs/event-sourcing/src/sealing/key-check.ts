@@ -1,4 +1,4 @@
-import { START, type EventStore, type Position, type RecordedEvent } from '../event-store.ts';
+import { START, type EventStore, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
 import { environmentOf } from '../naming.ts';
 import { KeyMissing, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import { replaced, type SealedFieldsOf } from './sealed-fields.ts';
@@ -21,24 +21,43 @@ interface KeyProblem {
 export async function* keyProblems(stored: EventStore, keys: KeyStore, sealedFields: SealedFieldsOf): AsyncIterable<KeyProblem> {
   const head = await stored.head();
   if (head === START) return;
-  const told = new Set<KeyPurpose>();
+  const check = new KeyCheck(keys, sealedFields);
   const reading = new AbortController();
   for await (const batch of stored.subscribe(START, reading.signal)) {
-    const sealed = batch.map((record) => ({ record, values: sealedIn(record, sealedFields) }));
+    yield* await check.problemsIn(batch);
+    if (batch.at(-1)!.position >= head) return;
+  }
+}
+
+/** The same for whoever reads the log from its beginning anyway. */
+export class KeyCheck {
+  private readonly told = new Set<KeyPurpose>();
+
+  constructor(
+    private readonly keys: KeyStore,
+    private readonly sealedFields: SealedFieldsOf,
+  ) {}
+
+  /** In the next records. One that cannot be read seals nothing. */
+  async problemsIn(records: readonly RecordedEvent[]): Promise<readonly KeyProblem[]> {
+    const { told, keys, sealedFields } = this;
+    if (records.length === 0) return [];
+    const sealed = records.map((record) => ({ record, values: record instanceof UnreadableRecord ? [] : sealedIn(record, sealedFields) }));
     const purposes = new Set<KeyPurpose>([...ALWAYS, ...sealed.flatMap(({ values }) => values.map(({ purpose }) => purpose))]);
     const found = await answersOf(
       keys,
       [...purposes].filter((purpose) => !told.has(purpose)),
     );
+    const problems: KeyProblem[] = [];
     for (const { record, values } of sealed) {
       for (const { purpose, text } of [...ALWAYS.map((each) => ({ purpose: each, text: null })), ...values]) {
         const problem = told.has(purpose) ? null : problemOf(purpose, found.get(purpose), text);
         if (problem === null) continue;
         told.add(purpose);
-        yield { position: record.position, stream: record.stream, detail: `cannot be read: ${problem}` };
+        problems.push({ position: record.position, stream: record.stream, detail: `cannot be read: ${problem}` });
       }
     }
-    if (batch.at(-1)!.position >= head) return;
+    return problems;
   }
 }
 
