@@ -146,6 +146,12 @@ describe('the command line', () => {
       for (const words of ['environments create NAME', 'keys rotate ID', 'backup PATH', 'verify']) expect(stdout).toContain(words);
     });
 
+    it('skips nothing in a log to which nobody else writes, and says what to do instead', async () => {
+      const { code, stdout, stderr } = await gatehouse(variables, 'log', 'skip', 'organization-environment_1-2', '3', '--reason', 'spec');
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/^gatehouse: Nothing is skipped in a log in DATA_DIR: .*'verify'.*\n$/);
+    });
+
     it('finds the damage in a log, and the server does not start on it', async () => {
       const file = join(variables.DATA_DIR, 'log', 'data.mdb');
       const bytes = readFileSync(file);

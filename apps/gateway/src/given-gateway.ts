@@ -14,6 +14,7 @@ import { Const, Id, Json, MapOfText, OneOf, Optional, Ref, Text } from '#libs/co
 import { Command, created, empty, ok, Operation, Query, Serialised, type Answer } from '#libs/contracts/src/operation';
 import { EventStore } from '#libs/event-sourcing/src/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { WholeLog } from '#libs/event-sourcing/src/log-damage';
 import { Positions } from '#libs/event-sourcing/src/positions';
 import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
@@ -262,7 +263,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: Log, useValue: log },
     { provide: Readiness, useValue: readiness },
     { provide: Metrics, useValue: metrics },
-    { provide: OperationsSurface, useValue: new OperationsSurface(readiness, metrics) },
+    { provide: OperationsSurface, useValue: new OperationsSurface(readiness, metrics, new WholeLog()) },
     { provide: EventStore, useValue: events },
     { provide: ShortLived, useValue: shortLived },
     { provide: Positions, useClass: FivePositions },

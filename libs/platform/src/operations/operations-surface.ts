@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http';
+import type { LogDamage } from '#libs/event-sourcing/src/log-damage';
 import type { Metrics } from '../metrics.ts';
 import type { Readiness } from '../runtime/readiness.ts';
 import { StartRefused } from '../start-refused.ts';
@@ -12,6 +13,8 @@ export interface OperationsAnswer {
 export const OPERATIONS_PATHS = ['/health/live', '/health/ready', '/metrics'] as const;
 export type OperationsPath = (typeof OPERATIONS_PATHS)[number];
 
+/** Of damages, which may be many: enough to begin with. */
+const NAMED = 20;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** What an orchestrator and a monitoring system ask: on a port of its own in production, beside the API in development. */
@@ -19,6 +22,7 @@ export class OperationsSurface {
   constructor(
     private readonly readiness: Readiness,
     private readonly metrics: Metrics,
+    private readonly damage: Pick<LogDamage, 'list'>,
   ) {}
 
   async answer(path: OperationsPath): Promise<OperationsAnswer> {
@@ -28,9 +32,10 @@ export class OperationsSurface {
         return { status: 200, contentType: JSON_TYPE, body: '{"status":"live"}' };
       case '/health/ready': {
         const obstacle = this.readiness.obstacle();
+        // Every process has the same log, so what is damaged there is no reason to send requests to another.
         return obstacle === null
-          ? { status: 200, contentType: JSON_TYPE, body: '{"status":"ready"}' }
-          : { status: 503, contentType: JSON_TYPE, body: JSON.stringify({ status: 'not_ready', reason: obstacle }) };
+          ? { status: 200, contentType: JSON_TYPE, body: JSON.stringify({ status: 'ready', ...this.damages() }) }
+          : { status: 503, contentType: JSON_TYPE, body: JSON.stringify({ status: 'not_ready', reason: obstacle, ...this.damages() }) };
       }
       case '/metrics':
         return { status: 200, contentType: this.metrics.contentType, body: await this.metrics.text() };
@@ -55,6 +60,12 @@ export class OperationsSurface {
       server.listen(port, host, resolve);
     });
     return server;
+  }
+
+  /** What of the log is damaged; nothing where nothing is. */
+  private damages(): object {
+    const damages = this.damage.list();
+    return damages.length === 0 ? {} : { log_damage: { count: damages.length, first: damages.slice(0, NAMED) } };
   }
 }
 

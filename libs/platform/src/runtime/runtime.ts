@@ -6,6 +6,7 @@ import { EventStore, START } from '#libs/event-sourcing/src/event-store';
 import { FollowerStates } from '#libs/event-sourcing/src/follower-states';
 import { Forwarders } from '#libs/event-sourcing/src/forwarder';
 import { LeasedFollowers } from '#libs/event-sourcing/src/leased-followers';
+import { type Damage, DAMAGE_CAUSES } from '#libs/event-sourcing/src/log-damage';
 import { LogPositions } from '#libs/event-sourcing/src/log.positions';
 import { LogRepository } from '#libs/event-sourcing/src/log.repository';
 import { MeasuredEventStore } from '#libs/event-sourcing/src/measured.event-store';
@@ -78,7 +79,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const lifecycle = new Lifecycle();
   const readiness = new Readiness();
   const metrics = new Metrics();
-  const surface = new OperationsSurface(readiness, metrics);
+  const surface = new OperationsSurface(readiness, metrics, engines.damage);
   metrics.gauge({
     name: 'bus_backlog',
     help: 'Messages that a group has not handled yet.',
@@ -90,6 +91,12 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
     help: 'Messages that a group failed to handle every time, and that are kept in its topic of dead letters.',
     labels: ['group'],
     collect: () => Object.entries(bus.setAside()).map(([group, count]) => [{ group }, count]),
+  });
+  metrics.gauge({
+    name: 'log_damages',
+    help: 'Places of the log that are damaged, as this process knows: calls on their streams are refused.',
+    labels: ['cause'],
+    collect: (gauge) => setDamages(gauge, engines.damage.list()),
   });
   engines.directory?.measure(metrics);
 
@@ -182,6 +189,11 @@ async function namingKey(events: EventStore, keys: KeyStore): Promise<Uint8Array
 function setAll(gauge: Gauge<'group'>, values: Readonly<Record<string, number>>): void {
   gauge.reset();
   for (const [group, value] of Object.entries(values)) gauge.set({ group }, value);
+}
+
+/** Each cause, also where there is none: what was never shown cannot be told from what is gone. */
+function setDamages(gauge: Gauge<'cause'>, damages: readonly Damage[]): void {
+  for (const cause of DAMAGE_CAUSES) gauge.set({ cause }, damages.filter((damage) => damage.cause === cause).length);
 }
 
 function viewsOf({ views }: Service): readonly View<never>[] {
