@@ -57,10 +57,18 @@ export async function* examined({ names, search, damage, slots }: Needs): AsyncI
       }
       const position = events.at(-1)?.position ?? START;
       const portion = (readings + commitOf(position) / commitOf(end)) / (readings + 1 + left.length);
-      yield { records: readings === 0 ? events.flatMap(({ record }) => record ?? []) : [], damages: await inspect(suspects), position, portion };
+      const records = readings === 0 ? events.flatMap(({ record }) => record ?? []) : [];
+      yield { records, damages: placed(await inspect(suspects), events), position, portion };
     }
   }
   yield { records: [], damages: await inspect(damage.list().map(({ stream }) => stream)), position: end, portion: 1 };
+}
+
+/** What a stream does not tell of its damage: where in the log that lies which did it. */
+function placed(damages: readonly Damage[], events: readonly LogEvent[]): readonly Damage[] {
+  const witnesses = events.flatMap(({ damage }) => damage ?? []);
+  const witnessOf = ({ stream, cause }: Damage): Damage | undefined => witnesses.find((each) => each.stream === stream && each.cause === cause);
+  return damages.map((damage) => (damage.position === null ? (witnessOf(damage) ?? damage) : damage));
 }
 
 /** What was stored up to a position in the streams of an installation and in their metadata. */
