@@ -63,8 +63,8 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
       body: body === undefined ? null : JSON.stringify(body),
     });
     const text = await response.text();
-     
-    return { status: response.status, headers: response.headers, text, body: (text.startsWith('{') ? JSON.parse(text) : null) };
+
+    return { status: response.status, headers: response.headers, text, body: text.startsWith('{') ? JSON.parse(text) : null };
   };
   const rename = (kind: string, suite?: SuiteProcess) => ask('PUT', `/organizations/${ids.get(kind)}`, { name: `Renamed ${kind}` }, suite);
   const skip = (kind: string, revision: string, ...words: readonly string[]) => gatehouse(variables, 'log', 'skip', streams.get(kind)!, revision, ...words);
