@@ -77,7 +77,15 @@ export class EventstoredbEventStore extends EventStore {
     super();
     const read = async (request: ReadRequest, count: number, milliseconds: number): Promise<readonly LogEvent[]> =>
       this.eventsOf(await connection.read(request, milliseconds, count));
-    this.end = new LogEnd({ read, prefix: names.prefix });
+    this.end = new LogEnd({
+      read: async (request, count, milliseconds) => {
+        const events = await read(request, count, milliseconds);
+        // Followers begin behind it.
+        for (const event of events) this.damage.receive(event);
+        return events;
+      },
+      prefixes: [names.prefix, names.metadataPrefix],
+    });
     this.damage = new DamagedStreams({
       names,
       log,
@@ -96,8 +104,9 @@ export class EventstoredbEventStore extends EventStore {
     const deadline = Date.now() + patience;
     for (let attempt = 1; ; attempt++) {
       try {
-        await store.headWithin(deadline - Date.now());
+        // What was skipped is known before it is met again.
         await store.damage.refresh();
+        await store.headWithin(deadline - Date.now());
         store.isConnected = true;
         if (await isOpenToAnybody(url, store.names.stored('rights')))
           log.warn('EventStoreDB lets whoever comes without a password append to the log: set its access lists as docs/operations.md says.');

@@ -139,6 +139,23 @@ describe('a stream of ours in EventStoreDB that others have changed', () => {
     await expectAllDamaged('thing-1', later);
   });
 
+  it('is noticed where the end of the log was looked for before anybody followed it', async () => {
+    await append('thing-1', 2);
+    await append('thing-2', 1);
+    await others.appendToStream(STORED, jsonEvent({ type: 'order', data: {} }));
+    await others.setStreamMetadata('gatehouse.thing-2', { maxCount: 100 });
+    const following = follow(await givenStore());
+    await until(() => following.seen.length === 3);
+    const later = await givenStore();
+    await until(() => causesOf('thing-1', later).includes('foreign') && causesOf('thing-2', later).includes('truncated'));
+    await store.damage.skip({ stream: 'thing-1', revision: 2, reason: 'spec' }, skipRecord);
+    await others.setStreamMetadata('gatehouse.thing-2', {});
+    await store.damage.inspect('thing-2');
+    printed.length = 0;
+    expect((await givenStore()).damage.list()).toEqual([]);
+    expect(printed.filter((line) => line.includes('is damaged'))).toEqual([]);
+  });
+
   it('says where: stream, revision, position and cause', async () => {
     await append('thing-1', 2);
     await others.appendToStream(STORED, jsonEvent({ type: 'order', data: {} }));

@@ -186,7 +186,7 @@ describe('the end of a log behind which others write', () => {
 
   it('does not go back where the answer to an earlier question comes with that to a later one', async () => {
     const answers: ((events: readonly LogEvent[]) => void)[] = [];
-    const end = new LogEnd({ prefix: 'gatehouse.', read: () => new Promise((resolve) => answers.push(resolve)) });
+    const end = new LogEnd({ prefixes: ['gatehouse.'], read: () => new Promise((resolve) => answers.push(resolve)) });
     const at = (position: Position): readonly LogEvent[] => [{ position, record: { position } } as LogEvent];
     const first = end.head(1_000);
     answers[0]!(at('1'));

@@ -14,8 +14,8 @@ const RUNS = 100;
 interface Needs {
   /** Answers up to `count` events. */
   readonly read: (request: ReadRequest, count: number, milliseconds: number) => Promise<readonly LogEvent[]>;
-  /** What the names of our streams begin with. */
-  readonly prefix: string;
+  /** What the names of our streams, and of their metadata, begin with: followers begin behind what was looked through, so whoever reads here sees those who changed them. */
+  readonly prefixes: readonly string[];
 }
 
 /** Where the log ends, whatever others have written behind it: what was looked through once is not looked through again. */
@@ -98,9 +98,9 @@ export class LogEnd {
 
   /** The server passes over what others wrote. */
   private async searchBackwards(end: Position, at: LogPosition): Promise<void> {
-    const { read, prefix } = this.needs;
+    const { read, prefixes } = this.needs;
     for (let [before, count] = [at, 1]; ; count = PAGE) {
-      const events = await read(allBackwards(before, count, prefix), count, SEARCH_MS);
+      const events = await read(allBackwards(before, count, ...prefixes), count, SEARCH_MS);
       const last = events.find(({ record }) => record !== null);
       if (last !== undefined || events.length < count) return this.remember(end, last?.position ?? START);
       before = events.at(-1)!.at;
@@ -108,10 +108,10 @@ export class LogEnd {
   }
 
   private async searchForwards(end: Position): Promise<void> {
-    const { read, prefix } = this.needs;
+    const { read, prefixes } = this.needs;
     // An event at the position itself comes again.
     for (let [from, last] = [this.known.scanned, this.known.head]; ;) {
-      const events = await read(allForwards(from, PAGE, prefix), PAGE, SEARCH_MS);
+      const events = await read(allForwards(from, PAGE, ...prefixes), PAGE, SEARCH_MS);
       last = events.findLast(({ record }) => record !== null)?.position ?? last;
       from = events.at(-1)?.position ?? from;
       if (events.length < PAGE) return this.remember(from > end ? from : end, last);

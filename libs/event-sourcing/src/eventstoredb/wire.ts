@@ -99,14 +99,14 @@ export function streamBackwards(stream: string, count: number, from?: number): R
   return requestOf((options) => options.setStream(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount(String(count)));
 }
 
-/** The last events of `$all` before a position, the latest first; with a prefix those of the streams that are named so. */
-export function allBackwards(before: LogPosition | null, count: number, prefix?: string): ReadRequest {
+/** The last events of `$all` before a position, the latest first; with prefixes those of the streams that are named so. */
+export function allBackwards(before: LogPosition | null, count: number, ...prefixes: readonly string[]): ReadRequest {
   const place = new streams.ReadReq.Options.AllOptions();
   if (before === null) place.setEnd(new shared.Empty());
   else place.setPosition(messageOf(before));
   return requestOf((options) => {
     options.setAll(place).setReadDirection(streams.ReadReq.Options.ReadDirection.BACKWARDS).setCount(String(count));
-    if (prefix !== undefined) options.setFilter(filterOf([prefix]));
+    if (prefixes.length > 0) options.setFilter(filterOf(prefixes));
   });
 }
 
