@@ -1,7 +1,13 @@
 import { StillClosing } from '#libs/event-sourcing/src/guards/closings.decider';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { specOf } from '#libs/testing/src/decider-spec';
-import { authorizationModelDecider, onModel, type AuthorizationModelEvent, type ModelDecision } from './authorization-model.decider.ts';
+import {
+  authorizationModelDecider,
+  onModel,
+  type AuthorizationModel,
+  type AuthorizationModelEvent,
+  type ModelDecision,
+} from './authorization-model.decider.ts';
 import { createPermission, deletePermission, updatePermission } from './permissions.decider.ts';
 import { closeForDeletion, closeForUpdate, createResourceType, deleteResourceType, reopenResourceType, updateResourceType } from './resource-types.decider.ts';
 import { addRolePermission, createRole, deleteRole, setRolePermissions, setRolePriority, updateRole } from './roles.decider.ts';
@@ -41,6 +47,7 @@ const roled = (slug: string, ...permissions: readonly string[]): AuthorizationMo
 const ref = (slug: string) => ({ id: permId(slug), slug });
 const named = (slug: string) => ({ slug, name: 'Name' });
 const CUSTOM = 'org-';
+const AT = '2026-01-15T12:00:00.000Z';
 
 describe('the model of an environment', () => {
   it('begins with its seeds, once', () => {
@@ -51,6 +58,27 @@ describe('the model of an environment', () => {
     given()
       .when(() => [])
       .thenNothing();
+  });
+
+  it('is gone through once, however many of its roles are told of', () => {
+    const facts = ['read', 'write'].map((slug) => permitted(slug)).concat(['a', 'b', 'c'].map((slug) => roled(slug, 'read')));
+    const model = [seeded, ...facts].reduce<AuthorizationModel | null>((state, fact) => authorizationModelDecider.evolve(state, { ...fact, at: AT }), null)!;
+    let looked = 0;
+    const permissions = model.permissions.map(({ slug, ...permission }) => ({
+      ...permission,
+      get slug() {
+        looked++;
+        return slug;
+      },
+    }));
+    let state: AuthorizationModel = { ...model, permissions };
+    for (const { id: told } of state.roles) {
+      const event = { type: 'role.updated', data: { id: told } } as const;
+      const after = authorizationModelDecider.evolve(state, { ...event, at: AT })!;
+      expect(authorizationModelDecider.announce(event, state, after)).toMatchObject({ subject: { id: told } });
+      state = after;
+    }
+    expect(looked).toBe(permissions.length);
   });
 
   it('begins with its seeds before whatever is asked first', () =>

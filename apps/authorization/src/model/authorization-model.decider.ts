@@ -288,9 +288,14 @@ function shownAmong(slugs: ReadonlyMap<string, string>, { permission_ids, resour
   return { object: 'role', ...role, type: 'EnvironmentRole', permissions: permission_ids.flatMap((id) => slugs.get(id) ?? []) };
 }
 
+/** By the permissions of a model, which later models share: a thousand roles may be told of at once, and there may be ten thousand permissions. */
+const knownSlugs = new WeakMap<AuthorizationModel['permissions'], ReadonlyMap<string, string>>();
+
 /** The slugs of the living permissions by their ids: what is not in it is dead, whoever refers to it. */
 export function permissionSlugs({ permissions }: AuthorizationModel): ReadonlyMap<string, string> {
-  return new Map(permissions.map(({ id, slug }) => [id, slug]));
+  let slugs = knownSlugs.get(permissions);
+  if (slugs === undefined) knownSlugs.set(permissions, (slugs = new Map(permissions.map(({ id, slug }) => [id, slug]))));
+  return slugs;
 }
 
 export function byId<Stored extends { readonly id: string }>(all: readonly Stored[], id: string): Stored | undefined {
