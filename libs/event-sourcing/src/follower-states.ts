@@ -16,6 +16,8 @@ export interface FollowerState {
   readonly standing: Standing | null;
   /** The last request to mend it that was carried out; '' when there was none. */
   readonly mended: string;
+  /** Nobody goes on with it. */
+  readonly isForgotten?: true;
 }
 
 /** The state, and the last request to mend it: one that is later than `mended` is to be carried out. */
@@ -65,11 +67,14 @@ export class FollowerStates {
   /** Everything that ever told something and was not forgotten, by the beginning of its name. */
   async names(prefix: string): Promise<readonly string[]> {
     const { rows } = await this.table.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: MANY });
-    return rows.map(({ id }) => id).filter((id) => id.startsWith(prefix) && !id.endsWith(REQUEST) && !id.endsWith(USE));
+    const states = rows.filter(({ id }) => id.startsWith(prefix) && !id.endsWith(REQUEST) && !id.endsWith(USE));
+    return states.filter(({ text }) => !(JSON.parse(text) as FollowerState).isForgotten).map(({ id }) => id);
   }
 
-  async forget(name: string): Promise<void> {
-    await this.table.purge(SYSTEM_ENVIRONMENT, [name, requestOf(name), useOf(name)]);
+  /** Its state stays, for a process that was away so long that it was forgotten, until somebody tells another. */
+  async forget(name: string, state: FollowerState, token: number): Promise<void> {
+    await this.tell(name, { ...state, isForgotten: true }, token);
+    await this.table.purge(SYSTEM_ENVIRONMENT, [requestOf(name), useOf(name)]);
   }
 
   /** Asks the holders to mend these; answers what `mended` will reach. */

@@ -1,5 +1,6 @@
 import type { Clock } from '#libs/platform/src/clock';
 import type { Log } from '#libs/platform/src/log';
+import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced, type ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { START, type EventStore, type Position, type RecordedEvent } from './event-store.ts';
 import type { FollowerState, FollowerStates, SharedState, Standing } from './follower-states.ts';
@@ -18,6 +19,7 @@ export interface ProjectedViewNeeds {
   readonly readModels: ReadModels;
   readonly states: FollowerStates;
   readonly stopped: StoppedViews;
+  readonly leases: Leases;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -156,7 +158,7 @@ export class ProjectedView {
     await this.table.write([], position, token);
     if (this.token !== token) return;
     this.folded.forgetAfter(position);
-    this.fold = new ViewFold(this.view, this.table, skipped, this.folded);
+    this.fold = new ViewFold(this.view, this.table, skipped, this.folded, () => this.needs.leases.isHeld(this.lease));
     this.position = position;
     this.opened = { from: position, end };
     this.stored(this.needs.clock.now());

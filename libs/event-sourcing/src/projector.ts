@@ -5,7 +5,7 @@ import type { Readiness } from '#libs/platform/src/runtime/readiness';
 import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced } from '#libs/read-models/src/read-models';
 import { START, type NewEvent, type Position } from './event-store.ts';
-import type { Standing } from './follower-states.ts';
+import type { FollowerState, SharedState, Standing } from './follower-states.ts';
 import { LogReading } from './log-reading.ts';
 import { leaseOf, ProjectedView, type ProjectedViewNeeds } from './projected-view.ts';
 import { rebuiltNameOf } from './rebuild.ts';
@@ -373,21 +373,34 @@ export class Projector implements Part {
     for (const [table, { use }] of [...unused]) {
       const known = before.get(table);
       if (known?.use !== use) continue;
-      if ((await leases.ask(leaseOf(table))) !== null) {
+      const token = await leases.ask(leaseOf(table));
+      if (token !== null) {
         const looks = known.looks + 1;
         unused.set(table, { use, looks });
-        if (looks >= UNUSED_LOOKS) await this.drop(table, use);
+        if (looks >= UNUSED_LOOKS) await this.drop(table, use, token);
       }
       await leases.leave(leaseOf(table));
     }
   }
 
-  private async drop(table: string, use: string): Promise<void> {
+  private async drop(table: string, use: string, token: number): Promise<void> {
     const { readModels, states, log } = this.needs;
-    const [last] = await states.usesOf([leaseOf(table)]);
+    const lease = leaseOf(table);
+    const [last] = await states.usesOf([lease]);
     if (last !== use) return;
-    for (const name of [table, rebuiltNameOf(table)]) await readModels.drop(name);
-    await states.forget(leaseOf(table));
+    const [{ mended }] = (await states.read([lease])) as readonly [SharedState];
+    // For a process that was paused for so long: it is not to take a table without rows for a whole one.
+    const emptied: FollowerState = { standing: { reason: 'rebuilding', position: START }, mended };
+    await states.tell(lease, emptied, token);
+    try {
+      await readModels.drop(table, token);
+    } catch (error) {
+      // Rows of whoever took over may have gone: it has to begin again.
+      if (error instanceof Fenced) await states.request([lease]);
+      throw error;
+    }
+    await readModels.drop(rebuiltNameOf(table));
+    await states.forget(lease, emptied, token);
     log.info('The table of an older version of a view is removed, since no process uses it any more.', { table });
   }
 

@@ -107,8 +107,8 @@ class GatedReadModels extends ReadModels {
     return gated(this.readModels.table(definition), this.gate, ['write', 'get', 'getMany', 'checkpoint']);
   }
 
-  drop(table: string): Promise<void> {
-    return this.readModels.drop(table);
+  drop(table: string, fence?: number): Promise<void> {
+    return this.readModels.drop(table, fence);
   }
 }
 
@@ -261,7 +261,7 @@ const inMongodb: OpenRows = async (directory) => {
 };
 const PLACES: readonly (readonly [string, OpenRows])[] = [['LMDB', inLmdb], ...(mongodbUrl === null ? [] : [['MongoDB', inMongodb] as const])];
 
-describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
+describe.each(PLACES)('replicas with rows in %s', (place, openRows) => {
   let directory: string;
   let cluster: Cluster;
   let replicas: Replica[];
@@ -415,6 +415,34 @@ describe.each(PLACES)('replicas with rows in %s', (_place, openRows) => {
       expect([await checkpoint(), await states.usesOf(['view.amounts-v1'])]).toEqual(['', ['']]);
       expect(await young.row(next[0]!, 'amount_1')).toEqual({ times: -1 });
     });
+
+    // Rows in LMDB are one process's.
+    if (place === 'MongoDB')
+      it('and fill a table anew that was dropped while its process was paused, whatever that was about to store', async () => {
+        await count(1);
+        await (await start()).stop();
+        const old = await start();
+        const next = [{ ...BOTH[0]!, version: 2 }, BOTH[1]!] as unknown as readonly View<never>[];
+        await start({ views: next });
+        await until(() => old.held.includes('amounts'));
+        old.gate.close();
+        await count(1);
+        const states = new FollowerStates(cluster.readModels, clock);
+        await until(async () => (await states.usesOf(['view.amounts-v1']))[0] === '', 20_000);
+        const answers: unknown[] = [];
+        const asking = setInterval(
+          () =>
+            void times(old, 1)
+              .then((answer) => answers.push(answer))
+              .catch(() => answers.push('refused')),
+          20,
+        );
+        old.gate.open();
+        await until(async () => answers.length > 0 && old.held.includes('amounts') && !(await refuses(old)));
+        clearInterval(asking);
+        expect(await times(old, 1)).toEqual({ times: 2 });
+        expect(answers).not.toContain(null);
+      });
 
     it('and leave a table to whoever holds its lease without saying that it is used, as earlier releases do', async () => {
       const states = new FollowerStates(cluster.readModels, clock);

@@ -29,8 +29,8 @@ export class ServedReadModels extends ReadModels {
     return new ServedTable(this.readModels.table(definition), this.stopped, this.views);
   }
 
-  drop(table: string): Promise<void> {
-    return this.readModels.drop(table);
+  drop(table: string, fence?: number): Promise<void> {
+    return this.readModels.drop(table, fence);
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
-import { RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
+import { Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from './event-store.ts';
 import { FoldedRows } from './folded-rows.ts';
 import { KeyMissing } from './sealing/key-store.ts';
@@ -43,6 +43,8 @@ export class ViewFold<Row> {
     private readonly skipped: ReadonlySet<string> = new Set(),
     /** What earlier folds of the same rows left. */
     private readonly known = new FoldedRows(),
+    /** Whether nobody else brings the view along, as far as this process can tell. */
+    private readonly isOurs: () => boolean = () => true,
   ) {
     this.handles = new Set(view.handles);
   }
@@ -79,6 +81,8 @@ export class ViewFold<Row> {
   }
 
   private async store(rows: Rows<Row>, checkpoint: string | undefined, fence: number | undefined): Promise<void> {
+    // Only the checkpoint is fenced. Rows that were read after somebody else had begun to empty the table would be taken for whole ones where it is filled anew.
+    if (!this.isOurs()) throw new Fenced(this.table.definition.name, fence ?? 0);
     const changed = [...rows].filter(([, { isChanged }]) => isChanged);
     await this.table.write(
       changed.map(([key, row]) => this.writeOf(key, row)),

@@ -19,7 +19,7 @@ export class ListedReadModels extends ReadModels {
     return table;
   }
 
-  drop(table: string): Promise<void> {
-    return this.readModels.drop(table);
+  drop(table: string, fence?: number): Promise<void> {
+    return this.readModels.drop(table, fence);
   }
 }

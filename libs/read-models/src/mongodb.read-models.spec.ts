@@ -206,6 +206,17 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
       await one!.write([write(1, 3)], positionOf(3));
       expect((await expectWhole(one!)).size).toBe(2);
     });
+
+    it('keep no checkpoint of one who comes back after another dropped it, under a later token', async () => {
+      const [one, other] = await replicas(byId, 2);
+      await one!.write([write(1, 1)], positionOf(1), 1);
+      await new MongodbReadModels(storages[1]!).drop('things', 2);
+      await expect(one!.write([], positionOf(2), 1)).rejects.toBeInstanceOf(Fenced);
+      expect(await other!.checkpoint()).toBe('');
+      await other!.write([write(1, 3)], positionOf(3), 3);
+      await expect(new MongodbReadModels(storages[1]!).drop('things', 2)).rejects.toBeInstanceOf(Fenced);
+      expect([await other!.checkpoint(), (await expectWhole(other!)).size]).toEqual([positionOf(3), 1]);
+    });
   });
 
   it('what is filled anew keeps its checkpoint, when what was given up before is carried out late', async () => {

@@ -103,12 +103,14 @@ export class MongodbReadModels extends ReadModels {
     return table;
   }
 
-  async drop(table: string): Promise<void> {
+  async drop(table: string, fence?: number): Promise<void> {
     this.tables.delete(table);
     // First the checkpoint: rows without one are filled again, a checkpoint without its rows would leave them out.
-    await this.checkpoints.remove(table);
+    await (fence === undefined ? this.checkpoints.remove(table) : this.checkpoints.put(table, '', fence));
     const collection = collectionOf(table);
     if ((await this.storage.collectionNames()).includes(collection)) await this.storage.drop(collection);
+    // Whoever has taken it since may have lost rows with it.
+    if (fence !== undefined) await this.checkpoints.put(table, '', fence);
   }
 }
 

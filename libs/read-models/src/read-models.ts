@@ -194,6 +194,10 @@ export abstract class ReadModels {
   /** Opens (and creates, with its declared indexes) a table. The same definition may be opened twice. */
   abstract table<Row>(definition: TableDefinition<Row>): Table<Row>;
 
-  /** Removes a table with all that is in it, where there is one. A table that was opened before is not to be used any more. */
-  abstract drop(table: string): Promise<void>;
+  /**
+   * Removes a table with all that is in it, where there is one. A table that was opened before is not to be used any more. `fence`, when given, outlives it where
+   * other processes may have it open: what one of them was about to store under an earlier token is no checkpoint of a table that has lost its rows.
+   * @throws Fenced when a later token is stored: then whoever has that may lack rows
+   */
+  abstract drop(table: string, fence?: number): Promise<void>;
 }
