@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
@@ -38,6 +38,26 @@ const urlOf = (name: string, setting: 'EVENTSTORE_URL' | 'MONGODB_URL'): string 
   const url = processOf(name).planned.variables[setting]!;
   return cluster.tls === null ? url : url.replace('/etc/gatehouse/engines-ca.crt', cluster.tls.ca);
 };
+
+itContained('no process shows a secret among its arguments, where everybody on the machine reads it', () => {
+  const given = names.flatMap((name) => Object.entries(processOf(name).planned.variables));
+  const secrets = new Set([
+    ...given.flatMap(([name, value]) => (/^(MASTER_KEYS|\w+_(PASSWORD|KEY))$/.test(name) ? value : [])),
+    ...given.flatMap(([name, value]) => (name.endsWith('_URL') ? (/:([^:@/]+)@/.exec(value)?.[1] ?? []) : [])),
+  ]);
+  expect(secrets.size).toBeGreaterThanOrEqual(5);
+  const shown = readdirSync('/proc')
+    .filter((pid) => /^\d+$/.test(pid))
+    .flatMap((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      } catch {
+        // It has ended.
+        return [];
+      }
+    });
+  expect(shown.filter((word) => [...secrets].some((secret) => word.includes(secret)))).toEqual([]);
+});
 
 describe.each(names)('the process %s', (name) => {
   itContained('is the program of the image, and is told what its container is told', () => {

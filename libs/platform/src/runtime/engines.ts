@@ -70,5 +70,7 @@ export function requireAllOrNone(isNamed: (name: keyof EngineSettings) => boolea
   if (named.length === 0) return false;
   const missing = (kafka === null ? STORES : ADDRESSES).filter((name) => !isNamed(name));
   if (missing.length === 0) return true;
-  throw new StartRefused(`${missing.join(' and ')} must be set too, since ${named.join(' and ')} is: a cluster stores nothing in DATA_DIR.`);
+  throw new StartRefused(
+    `${missing.join(' and ')} must be set too, since ${named.join(' and ')} ${named.length > 1 ? 'are' : 'is'}: a cluster stores nothing in DATA_DIR.`,
+  );
 }

@@ -53,6 +53,12 @@ describe('a connection string to MongoDB', () => {
     expect(refusal(`mongodb://one.example.com/?tls=true&tlsCAFile=${ca}`)).toBe(`tlsCAFile in KEYS_URL: ${ca} holds no certificate in PEM.`);
   });
 
+  it.each(['admin', 'local', 'config', 'Gate.House', 'gate%20house', '%24a', 'x'.repeat(64)])('names no database that is not for it, such as %s', (path) => {
+    expect(refusal(`mongodb://gatehouse:canary@one.example.com/${path}?authSource=admin`)).toMatch(
+      /^The path of KEYS_URL has to be the name of a database of its own/,
+    );
+  });
+
   it.each(['mongodb://gatehouse:hunter/2@one.example.com/', 'mongodb://one.example.com/?maxPoolSize=hunter2', 'mongodb://gatehouse:hunter?2@one.example.com/'])(
     'is none, and nothing of it is told: %s',
     (url) => {

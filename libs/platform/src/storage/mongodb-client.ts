@@ -8,6 +8,9 @@ const OWN_OPTIONS = ['appName', 'w', 'journal', 'wtimeoutMS', 'readConcernLevel'
   ['j', 'wtimeout', 'fsync', 'writeConcern', 'readConcern', 'readPreferenceTags', 'maxStalenessSeconds', 'timeoutMS'],
 );
 const OPTIONS = /^[^:]+:\/\/(?:[^@]*@)?[^/?@]+(?:\/[^?]*)?\?(?<options>.*)$/s;
+const WITH_DATABASE = /^[^:]+:\/\/[^/?]+\/[^?]/;
+/** Those of MongoDB itself hold its users: nobody may empty them before a restore. */
+const NO_DATABASE = /^(admin|local|config)$|[ ."$/\\\0]|^.{64}/;
 const NOT_KNOWN = /^options? (?<names>[A-Za-z]{1,40}(?:, [A-Za-z]{1,40})*) (?:is|are) not supported$/;
 
 /**
@@ -20,7 +23,8 @@ export function mongodbClient(url: string, setting: string, own: MongoClientOpti
   const refused = OWN_OPTIONS.filter((name) => given.includes(name.toLowerCase()));
   if (refused.length > 0) throw new StartRefused(`${setting} has options that Gatehouse sets itself: leave out ${refused.join(', ')}.`);
   try {
-    return new MongoClient(url, own);
+    const client = new MongoClient(url, own);
+    if (!namesDatabase(url) || !NO_DATABASE.test(client.options.dbName)) return client;
   } catch (error) {
     // The driver's own words may quote a part of the password.
     const unknown = error instanceof MongoParseError ? NOT_KNOWN.exec(error.message)?.groups?.['names'] : undefined;
@@ -30,6 +34,14 @@ export function mongodbClient(url: string, setting: string, own: MongoClientOpti
         : `${setting} has options that MongoDB's driver does not know: ${unknown}.`,
     );
   }
+  throw new StartRefused(
+    `The path of ${setting} has to be the name of a database of its own, or empty: none of MongoDB's (admin, local, config), and without blanks and . " $ / \\. Where the user was made, authSource says.`,
+  );
+}
+
+/** The driver reads a path that is missing as the database `test`. */
+export function namesDatabase(url: string): boolean {
+  return WITH_DATABASE.test(url);
 }
 
 /**

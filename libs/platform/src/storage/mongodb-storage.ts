@@ -19,7 +19,7 @@ import { unavailable } from '../domain-error.ts';
 import type { Log } from '../log.ts';
 import { StartRefused } from '../start-refused.ts';
 import { causeOf } from '../unreachable.ts';
-import { mongodbClient, requireMongodbUrl } from './mongodb-client.ts';
+import { mongodbClient, namesDatabase, requireMongodbUrl } from './mongodb-client.ts';
 
 /** Whoever asks learns within this time that nobody answers: early enough for a request to be refused within 5 s. */
 const ANSWER_MS = 4_000;
@@ -326,11 +326,6 @@ async function refused(client: MongoClient, sentence: string): Promise<StartRefu
 /** The driver takes what it is given in code for more than what is in the connection string. */
 function connectionsOf(url: string): MongoClientOptions {
   return /[?&]maxPoolSize=/i.test(url) ? {} : { maxPoolSize: CONNECTIONS };
-}
-
-/** The driver reads a path that is missing as the database `test`. */
-function namesDatabase(url: string): boolean {
-  return /^[^:]+:\/\/[^/?]+\/[^?]/.test(url);
 }
 
 function isOf(error: unknown, code: number): boolean {

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { environmentVariables } from '#libs/platform/src/config/environment';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { givenKafka } from '../engines/given.ts';
 import { kafka } from '../engines/kafka.ts';
 import { Program } from '../process.ts';
@@ -48,7 +50,24 @@ described('the programs `engines` and `cluster`', () => {
       return [code, stderr];
     };
     expect(await refusalOf('--secure')).toEqual([1, 'gatehouse: --secure starts engines of its own: leave out EVENTSTORE_URL, MONGODB_URL, KAFKA_BROKERS.\n']);
-    expect(await refusalOf('--safe')).toEqual([1, expect.stringMatching(/^gatehouse: Unknown option '--safe'.* The one option is --secure\.\n$/)]);
+    expect(await refusalOf('--safe')).toEqual([1, expect.stringMatching(/^gatehouse: Unknown option '--safe'\..* The one option is --secure\.\n$/)]);
+  });
+
+  it('start nothing where a gateway could not listen', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    for (const [PORT, refused] of [
+      [port, port],
+      [65_535, 65_536],
+    ] as const) {
+      const { code, stderr } = await Program.start('libs/testing/src/cluster/main', [], { ...machine, PORT: String(PORT) }).ended;
+      expect([code, stderr]).toEqual([
+        1,
+        `gatehouse: Port ${refused} on 127.0.0.1 cannot be had, and the gateways listen on PORT and the port after it: set PORT to another one.\n`,
+      ]);
+    }
+    taken.close();
   });
 
   it(

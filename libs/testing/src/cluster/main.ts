@@ -6,6 +6,7 @@ import { readSettings, settingsOf, type Variables } from '#libs/platform/src/con
 import { EngineSettings, GatewaySettings, IdentitySettings, PlatformSettings, SETTINGS_CLASSES } from '#libs/platform/src/config/settings';
 import { endWith } from '#libs/platform/src/runtime/ending';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import { isFree } from '../engines/free-port.ts';
 import { deployedToProduction } from '../deployment/production.ts';
 import { Cluster } from './cluster.ts';
 
@@ -25,9 +26,12 @@ try {
   const { EVENTSTORE_URL, MONGODB_URL } = readSettings(EngineSettings, variables);
   if ((EVENTSTORE_URL ?? MONGODB_URL) !== null && readSettings(PlatformSettings, variables).MASTER_KEYS === null)
     throw new StartRefused('MASTER_KEYS must be set too where an engine is named: what this start encrypts, the next could not read.');
+  const ports = PORT === 0 ? [] : [PORT, PORT + 1];
+  // Before the engines, which take a while.
+  for (const port of ports) await requireFree(port);
   const cluster = await Cluster.start({
     variables,
-    ports: PORT === 0 ? [] : [PORT, PORT + 1],
+    ports,
     say,
     ...(isSecure && { deployment: deployedToProduction }),
   });
@@ -52,8 +56,14 @@ function readOptions(): boolean {
   try {
     return parseArgs({ options: { secure: { type: 'boolean', default: false } } }).values.secure;
   } catch (error) {
-    throw new StartRefused(`${(error as Error).message} The one option is --secure.`);
+    throw new StartRefused(`${(error as Error).message.replace(/\.?$/, '.')} The one option is --secure.`);
   }
+}
+
+/** @throws StartRefused */
+async function requireFree(port: number): Promise<void> {
+  if (!(await isFree(port)))
+    throw new StartRefused(`Port ${port} on 127.0.0.1 cannot be had, and the gateways listen on PORT and the port after it: set PORT to another one.`);
 }
 
 /** What somebody sets beside what the manifests say; where processes listen and what they store in is not theirs to say. */

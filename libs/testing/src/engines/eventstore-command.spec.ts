@@ -51,7 +51,7 @@ describe('a command that starts EventStoreDB', () => {
     const port = await freePort();
     const address = eventstore.addressAt(port);
     const isReady = (): Promise<boolean> => eventstore.answers(address);
-    const command = `${process.execPath} ${SMALL_SERVER} {data} {port} --user={user}:{password}`;
+    const command = `${process.execPath} ${SMALL_SERVER} {data} {port} --tls={certificate},{certificate_key}`;
     const server = await startByCommand(command, directory, { name: 'commanded', port, address, isReady });
     const client = EventStoreDBClient.connectionString(`${address}&defaultDeadline=2000`);
     try {

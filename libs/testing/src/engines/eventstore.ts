@@ -30,6 +30,10 @@ export const eventstore: EngineDefinition = {
 interface ServerOptions {
   /** Options of the program. */
   readonly flags?: readonly string[];
+  /** Who is let in, as `NAME:PASSWORD`; everybody where nobody is named. */
+  readonly users?: readonly string[];
+  /** Those who append to no stream. */
+  readonly readers?: readonly string[];
   /** What clients say beside host and port: the connection string of the one on this port. */
   readonly addressAt?: (port: number) => string;
   /** A free one where none is given. */
@@ -55,8 +59,12 @@ export async function startEventstore(directory: WatchedDirectory, { secured, sy
     const security = secured && { tls: secured, user: secured.user };
     return startByCommand(command, directory, { name: eventstore.name, port, address, isReady: () => answers(address), ...security });
   }
-  const guards = secured ? ['--tls', `${secured.certificate},${secured.key}`, '--user', `${secured.user.name}:${secured.user.password}`] : [];
-  return startEventstoreServer(directory, { addressAt, port: given, flags: [...guards, ...(systemEvents ? ['--system-events'] : [])] });
+  return startEventstoreServer(directory, {
+    addressAt,
+    port: given,
+    flags: [...(secured ? ['--tls', `${secured.certificate},${secured.key}`] : []), ...(systemEvents ? ['--system-events'] : [])],
+    users: secured && [`${secured.user.name}:${secured.user.password}`],
+  });
 }
 
 /** So many members of one cluster, by `EVENTSTORE_COMMAND`; one alone may be the small server. @throws StartRefused where no cluster can be started */
@@ -78,7 +86,7 @@ export async function startMembers(directory: WatchedDirectory, count: number): 
 /** The small server, for what the real one cannot be made to do. */
 export async function startEventstoreServer(
   directory: WatchedDirectory,
-  { flags = [], addressAt = eventstore.addressAt, port: given }: ServerOptions = {},
+  { flags = [], users = [], readers = [], addressAt = eventstore.addressAt, port: given }: ServerOptions = {},
 ): Promise<EngineProcess> {
   const port = given ?? (await freePort());
   const address = addressAt(port);
@@ -86,6 +94,7 @@ export async function startEventstoreServer(
     name: eventstore.name,
     address,
     command: [process.execPath, SMALL_SERVER, 'data', String(port), ...flags],
+    variables: { USERS: JSON.stringify(users), READERS: JSON.stringify(readers) },
     isReady: () => answers(address),
   });
 }
@@ -97,11 +106,13 @@ interface EventstoreGuard extends EngineGuard {
 /** At `localhost`. Of a server with users, it is the small one: somebody would have to make those of the real one. */
 export function startGuardedEventstore(directory: WatchedDirectory, { port, tls, users }: EventstoreGuard): Promise<EngineProcess> {
   if (users.length === 0 && tls === null) return startEventstore(directory, { port });
-  const flags = users.flatMap(({ name, password, isReader }) => [isReader ? '--reader' : '--user', `${name}:${password}`]);
+  const those = (areReaders: boolean): string[] => users.flatMap(({ name, password, isReader }) => (isReader === areReaders ? `${name}:${password}` : []));
   const credentials = users.length === 0 ? '' : `${users[0]!.name}:${users[0]!.password}@`;
   return startEventstoreServer(directory, {
     port,
-    flags: [...flags, ...(tls === null ? [] : ['--tls', `${tls.cert},${tls.key}`])],
+    flags: tls === null ? [] : ['--tls', `${tls.cert},${tls.key}`],
+    users: those(false),
+    readers: those(true),
     addressAt: () => `esdb://${credentials}localhost:${port}?${tls === null ? 'tls=false' : `tls=true&tlsCAFile=${encodeURIComponent(tls.ca)}`}`,
   });
 }

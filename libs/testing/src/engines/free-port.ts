@@ -12,15 +12,22 @@ export async function freePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);
     if (given.has(port)) continue;
-    const server = createServer().listen(port, '127.0.0.1');
-    try {
-      await once(server, 'listening');
-    } catch {
-      continue;
-    }
-    server.close();
-    await once(server, 'close');
+    if (!(await isFree(port))) continue;
     given.add(port);
     return port;
   }
+}
+
+/** Whether somebody may listen on it; no port is beyond the last one. */
+export async function isFree(port: number): Promise<boolean> {
+  if (port > 65_535) return false;
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
+  server.close();
+  await once(server, 'close');
+  return true;
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { environmentVariables } from '#libs/platform/src/config/environment';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Members } from './members.ts';
@@ -17,8 +18,9 @@ import { Streams, type ServerVersion } from './streams.ts';
  *     --system-events           it writes events of its own, as the real one does
  *     --leader HOST:PORT        it is a follower, and sends whoever needs the leader there
  *     --tls CERT,KEY            files in PEM; without them in clear
- *     --user NAME:PASSWORD      one of those who are let in, where it is given at all
- *     --reader NAME:PASSWORD    one who may read, and append to no stream
+ *
+ * `USERS` in its environment names those who are let in, where there are any, and `READERS` those of them who append to no stream: lists of NAME:PASSWORD in JSON.
+ * As arguments, everybody on the machine could read them.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -28,8 +30,6 @@ const { values, positionals } = parseArgs({
     'system-events': { type: 'boolean' },
     leader: { type: 'string' },
     tls: { type: 'string' },
-    user: { type: 'string', multiple: true },
-    reader: { type: 'string', multiple: true },
   },
 });
 const [directory, port] = positionals;
@@ -49,7 +49,7 @@ const log = new LmdbEventStore(storage, Infinity);
 if (values['system-events']) setInterval(() => void writeSystemEvent(), SYSTEM_EVENTS_MS).unref();
 
 const readyAt = Date.now() + Number(values['not-ready']);
-const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, users: values.user, readers: values.reader, readyAt });
+const members = new Members({ self: `127.0.0.1:${port}`, leader: values.leader, users: listIn('USERS'), readers: listIn('READERS'), readyAt });
 const server = serverOf(members, new Streams(log, members, values.version as ServerVersion));
 await new Promise<void>((resolve, reject) => server.bindAsync(`127.0.0.1:${port}`, credentials(), (error) => (error === null ? resolve() : reject(error))));
 console.log(`Listens on 127.0.0.1:${port}.`);
@@ -58,6 +58,10 @@ process.on('SIGTERM', () => {
   server.forceShutdown();
   void storage.close().then(() => process.exit(0));
 });
+
+function listIn(name: string): readonly string[] {
+  return JSON.parse(environmentVariables()[name] ?? '[]') as readonly string[];
+}
 
 function credentials(): ServerCredentials {
   if (values.tls === undefined) return ServerCredentials.createInsecure();
