@@ -1,5 +1,5 @@
 // Sets the access lists of EventStoreDB's whole server, as an administrator: EVENTSTORE_URL with its name and password. Members of the first group (gatehouse) read and append, those of the
-// second one (gatehouse-readers) read; nobody else but administrators does either, with another password or without one. What else lies in those lists stays.
+// second one (gatehouse-readers) read, metadata too (what hides events of a stream stands there); nobody else but administrators does either, with another password or without one. What else lies in those lists stays.
 import { EventStoreDBClient, jsonEvent, NO_STREAM, StreamNotFoundError } from '@eventstore/db-client';
 
 const [writers = 'gatehouse', readers = 'gatehouse-readers'] = process.argv.slice(2);
@@ -12,7 +12,7 @@ try {
   await change('$$$all', '$metadata', (before) => ({ ...before, $acl: { ...before.$acl, $r: mayRead } }));
   await change('$settings', '$settings', (before) => ({
     ...before,
-    $userStreamAcl: { ...before.$userStreamAcl, $r: mayRead, $w: mayWrite, $d: ADMINS, $mr: ADMINS, $mw: ADMINS },
+    $userStreamAcl: { ...before.$userStreamAcl, $r: mayRead, $w: mayWrite, $d: ADMINS, $mr: mayRead, $mw: ADMINS },
   }));
 } catch (error) {
   console.error(`The access lists cannot be set: ${error.message}`);

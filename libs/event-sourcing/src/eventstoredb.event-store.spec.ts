@@ -185,7 +185,7 @@ describe('a server with users', () => {
     const { stdout } = await setRights();
     expect(stdout).toBe(
       '$$$all {"$acl":{"$r":["gatehouse","gatehouse-readers","$admins"]}}\n' +
-        '$settings {"$userStreamAcl":{"$r":["gatehouse","gatehouse-readers","$admins"],"$w":["gatehouse","$admins"],"$d":"$admins","$mr":"$admins","$mw":"$admins"}}\n',
+        '$settings {"$userStreamAcl":{"$r":["gatehouse","gatehouse-readers","$admins"],"$w":["gatehouse","$admins"],"$d":"$admins","$mr":["gatehouse","gatehouse-readers","$admins"],"$mw":"$admins"}}\n',
     );
     const service = await givenStore(as('service'));
     expect(warnings()).toEqual([]);
@@ -197,6 +197,24 @@ describe('a server with users', () => {
     for (const others of [as('other'), url, as('reader').replace('password', 'passwort')])
       await expect(givenStore(others)).rejects.toThrow('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
     expect(await service.read('thing-1')).toHaveLength(1);
+  });
+
+  it('lets services see in metadata what hides events, so that these are not taken for gone, and nobody but administrators write them', async () => {
+    await given(false);
+    await setRights();
+    const service = await givenStore(as('service'));
+    for (const version of [0, 1]) await service.append('thing-1', version, [newEvent('one')]);
+    const asService = EventStoreDBClient.connectionString(as('service'));
+    const asAdmin = EventStoreDBClient.connectionString(as('admin'));
+    try {
+      await expect(asService.setStreamMetadata('gatehouse.thing-1', { truncateBefore: 1 })).rejects.toMatchObject({ type: 'access-denied' });
+      await asAdmin.setStreamMetadata('gatehouse.thing-1', { truncateBefore: 1 });
+    } finally {
+      await asService.dispose();
+      await asAdmin.dispose();
+    }
+    const next = await givenStore(as('service'));
+    expect((await next.damage.inspect('thing-1')).map(({ cause }) => cause)).toContain('truncated');
   });
 
   it('keeps what else is in its lists, also where they are set again, which only an administrator may', async () => {

@@ -41,6 +41,8 @@ export class Access {
 
   private async listed(action: Action, stream: string, log: EventStore): Promise<readonly string[]> {
     if (stream === '$all') return listOf((await documentIn(log, '$$$all'))?.['$acl']?.[action], ADMINS);
+    // Metadata lie in a stream of their own, and have rights of their own.
+    if (/^\$\$[^$]/.test(stream)) return listOf((await documentIn(log, '$settings'))?.['$userStreamAcl']?.[action === '$r' ? '$mr' : '$mw'], EVERYBODY);
     return stream.startsWith('$') ? [ADMINS] : listOf((await documentIn(log, '$settings'))?.['$userStreamAcl']?.[action], EVERYBODY);
   }
 }
