@@ -213,8 +213,8 @@ describe('a stream of ours in EventStoreDB that others have changed', () => {
     await others.deleteStream(STORED);
     const error = await expectDamaged(() => store.append('thing-1', 0, [newEvent('again')]));
     expect(error.message).toContain('was stored');
+    await until(async () => causesOf('thing-1', await givenStore()).includes('misplaced'));
     const fresh = await givenStore();
-    await until(() => causesOf('thing-1', fresh).includes('misplaced'));
     await expectDamaged(() => fresh.last('thing-1'));
     const last = await append('thing-2', 1);
     await until(() => following.seen.at(-1)?.position === last);
@@ -264,7 +264,118 @@ describe('a stream of ours in EventStoreDB that others have changed', () => {
     expect(store.damage.list()).toEqual([]);
   });
 
+  it('is one of very many, and not all of them are remembered: whoever reads it meets it all the same', async () => {
+    for (let count = 0; count < 20_000; count++) store.damage.report({ stream: `other-${count}`, revision: 0, position: START, cause: 'foreign' });
+    expect(store.damage.list()).toHaveLength(10_000);
+    await append('thing-1', 1);
+    await others.appendToStream(STORED, jsonEvent({ type: 'order', data: {} }));
+    await expectDamaged(() => store.read('thing-1'));
+    await expectDamaged(() => store.append('thing-1', 1, [newEvent()]));
+    expect(store.damage.list()).toHaveLength(10_000);
+  });
+
+  describe('is told of in a stream', () => {
+    const NOTES = 'gatehouse.damage';
+    const note = (type: string, data: unknown) => jsonEvent({ type, data: { shape: 1, data, subject: null, public: [] } as never });
+
+    it('that shows nothing of what it has: who decides is told, and nobody asks without an end', async () => {
+      await append('thing-1', 1);
+      await others.appendToStream(STORED, jsonEvent({ type: 'order', data: {} }));
+      await expectDamaged(() => store.read('thing-1'));
+      await until(async () => (await server.streams.log.read(NOTES)).length === 1);
+      await others.setStreamMetadata(NOTES, { truncateBefore: 1 });
+      const fresh = await givenStore();
+      await expect(fresh.damage.skip({ stream: 'thing-1', revision: 1, reason: 'spec' }, skipRecord)).rejects.toThrow('gatehouse.damage does not show');
+      await others.setStreamMetadata(NOTES, {});
+      await fresh.damage.skip({ stream: 'thing-1', revision: 1, reason: 'spec' }, skipRecord);
+      expect(await fresh.read('thing-1')).toHaveLength(2);
+    }, 30_000);
+
+    it('into which others write: that is passed over', async () => {
+      await append('thing-1', 2);
+      for (const data of [
+        null,
+        5,
+        { stream: 'thing-1' },
+        { stream: 'thing-1', cause: 'missing', revision: 1, position: null },
+        { stream: 'thing-1', cause: 'order' },
+      ])
+        for (const type of ['damage.skipped', 'damage.mended', 'order', 'damage.found']) await others.appendToStream(NOTES, note(type, data));
+      await others.appendToStream(NOTES, binaryEvent({ type: 'bytes', data: Buffer.from([0xff, 0xfe, 0]) }));
+      const fresh = await givenStore();
+      expect(fresh.damage.list()).toEqual([]);
+      expect(await fresh.read('thing-1')).toHaveLength(2);
+      await others.appendToStream(STORED, jsonEvent({ type: 'order', data: {} }));
+      await expectDamaged(() => fresh.read('thing-1'));
+      await until(async () => causesOf('thing-1', await givenStore()).includes('foreign'));
+    });
+
+    it('of a log that was put back to an earlier state, and went on: what was decided since is heard', async () => {
+      await append('thing-1', 1);
+      await others.appendToStream(STORED, jsonEvent({ type: 'order', data: {} }));
+      await expectDamaged(() => store.read('thing-1'));
+      await others.appendToStream(NOTES, note('order', null));
+      await others.appendToStream(NOTES, note('order', null));
+      await until(async () => (await server.streams.log.read(NOTES)).length === 3);
+      await store.damage.refresh();
+      const other = await givenServerHere();
+      opened.push(() => other.close());
+      // The same streams, of which it has less, and elsewhere.
+      await other.streams.log.append('orders', 0, [newEvent({ data: '', metadata: '', contentType: '' })]);
+      for (const record of await server.streams.log.read(STORED)) await other.streams.log.append(STORED, record.version - 1, [record]);
+      server.streams.log = other.streams.log;
+      await store.head();
+      follow();
+      await (await givenStore()).damage.skip({ stream: 'thing-1', revision: 1, reason: 'spec' }, skipRecord);
+      await until(() => store.damage.list().length === 0);
+      expect(await store.read('thing-1')).toHaveLength(2);
+    });
+  });
+
   describe('goes on', () => {
+    it('where others cannot be told that it was mended', async () => {
+      await append('thing-1', 3);
+      await others.setStreamMetadata(STORED, { maxCount: 1 });
+      await expectDamaged(() => store.read('thing-1'));
+      await others.setStreamMetadata(STORED, {});
+      await until(async () => (await server.streams.log.read('gatehouse.damage')).length === 1);
+      await pause(1_100);
+      server.streams.answers.push('AccessDenied');
+      expect(await store.read('thing-1')).toHaveLength(3);
+      expect(store.damage.list()).toEqual([]);
+    });
+
+    it('once metadata that were set are taken away while they are looked at, without being asked for', async () => {
+      await append('thing-1', 3);
+      const following = follow();
+      await until(() => following.seen.length === 3);
+      const { log } = server.streams;
+      const last = log.last.bind(log);
+      let [isHeld, release] = [false, (): void => {}];
+      const held = new Promise<void>((resolve) => (release = resolve));
+      Object.assign(log, {
+        last: async (stream: string) => {
+          const found = await last(stream);
+          if (stream === `$$${STORED}` && found !== null && !isHeld) {
+            isHeld = true;
+            await held;
+          }
+          return found;
+        },
+      });
+      await others.setStreamMetadata(STORED, { maxCount: 1 });
+      await until(() => isHeld);
+      await others.setStreamMetadata(STORED, {});
+      const { position } = await store.append('thing-2', 0, [newEvent()]);
+      await until(() => following.seen.at(-1)?.position === position);
+      release();
+      await until(() => printed.some((line) => line.includes('no longer damaged')));
+      await until(() => store.damage.list().length === 0);
+      await pause(500);
+      expect(store.damage.list()).toEqual([]);
+      expect((await givenStore()).damage.list()).toEqual([]);
+    }, 30_000);
+
     it('once an operator has skipped what is none of ours: its revision counts, for every process', async () => {
       await append('thing-1', 2);
       await others.appendToStream(STORED, jsonEvent({ type: 'order', data: {} }));

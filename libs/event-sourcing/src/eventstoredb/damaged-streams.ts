@@ -8,6 +8,8 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { type NewEvent, type RecordedEvent, UnreadableRecord, WrongVersion } from '../event-store.ts';
 import { type Damage, describeDamage, eventLogDamaged, type ExaminedPage, LogDamage, nothingThere, type RevisionSkip } from '../log-damage.ts';
 import { isRefused } from './failures.ts';
+import { isDamage, isRevision, KnownDamages, keyOf, type Known } from './known-damages.ts';
+import { LearnedNotes } from './learned-notes.ts';
 import { examined } from './log-examination.ts';
 import { contentForwards, skippedRecord } from './stream-content.ts';
 import type { StreamNames } from './stream-names.ts';
@@ -17,10 +19,13 @@ import { type LogEvent, type ReadRequest, streamForwards } from './wire.ts';
 const RECHECK_MS = 1_000;
 /** So often it is tried to tell the other processes of a damage. */
 const TELL_MS = 1_000;
+/** An event that another has put there may not be shown at once. */
+const SHOWN_MS = 4_000;
+const SHOWN_AGAIN_MS = 100;
 /** Events of a stream that are read at once, where all of it is looked at. */
 const PAGE = 5_000;
-/** Somebody else may write to a stream of ours without an end: so many places are named, and the next ones once these are skipped. */
-const NAMED = 10;
+/** Metadata that came by are looked at so many at once: a script may have set those of every stream. */
+const LOOKS = 16;
 
 const FOUND = 'damage.found';
 const MENDED = 'damage.mended';
@@ -31,12 +36,6 @@ interface Skip {
   readonly stream: string;
   readonly from: number;
   readonly revision: number;
-}
-
-interface Known {
-  damage: Damage;
-  /** Others know of it, and whoever starts later. */
-  isTold: boolean;
 }
 
 interface Recheck {
@@ -61,11 +60,14 @@ interface Needs {
  * does not show in the events that are left.
  */
 export class DamagedStreams extends LogDamage {
-  private readonly known = new Map<string, Known>();
+  private readonly known = new KnownDamages();
   private readonly skips = new Map<string, Skip[]>();
   private readonly rechecks = new Map<string, Recheck>();
-  /** Up to here the stream for damage is known. */
-  private version = 0;
+  /** Where what is known of the stream for damage lies. */
+  private readonly learned = new LearnedNotes();
+  /** Streams whose metadata came by, and were not looked at since; the latest of each. */
+  private readonly described = new Map<string, LogEvent>();
+  private isLooking = false;
   private isClosed = false;
   private telling: Promise<void> = Promise.resolve();
 
@@ -74,7 +76,7 @@ export class DamagedStreams extends LogDamage {
   }
 
   list(): readonly Damage[] {
-    return [...this.known.values()].map(({ damage }) => damage);
+    return this.known.list().map(({ damage }) => damage);
   }
 
   close(): void {
@@ -85,7 +87,7 @@ export class DamagedStreams extends LogDamage {
   async refresh(): Promise<void> {
     const { read, names } = this.needs;
     for (let length = PAGE; length === PAGE;) {
-      const events = await read(streamForwards(names.damage, this.version + 1, PAGE)).catch((error: unknown) => {
+      const events = await read(streamForwards(names.damage, this.learned.version + 1, PAGE)).catch((error: unknown) => {
         // Who may not read it goes by what comes along with the log.
         if (!(error instanceof StreamDeletedError || isRefused(error))) throw error;
         return [];
@@ -104,7 +106,7 @@ export class DamagedStreams extends LogDamage {
   receive(event: LogEvent): RecordedEvent | null {
     const { stream, describes, version, record, damage, note } = event;
     if (note !== null) this.pass(event);
-    if (describes !== null) void this.look(describes, damage);
+    if (describes !== null) this.look(describes, event);
     if (describes !== null || damage === null) return record;
     const isSkipped = this.isSkipped(damage.stream, version) && damage.revision !== null;
     if (!isSkipped) this.report(damage);
@@ -114,15 +116,14 @@ export class DamagedStreams extends LogDamage {
 
   /** Has it known here at once, and elsewhere as soon as it can be told. */
   report(damage: Damage): void {
-    const key = keyOf(damage);
-    const earlier = this.known.get(key);
+    const earlier = this.known.get(damage);
     if (earlier !== undefined) {
       if (earlier.damage.position === null) earlier.damage = damage;
       return;
     }
-    if (this.knownOf(damage.stream).length >= NAMED) return;
     const known: Known = { damage, isTold: false };
-    this.known.set(key, known);
+    if (!this.known.add(known)) return;
+    this.rechecks.delete(damage.stream);
     this.needs.log.error('A stream of the log is damaged: calls on it are refused, and everybody else goes on. docs/operations.md says what to do.', {
       ...damage,
     });
@@ -131,7 +132,7 @@ export class DamagedStreams extends LogDamage {
 
   /** @throws DomainError `event_log_damaged` where something is known of the stream, and still so */
   async require(stream: string): Promise<void> {
-    if (this.known.size === 0 || this.knownOf(stream).length === 0) return;
+    if (this.known.of(stream).length === 0) return;
     const damages = await this.rechecked(stream);
     if (damages.length > 0) throw eventLogDamaged(stream);
   }
@@ -152,7 +153,7 @@ export class DamagedStreams extends LogDamage {
     const damages = [...(await this.hidden(stream)), ...(await this.content(stream))];
     for (const damage of damages) this.report(damage);
     const keys = new Set(damages.map(keyOf));
-    await this.mend(this.knownOf(stream).filter(({ damage }) => !keys.has(keyOf(damage))));
+    await this.mend(this.known.of(stream).filter(({ damage }) => !keys.has(keyOf(damage))));
     // A command ends once it has looked.
     await this.telling;
     return damages;
@@ -183,24 +184,43 @@ export class DamagedStreams extends LogDamage {
       : `There is no stream '${stream}': streams are called here as in the log, without '${names.prefix}'.`;
   }
 
-  private knownOf(stream: string): readonly Known[] {
-    return [...this.known.values()].filter(({ damage }) => damage.stream === stream);
+  /** Metadata that come by may have been changed since. */
+  private look(stream: string, event: LogEvent): void {
+    const earlier = this.described.get(stream);
+    if (earlier === undefined || earlier.position < event.position) this.described.set(stream, event);
+    if (!this.isLooking) void this.lookAtAll();
   }
 
-  /** Metadata that come by may have been changed since. */
-  private async look(stream: string, damage: Damage | null): Promise<void> {
+  private async lookAtAll(): Promise<void> {
+    this.isLooking = true;
+    while (this.described.size > 0 && !this.isClosed) {
+      const next = [...this.described].slice(0, LOOKS);
+      for (const [stream] of next) this.described.delete(stream);
+      const isDone = await Promise.all(next.map(([stream, event]) => this.lookAt(stream, event)));
+      if (isDone.includes(false)) await pause(TELL_MS, undefined, { ref: false });
+    }
+    this.isLooking = false;
+  }
+
+  /** False where it is to be done again. */
+  private async lookAt(stream: string, event: LogEvent): Promise<boolean> {
+    const known = this.known.of(stream).filter(({ damage: { cause } }) => cause === 'truncated');
+    if (event.damage === null && known.length === 0) return true;
     this.rechecks.delete(stream);
     try {
-      const known = this.knownOf(stream).filter(({ damage: { cause } }) => cause === 'truncated');
-      if (damage === null && known.length === 0) return;
       const metadata = await this.needs.metadata(stream);
-      const hidden = metadata === null ? damage : (metadata[0]?.damage ?? null);
+      const hidden = metadata === null ? event.damage : (metadata[0]?.damage ?? null);
       if (hidden === null) await this.mend(known);
       else this.report(hidden);
-    } catch {
+    } catch (error) {
+      if (isUnavailable(error)) {
+        if (!this.described.has(stream)) this.described.set(stream, event);
+        return false;
+      }
       // It is looked at again when somebody asks for the stream.
-      if (damage !== null) this.report(damage);
+      if (event.damage !== null) this.report(event.damage);
     }
+    return true;
   }
 
   /** Those of a stream that are still so. Its content is not read: what lies there stays, and what is gone is asked for. */
@@ -217,7 +237,7 @@ export class DamagedStreams extends LogDamage {
 
   private async recheck(stream: string): Promise<readonly Damage[]> {
     await this.refresh();
-    const known = this.knownOf(stream);
+    const known = this.known.of(stream);
     const isSo = await Promise.all(known.map(({ damage }) => this.isStillSo(damage)));
     await this.mend(known.filter((_, index) => !isSo[index]));
     return known.filter((_, index) => isSo[index]).map(({ damage }) => damage);
@@ -243,7 +263,7 @@ export class DamagedStreams extends LogDamage {
   private async hidden(stream: string): Promise<readonly Damage[]> {
     const metadata = await this.needs.metadata(stream);
     return metadata === null
-      ? this.knownOf(stream).flatMap(({ damage }) => (damage.cause === 'truncated' ? damage : []))
+      ? this.known.of(stream).flatMap(({ damage }) => (damage.cause === 'truncated' ? damage : []))
       : metadata.flatMap(({ damage }) => damage ?? []);
   }
 
@@ -268,28 +288,35 @@ export class DamagedStreams extends LogDamage {
 
   /** What others have told, as it comes by. */
   private pass(event: LogEvent): void {
-    if (event.version <= this.version) return;
-    if (event.version === this.version + 1) return this.learn(event);
-    void this.refresh()
-      .catch(() => {})
-      .then(() => this.learn(event));
+    // The log was put back to an earlier state, and went on.
+    if (this.learned.isOther(event)) this.forget();
+    if (event.version === this.learned.version + 1) return this.learn(event);
+    if (event.version > this.learned.version)
+      void this.refresh()
+        .catch(() => {})
+        .then(() => this.learn(event));
   }
 
-  private learn({ version, note }: LogEvent): void {
-    if (version <= this.version) return;
-    this.version = version;
-    const data = note?.data as Damage & Skip;
-    if (typeof data?.stream !== 'string') return;
-    if (note!.type === FOUND) this.learnFound(data);
-    else if (note!.type === MENDED) this.known.delete(keyOf(data));
-    else if (note!.type === PASSED) this.learnSkip(data);
+  private forget(): void {
+    this.learned.clear();
+    this.known.clear();
+    this.skips.clear();
+    this.rechecks.clear();
+  }
+
+  private learn(event: LogEvent): void {
+    if (!this.learned.add(event)) return;
+    const { type, data } = event.note ?? {};
+    if (type === PASSED && isSkip(data)) this.learnSkip(data);
+    if (!isDamage(data)) return;
+    if (type === FOUND) this.learnFound(data);
+    else if (type === MENDED) this.known.delete(data);
   }
 
   private learnFound(damage: Damage): void {
-    const key = keyOf(damage);
-    const known = this.known.get(key);
+    const known = this.known.get(damage);
     if (known !== undefined) known.isTold = true;
-    else this.known.set(key, { damage, isTold: true });
+    else this.known.add({ damage, isTold: true });
   }
 
   private learnSkip({ stream, from, revision }: Skip): void {
@@ -297,26 +324,37 @@ export class DamagedStreams extends LogDamage {
     if (skips === undefined) this.skips.set(stream, [{ stream, from, revision }]);
     else skips.push({ stream, from, revision });
     this.rechecks.delete(stream);
-    for (const [key, { damage }] of this.known)
-      if (damage.stream === stream && damage.revision !== null && (damage.from ?? damage.revision) >= from && damage.revision <= revision)
-        this.known.delete(key);
+    for (const { damage } of this.known.of(stream))
+      if (damage.revision !== null && (damage.from ?? damage.revision) >= from && damage.revision <= revision) this.known.delete(damage);
   }
 
   private async mend(known: readonly Known[]): Promise<void> {
-    for (const { damage, isTold } of known) {
-      const key = keyOf(damage);
-      if (isTold) await this.note(this.eventOf(MENDED, damage), () => !this.known.has(key));
-      this.known.delete(key);
+    for (const each of known) {
+      const { damage, isTold } = each;
+      if (isTold) await this.tellMended(damage);
+      else each.isMended = true;
+      this.known.delete(damage);
       this.rechecks.delete(damage.stream);
       this.needs.log.info('A stream of the log is no longer damaged.', { damage: describeDamage(damage) });
     }
   }
 
+  /** Where others cannot be told they find it themselves: here it counts all the same. @throws DomainError `service_unavailable` */
+  private async tellMended(damage: Damage): Promise<void> {
+    try {
+      await this.note(this.eventOf(MENDED, damage), () => this.known.get(damage) === undefined);
+    } catch (error) {
+      if (isUnavailable(error) && !isRefused(error)) throw error;
+    }
+  }
+
   private async tell(known: Known): Promise<void> {
-    const isOver = (): boolean => known.isTold || this.known.get(keyOf(known.damage)) !== known;
+    const isOver = (): boolean => known.isTold || this.known.get(known.damage) !== known;
     while (!this.isClosed && !isOver())
       try {
         await this.note(this.eventOf(FOUND, known.damage), isOver);
+        // It was on its way when it was found to be over.
+        if (known.isMended) await this.recheck(known.damage.stream);
       } catch (error) {
         // Others may.
         if (isRefused(error)) return;
@@ -328,16 +366,23 @@ export class DamagedStreams extends LogDamage {
       }
   }
 
-  /** Unless it was told by another, as `isTold` says once everything was read. Answers whether it was not. */
+  /** Unless it was told by another, as `isTold` says once everything was read. Answers whether it was not. @throws Error where not everything can be read */
   private async note(event: NewEvent, isTold: () => boolean): Promise<boolean> {
+    const deadline = performance.now() + SHOWN_MS;
     for (let isOurs = false; ;) {
       await this.refresh();
       if (isTold()) return isOurs;
+      const { version } = this.learned;
       try {
-        await this.needs.append(this.version, event);
+        await this.needs.append(version, event);
         isOurs = true;
       } catch (error) {
         if (!(error instanceof WrongVersion)) throw error;
+        await this.refresh();
+        if (version < this.learned.version) continue;
+        if (performance.now() > deadline)
+          throw new Error(`The stream ${this.needs.names.damage} does not show all that it has: take away what its metadata hide it with.`, { cause: error });
+        await pause(SHOWN_AGAIN_MS);
       }
     }
   }
@@ -350,6 +395,7 @@ export class DamagedStreams extends LogDamage {
   }
 }
 
-function keyOf({ stream, cause, revision }: Damage): string {
-  return `${stream} ${cause} ${revision}`;
+function isSkip(data: unknown): data is Skip {
+  const { stream, from, revision } = (data ?? {}) as Partial<Record<keyof Skip, unknown>>;
+  return typeof stream === 'string' && isRevision(from) && isRevision(revision);
 }
