@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
-import { access, mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DeliveryLog } from '#apps/notifications/src/webhook-deliveries/delivery-log';
@@ -14,6 +14,7 @@ import type { AppProcess } from '#libs/platform/src/runtime/app-process';
 import { RestoreMark } from '#libs/platform/src/runtime/restore-mark';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { Leases } from '#libs/read-models/src/leases';
+import { destinationOf, STREAM } from './destination.ts';
 import { setBackErasures } from './erasures.ts';
 import { sealed, SealedFile } from './sealed-file.ts';
 import {
@@ -27,8 +28,6 @@ import {
   type SmallStateStores,
 } from './small-state.ts';
 
-/** Standard output, or input. */
-const STREAM = '-';
 /** Below, a process is one of ours. */
 const program = process;
 /** How long what was announced may take to become webhooks. */
@@ -42,15 +41,14 @@ type Tell = (line: string) => void;
 
 /** Writes the small state of a cluster, which works on meanwhile, into a file that is not there yet. @throws StartRefused */
 export async function backUpCluster(process: AppProcess, path: string, tell: Tell): Promise<void> {
+  const destination = destinationOf(path, tell);
   const arrived = async (): Promise<void> => {
     if (await process.engines.bus.handled(WEBHOOKS, ARRIVES_WITHIN)) return;
-    tell(
+    destination.tell(
       `Announced events have been waiting for over ${ARRIVES_WITHIN / 1_000} s to become webhooks, and these are not in the backup: repeat them with a replay once it is restored.`,
     );
   };
-  const bytes = sealed(smallState(storesOf(process), arrived), mastersOf(process));
-  if (path === STREAM) await pipeline(bytes, program.stdout, { end: false });
-  else await writeWhole(path, bytes);
+  await destination.write(sealed(smallState(storesOf(process), arrived), mastersOf(process)));
 }
 
 /**
@@ -128,34 +126,4 @@ function storesOf({ engines, runtime }: AppProcess): SmallStateStores {
 
 function mastersOf({ settings }: AppProcess): MasterKeys {
   return MasterKeys.of(settings.of(PlatformSettings).MASTER_KEYS ?? []);
-}
-
-/** Under its name there is the whole file, on disk, or none. @throws StartRefused */
-async function writeWhole(path: string, bytes: AsyncIterable<Buffer>): Promise<void> {
-  if (await isThere(path)) throw new StartRefused(`${path} is there already: name a file that is not.`);
-  const draft = `${path}.unfinished`;
-  try {
-    const file = await open(draft, 'w', 0o600);
-    try {
-      for await (const part of bytes) await file.writeFile(part);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(draft, path);
-    const directory = await open(dirname(path), 'r');
-    await directory.sync();
-    await directory.close();
-  } catch (error) {
-    await rm(draft, { force: true });
-    const { code, syscall } = error as NodeJS.ErrnoException;
-    throw syscall === undefined ? error : new StartRefused(`${path} cannot be written (${code}).`);
-  }
-}
-
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
