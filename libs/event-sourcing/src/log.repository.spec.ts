@@ -16,7 +16,7 @@ import { AppendTooLarge, type Appended, type EventStore, type RecordedEvent } fr
 import { LmdbEventStore } from './lmdb.event-store.ts';
 import { LogRepository } from './log.repository.ts';
 import { MeasuredEventStore } from './measured.event-store.ts';
-import { Naming } from './naming.ts';
+import { Naming, streamName } from './naming.ts';
 import { SKIPPED } from './protocol.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf } from './view.ts';
@@ -479,6 +479,32 @@ describe('a transaction', () => {
       await repository.transact(bookDecider, context(), 'a', change({ isbn: null }));
       await repository.transact(bookDecider, context(), 'b', create('978-1'));
       expect((await events.last(claim))!).toMatchObject({ version: taken.version + 2, data: { key: 'b' } });
+    });
+
+    it('takes hundreds side by side, from one who dropped them and is fenced a few times for all', async () => {
+      const shelf: Decider<readonly string[], Fact<'shelf.filled', readonly string[]>> = {
+        category: 'shelf',
+        foldVersion: 1,
+        initial: [],
+        evolve: (_before, { data }) => data,
+        claims: (values) =>
+          values.map((value) => ({ kind: 'shelf.value', value, refusal: () => new DomainError('conflict', 'isbn_taken', `${value} is taken.`) })),
+        announce: () => null,
+      };
+      const fill = (values: readonly string[]) => () => [{ type: 'shelf.filled' as const, data: values }];
+      const all = Array.from({ length: 300 }, (_, number) => `value-${number}`);
+      await repository.transact(shelf, context(), 'a', fill(all));
+      await repository.transact(shelf, context(), 'a', fill(all.slice(0, 1)));
+      clock.time += 31_000;
+      const before = await events.last(streamName('shelf', ENVIRONMENT, 'a'));
+      // What is still held refuses all, and nobody is fenced for it.
+      await expect(repository.transact(shelf, context(), 'b', fill(all.slice(0, 50)))).rejects.toEqual(refused('isbn_taken'));
+      expect(await events.last(streamName('shelf', ENVIRONMENT, 'a'))).toEqual(before);
+      await repository.transact(shelf, context(), 'b', fill(all.slice(1)));
+      const fences = await events.read(streamName('shelf', ENVIRONMENT, 'a'), before!.version + 1);
+      expect(new Set(typesOf(fences))).toEqual(new Set(['claim.fenced']));
+      expect(fences.length).toBeLessThan(10);
+      for (const value of all.slice(1)) expect((await events.last(naming.claimStream(ENVIRONMENT, 'shelf.value', value)))!.data).toMatchObject({ key: 'b' });
     });
 
     it('claims it once, and nothing at later changes', async () => {

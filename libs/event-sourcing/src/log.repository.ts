@@ -36,6 +36,8 @@ const IDS_PER_TRANSACT = 1_024;
 const IDS = 2 ** 20;
 /** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
 const SETTLED = 30_000;
+/** One after the other, the claims of several hundred domains would take longer than what was decided may be old. */
+const CLAIMS_AT_ONCE = 64;
 
 interface Loaded<State> {
   readonly state: State;
@@ -53,6 +55,20 @@ interface Read<State> extends Loaded<State> {
 interface ClaimOwner {
   readonly category: string;
   readonly key: string;
+}
+
+interface WantedClaim {
+  readonly claim: Claim;
+  /** Where another holds it, the change goes on. */
+  readonly mayBeHeld: boolean;
+}
+
+interface ClaimEnd extends WantedClaim {
+  readonly stream: string;
+  readonly version: number;
+  /** The key of whom it names. */
+  readonly owner: string | null;
+  readonly mayBeOnItsWay: boolean;
 }
 
 /** The rows that `transact` writes at once. */
@@ -224,33 +240,53 @@ export class LogRepository extends Repository {
     after: readonly Claim[],
   ): Promise<void> {
     const held = new Map(before.map((claim) => [nameOf(claim), claim]));
+    const wanted = new Map<string, WantedClaim>();
     for (const claim of after) {
       const earlier = held.get(nameOf(claim));
-      if (earlier === undefined || (earlier.mayBeUnclaimed && !claim.mayBeUnclaimed)) await this.take(decider, context, key, claim);
-      else if (claim.mayBeUnclaimed) await this.takeUnlessHeld(decider, context, key, claim);
+      const isNew = earlier === undefined || (earlier.mayBeUnclaimed === true && !claim.mayBeUnclaimed);
+      if (isNew || claim.mayBeUnclaimed) wanted.set(nameOf(claim), { claim, mayBeHeld: !isNew });
     }
+    const all = [...wanted.values()];
+    for (let from = 0; from < all.length; from += CLAIMS_AT_ONCE) await this.take(decider, context, key, all.slice(from, from + CLAIMS_AT_ONCE));
   }
 
-  private async takeUnlessHeld<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, claim: Claim): Promise<void> {
-    const held = claim.refusal();
-    try {
-      await this.take(decider, context, key, { ...claim, refusal: () => held });
-    } catch (error) {
-      if (error !== held) throw error;
-    }
+  /** For each claim in this order: its end is read, then whom it names, who is fenced, then it is recorded. Side by side, and a rival once for all that name it. */
+  private async take<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    wanted: readonly WantedClaim[],
+  ): Promise<void> {
+    const ends = await allOf(wanted.map((one) => this.endOf(decider, context.environment, one)));
+    const rivals = new Map<string, ClaimEnd[]>();
+    for (const end of ends) if (end.owner !== null && end.owner !== key) rivals.set(end.owner, [...(rivals.get(end.owner) ?? []), end]);
+    const met = await allOf([...rivals].map(([rival, named]) => this.met(decider, context.environment, rival, named)));
+    const held = new Set(met.flatMap((rival) => rival.held));
+    for (const end of ends) if (held.has(end) && !end.mayBeHeld) throw end.claim.refusal() satisfies DomainError;
+    const fenced = met.filter((rival) => rival.held.length < rival.named.length);
+    await allOf(
+      fenced.map(({ rival, version }) =>
+        this.events.append(streamName(decider.category, context.environment, rival), version, [protocolRecord('claim.fenced', {}, context, this.clock.now())]),
+      ),
+    );
+    const owner: ClaimOwner = { category: decider.category, key };
+    await allOf(
+      ends
+        .filter((end) => !held.has(end))
+        .map(({ stream, version }) => this.events.append(stream, version, [protocolRecord('claim.taken', owner, context, this.clock.now())])),
+    );
   }
 
-  private async take<State, Event extends Fact>(decider: Decider<State, Event>, context: RequestContext, key: string, claim: Claim): Promise<void> {
-    const { environment } = context;
-    const stream = this.naming.claimStream(environment, claim.kind, claim.value);
+  private async endOf<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, wanted: WantedClaim): Promise<ClaimEnd> {
+    const { kind, value } = wanted.claim;
+    const stream = this.naming.claimStream(environment, kind, value);
     const end = await this.events.last(stream);
     const last = end?.type === SKIPPED ? await this.lastClaim(stream) : end;
     const owner = last?.data as ClaimOwner | undefined;
     if (owner !== undefined && owner.category !== decider.category)
-      throw new Error(`${claim.kind} is claimed by ${owner.category} and by ${decider.category}: a kind has one aggregate.`);
-    if (last !== null && owner !== undefined && owner.key !== key) await this.pass(decider, context, owner, claim, this.clock.now() - last.meta.at < SETTLED);
-    const taken = protocolRecord('claim.taken', { category: decider.category, key } satisfies ClaimOwner, context, this.clock.now());
-    await this.events.append(stream, end?.version ?? 0, [taken]);
+      throw new Error(`${kind} is claimed by ${owner.category} and by ${decider.category}: a kind has one aggregate.`);
+    const mayBeOnItsWay = last !== null && this.clock.now() - last.meta.at < SETTLED;
+    return { ...wanted, stream, version: end?.version ?? 0, owner: owner?.key ?? null, mayBeOnItsWay };
   }
 
   /** Where an operator had the stream of a claim go on without what was last in it: what stands before that names the owner all the same. */
@@ -258,25 +294,30 @@ export class LogRepository extends Repository {
     return (await this.events.read(stream)).findLast(({ type }) => type !== SKIPPED) ?? null;
   }
 
-  /** Gets past the owner named by a claim: refuses when it holds the value, else kills whatever append it may have pending. */
-  private async pass<State, Event extends Fact>(
+  /** The owner that claims name, and which of them it holds. Whatever append it may have pending for the others is killed by a fence at this version. */
+  private async met<State, Event extends Fact>(
     decider: Decider<State, Event>,
-    context: RequestContext,
-    { key }: ClaimOwner,
-    claim: Claim,
-    mayBeOnItsWay: boolean,
-  ): Promise<void> {
-    const { environment } = context;
-    const holds = (state: State): boolean => decider.claims?.(state).some((other) => nameOf(other) === nameOf(claim)) ?? false;
-    let rival = await this.loadLatest(decider, environment, key);
-    if (!holds(rival.state) && mayBeOnItsWay) {
-      // Courtesy, not safety: most rivals that lost their claim meanwhile would only have to begin again.
-      await pause(20 + Math.random() * 80);
-      rival = await this.loadLatest(decider, environment, key);
-    }
-    if (holds(rival.state)) throw claim.refusal() satisfies DomainError;
-    await this.events.append(streamName(decider.category, environment, key), rival.version, [protocolRecord('claim.fenced', {}, context, this.clock.now())]);
+    environment: string,
+    rival: string,
+    named: readonly ClaimEnd[],
+  ): Promise<{ readonly rival: string; readonly version: number; readonly named: readonly ClaimEnd[]; readonly held: readonly ClaimEnd[] }> {
+    const look = async () => {
+      const { state, version } = await this.loadLatest(decider, environment, rival);
+      const holds = new Set(decider.claims?.(state).map(nameOf));
+      return { rival, version, named, held: named.filter(({ claim }) => holds.has(nameOf(claim))) };
+    };
+    const met = await look();
+    if (!named.some((end) => end.mayBeOnItsWay && !met.held.includes(end))) return met;
+    // Courtesy, not safety: most rivals that lost their claim meanwhile would only have to begin again.
+    await pause(20 + Math.random() * 80);
+    return look();
   }
+}
+
+/** Of several, those that are on their way are waited for also where one of them fails: none may arrive after another attempt has begun. */
+async function allOf<Value>(running: readonly Promise<Value>[]): Promise<readonly Value[]> {
+  await Promise.allSettled(running);
+  return Promise.all(running);
 }
 
 function nameOf({ kind, value }: Claim): string {
