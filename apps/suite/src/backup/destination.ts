@@ -14,7 +14,7 @@ type Tell = (line: string) => void;
 interface Destination {
   readonly tell: Tell;
   /** Resolves when all of it is there. @throws StartRefused */
-  write(bytes: AsyncIterable<Buffer>): Promise<void>;
+  readonly write: (bytes: AsyncIterable<Buffer>) => Promise<void>;
 }
 
 interface Streams {
@@ -32,7 +32,9 @@ export function destinationOf(path: string, tell: Tell, { stdout, stderr }: Stre
 async function writeOut(bytes: AsyncIterable<Buffer>, stdout: NodeJS.WritableStream): Promise<void> {
   let failure: NodeJS.ErrnoException | null = null;
   // The part that fails says so too.
-  stdout.on('error', (error) => (failure = error));
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    failure = error;
+  });
   const taken = new Writable({ write: (part: Buffer, _encoding, done) => void stdout.write(part, done) });
   await pipeline(bytes, taken).catch((error: unknown) => {
     throw failure === null ? error : new StartRefused(`The backup cannot be written to standard output (${failure.code}): what is there is no backup.`);
