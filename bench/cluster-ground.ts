@@ -102,19 +102,6 @@ export function made<Answer>(cluster: Cluster, path: string, body: object): Prom
   return patiently(() => asked<Answer>(cluster, path, body, key));
 }
 
-/** Creates users, some at a time, until there are so many or the time is over; answers how many. */
-export async function createdUsers(cluster: Cluster, { most, seconds }: { readonly most: number; readonly seconds: number }): Promise<number> {
-  const run = randomUUID();
-  const end = performance.now() + seconds * 1_000;
-  let begun = 0;
-  const worker = async (): Promise<void> => {
-    while (begun < most && performance.now() < end)
-      await made(cluster, '/user_management/users', { email: `bench-${run}-${(begun += 1)}@gatehouse.test`, first_name: 'Bench' });
-  };
-  await Promise.all(Array.from({ length: 32 }, worker));
-  return begun;
-}
-
 /** Creates so many organizations, some at a time, and answers where each is read. */
 export async function createdOrganizations(cluster: Cluster, organizations: number): Promise<readonly string[]> {
   const paths: string[] = [];

@@ -8,10 +8,11 @@ import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { fillViews, forward, type Bulk } from './bulk.ts';
 import { accessQuestions } from './cluster-access.ts';
-import { createdOrganizations, createdUsers, loadedCluster, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
+import { createdOrganizations, loadedCluster, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
 import { medianHop } from './hop.ts';
 import { ProcessorUse, rssAnonMegabytes } from './processor.ts';
 import { Program } from './program.ts';
+import { RecordedUsers } from './recorded-users.ts';
 import type { Ground, Row, Scenario } from './scenario.ts';
 import { seed } from './seed.ts';
 import { KEY } from './suite.ts';
@@ -20,8 +21,6 @@ import { takeOvers } from './takeover.ts';
 import { load } from './wrk.ts';
 
 const TAKE_OVERS = 3;
-/** More than a process keeps keys of, so that whatever it keeps of each user shows beyond them. */
-const FIRST_USERS = 12_000;
 /** Keys go after a minute. */
 const KEYS_GONE_MS = 65_000;
 const TAKEN_OVER_WITHIN = 10_000;
@@ -155,23 +154,28 @@ const takeOver: Scenario = {
     withCluster({ replicas: 2, pace }, async (cluster) => [await takenOver(cluster, 'identity'), await takenOver(cluster, 'notifications')]),
 };
 
-/** What each process keeps of each user. */
+/** What each process keeps of each user, whose events and keys are written past the services. */
 const memory: Scenario = {
   name: 'cluster-memory',
   organizations: 'none',
   measure: (_ground, pace) =>
     withCluster({ replicas: 1, pace }, async (cluster) => {
-      const first = await createdUsers(cluster, { most: FIRST_USERS, seconds: 10 * pace.sustainedSeconds });
-      const before = await memoryOf(cluster);
-      const more = await createdUsers(cluster, { most: Infinity, seconds: pace.sustainedSeconds });
-      const after = await memoryOf(cluster);
-      const head = `memory (\`RssAnon\`) after ${count(first)} users, and after ${count(more)} more`;
-      return [...after].map(([name, megabytes]) => {
-        const earlier = before.get(name)!;
-        // Of few users garbage would be told instead.
-        const grown = more < first ? '' : `; ${(((megabytes - earlier) * 1_048_576) / more).toFixed(0)} bytes a user`;
-        return row(`${head}: ${name}`, 'measured', `${earlier.toFixed(0)} MB, ${megabytes.toFixed(0)} MB${grown}`, true);
-      });
+      const users = await RecordedUsers.open(cluster);
+      try {
+        const [first, all] = [pace.users / 4, pace.users];
+        await users.record(first);
+        const before = await memoryOf(cluster);
+        await users.record(all - first);
+        const after = await memoryOf(cluster);
+        return [...after].map(([name, megabytes]) => {
+          const earlier = before.get(name)!;
+          const grown = (((megabytes - earlier) * 1_048_576) / (all - first)).toFixed(0);
+          const figures = `${earlier.toFixed(0)} MB, ${megabytes.toFixed(0)} MB: ${grown} bytes a user`;
+          return row(`memory (\`RssAnon\`) of ${name} after the events of ${count(first)} users, and of ${count(all)}`, 'measured', figures, true);
+        });
+      } finally {
+        await users.close();
+      }
     }),
 };
 

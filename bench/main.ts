@@ -12,6 +12,7 @@ const USAGE = `npm run bench -- [--only NAME]… [--seconds N] [--organizations 
   --only NAME          one of: ${SCENARIOS.map(({ name }) => name).join(', ')}; may be repeated
   --seconds N          length of every load, instead of 20 s, 2 minutes (creation) and 10 minutes (mixed)
   --organizations N    size of the large data, instead of 1,000,000
+  --users N            of the log whose followers' memory is measured, instead of 1,000,000
   --profiles DIR       the processes of a cluster write what their processor did there, for a browser's developer tools`;
 
 const { values } = parseArgs({
@@ -19,6 +20,7 @@ const { values } = parseArgs({
     only: { type: 'string', multiple: true },
     seconds: { type: 'string' },
     organizations: { type: 'string', default: '1000000' },
+    users: { type: 'string', default: '1000000' },
     profiles: { type: 'string' },
     help: { type: 'boolean' },
   },
@@ -31,6 +33,7 @@ const pace: Pace = {
   mixedSeconds: given ?? 600,
   clusterOrganizations: Math.min(10_000, organizations),
   bulkOrganizations: Math.min(100_000, organizations),
+  users: Number(values.users),
   profiles: values.profiles === undefined ? null : resolve(values.profiles),
 };
 const chosen = SCENARIOS.filter(({ name }) => values.only?.includes(name) ?? true);

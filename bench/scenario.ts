@@ -22,6 +22,8 @@ export interface Pace {
   readonly clusterOrganizations: number;
   /** In a log that is gone through as a whole. */
   readonly bulkOrganizations: number;
+  /** In the log whose followers' memory is measured. */
+  readonly users: number;
   /** Where the processes of a cluster leave what their processor did; null: nowhere. */
   readonly profiles: string | null;
 }

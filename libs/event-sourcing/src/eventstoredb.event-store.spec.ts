@@ -209,7 +209,6 @@ describe('a server with users', () => {
     try {
       await expect(asService.setStreamMetadata('gatehouse.thing-1', { truncateBefore: 1 })).rejects.toMatchObject({ type: 'access-denied' });
       await asAdmin.setStreamMetadata('gatehouse.thing-1', { truncateBefore: 1 });
-      expect(await asService.getStreamMetadata('gatehouse.thing-1')).toMatchObject({ metadata: { truncateBefore: 1 } });
     } finally {
       await asService.dispose();
       await asAdmin.dispose();
