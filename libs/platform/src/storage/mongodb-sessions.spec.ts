@@ -109,6 +109,14 @@ interface Thing {
     expect(read!.after).toBe(lost!.after);
   });
 
+  it('comes again after the set was put back to an earlier time', async () => {
+    set.putBack();
+    await expect(get()).rejects.toMatchObject({ code: 'service_unavailable' });
+    expect(await get()).toBe('old');
+    await put('new');
+    expect(await get()).toBe('new');
+  });
+
   it('comes in sessions, of which each has one question at a time, at a majority', async () => {
     await Promise.all(Array.from({ length: 8 }, () => get()));
     const reads = set.commands.filter(({ name }) => name === 'find');

@@ -54,6 +54,8 @@ const PASSING_CODES: ReadonlySet<unknown> = new Set([
   6, 7, 43, 50, 63, 64, 79, 89, 91, 100, 133, 134, 150, 175, 189, 237, 262, 365, 371, 402, 433, 449, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602, 13_388,
   13_435, 13_436,
 ]);
+/** What a set says of a time that it never had, or cannot have signed: it is another one than before, or was put back. */
+const UNHEARD_OF = { invalid: 72, unsigned: 211 } as const;
 /** How servers mark what will pass, whichever code they have for it. */
 const PASSING_LABELS = ['RetryableError', 'RetryableWriteError', 'SystemOverloadedError'];
 /** What the driver says when no server answers, or a connection was lost. */
@@ -177,7 +179,7 @@ export class MongodbStorage {
       return await within(this.askInSession(driver, ask), ANSWER_MS, () => unavailable('The database did not answer in time.'));
     } catch (error) {
       if (error instanceof MongoServerSelectionError && driver === this.driver) this.replaceBlind();
-      throw this.translated(error);
+      throw this.failureOf(driver, error);
     }
   }
 
@@ -189,7 +191,7 @@ export class MongodbStorage {
       yield* ask(session === null ? {} : { session });
       if (session !== null) driver.known.learn(session);
     } catch (error) {
-      throw this.translated(error);
+      throw this.failureOf(driver, error);
     } finally {
       await session?.endSession();
     }
@@ -216,6 +218,17 @@ export class MongodbStorage {
     }
   }
 
+  private failureOf(driver: Driver, error: unknown): unknown {
+    if (!isOfAnotherTime(error)) return this.translated(error);
+    // What was known of the time holds for nothing any more, and the driver remembers it too.
+    if (driver === this.driver)
+      this.replace(
+        new Driver(this.options),
+        'MongoDB was put back to an earlier state, or is another one: a process that worked meanwhile has to be started again.',
+      );
+    return withCause(unavailable('The database does not answer.'), error);
+  }
+
   /** An error of the driver that is no mistake of ours, as everybody else calls it. */
   private translated(error: unknown): unknown {
     if (isPassing(error)) return withCause(unavailable('The database does not answer.'), error);
@@ -230,11 +243,16 @@ export class MongodbStorage {
 
   /** Driver 7.9 was seen to stop looking for a server that went away under load: whatever it was asked was refused from then on. */
   private replaceBlind(): void {
-    const { log, looked = LOOKED_MS } = this.options;
-    const { client } = this.driver;
+    const { looked = LOOKED_MS } = this.options;
     if (!this.driver.isBlind(looked)) return;
-    log.warn('The driver of MongoDB no longer looks for its server, and is replaced.');
-    this.driver = new Driver(this.options, this.driver.known);
+    this.replace(new Driver(this.options, this.driver.known), 'The driver of MongoDB no longer looks for its server, and is replaced.');
+  }
+
+  private replace(driver: Driver, why: string): void {
+    const { log } = this.options;
+    const { client } = this.driver;
+    log.warn(why);
+    this.driver = driver;
     this.collections.clear();
     client.close().catch((error: unknown) => log.warn('A driver of MongoDB that was replaced did not close.', { error }));
   }
@@ -338,6 +356,13 @@ function isPassing(error: unknown): boolean {
   if (error instanceof MongoServerError && error.errorResponse instanceof Error) return isPassing(error.errorResponse);
   if (PASSING_LABELS.some((label) => error.hasErrorLabel(label))) return true;
   return error instanceof MongoServerSelectionError || PASSING_NAMES.test(error.name) || PASSING_CODES.has(error.code);
+}
+
+/** Of a bulk write too, as `isPassing`. */
+function isOfAnotherTime(error: unknown): boolean {
+  if (!(error instanceof MongoServerError)) return false;
+  if (error.errorResponse instanceof Error) return isOfAnotherTime(error.errorResponse);
+  return error.code === UNHEARD_OF.unsigned || (error.code === UNHEARD_OF.invalid && error.message.includes('afterClusterTime'));
 }
 
 function withCause(error: Error, cause: unknown): Error {

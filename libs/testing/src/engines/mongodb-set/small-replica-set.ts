@@ -100,6 +100,11 @@ export class SmallReplicaSet {
     this.unknown ??= { since: this.time, writes: [] };
   }
 
+  /** As with members that were put back from a backup: none of them has heard of the time that drivers know. */
+  putBack(): void {
+    this.time = 1;
+  }
+
   /** The other member is primary from now on, with what it knows. */
   stepDown(): void {
     this.isPrimaryBehind = this.unknown !== null;
