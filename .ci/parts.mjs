@@ -1,3 +1,5 @@
+import { costly } from './suites.mjs';
+
 /**
  * The parts of `npm run proofs`: what takes too long for every commit.
  * introduced  counts as the day on which it last held, until it is run
@@ -56,6 +58,12 @@ export const parts = {
     introduced: '2026-11-22',
     paths: ['apps', 'libs', 'test/operations.spec.ts', 'test/isolation.spec.ts', 'test/sdk.spec.ts', 'test/histories.spec.ts', 'test/histories'],
     steps: () => ['shared', 'hurt'].map((suite) => ({ task: [suite], variables: { EVERYTHING: 'on' } })),
+  },
+  costly: {
+    what: 'every spec that starts engines and several products, or fills them to their limits',
+    introduced: '2026-11-22',
+    paths: ['apps', 'libs', ...costly],
+    steps: () => [{ task: ['working', ...costly], variables: { EVERYTHING: 'on' } }],
   },
   mutations: {
     what: 'one condition negated or one throw dropped at a time, which the specs of its file are to notice; survivors are listed',

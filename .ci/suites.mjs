@@ -43,7 +43,16 @@ const interrupted = ['test/interrupted-cluster.spec.ts'];
 /** What takes more than this machine as it is, so that nothing runs it unless it is named. */
 export const onlyWhereNamed = [started, ...onCluster, ...faults, ...alerts, ...kubernetes, ...interrupted];
 
-/** Which of the specs over HTTP a commit runs on the cluster; embedded it runs all of them. */
+/** Specs that start engines and several products, or fill what they start to its limits: a minute of both processors each. */
+export const costly = [
+  'apps/authorization/src/model/largest-models.spec.ts',
+  'apps/identity/src/largest-rows.spec.ts',
+  'test/cluster-restore.spec.ts',
+  'test/damaged-log.spec.ts',
+  'test/installations.spec.ts',
+];
+
+/** Which of the specs over HTTP a commit runs on the cluster, where embedded it runs all of them, and which of the costly ones at all. */
 const SHARE = 3;
 
 /**
@@ -65,7 +74,10 @@ const suites = {
 /** What Jest is to run; `isEverything`: also what the seed leaves out. */
 export function suiteOf(name, { seed, isEverything }) {
   const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
-  if (paths === undefined) return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...onlyWhereNamed.map((path) => `!**/${path}`)] };
+  if (paths === undefined) {
+    const skipped = name === undefined || isEverything ? [] : costly.filter((path) => !thirdOf(costly, seed).includes(path));
+    return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onlyWhereNamed, ...skipped].map((path) => `!**/${path}`)] };
+  }
   const chosen = isEverything ? paths : [...always, ...thirdOf([...shared, ...hurting], seed).filter((path) => paths.includes(path))];
   return { folders, workers: 1, testMatch: chosen.map((path) => `<rootDir>/${path}`) };
 }

@@ -84,6 +84,28 @@ describe('the seed of a run', () => {
   });
 });
 
+describe('what a commit runs of the costly specs', () => {
+  const left = async (seed: string, isEverything = false, name = 'working'): Promise<readonly string[]> => {
+    const { costly, suiteOf } = await load('suites.mjs');
+    const { testMatch } = suiteOf(name || undefined, { seed, isEverything });
+    return (costly as readonly string[]).filter((path) => !testMatch.includes(`!**/${path}`));
+  };
+
+  it('is a third of them, another one by and by; whoever names them, or asks for everything, has all', async () => {
+    const all = await left('', true);
+    const met = new Set<string>();
+    for (let seed = 0; seed < 40; seed++) {
+      const some = await left(`seed ${seed}`);
+      expect(some).toHaveLength(Math.ceil(all.length / 3));
+      for (const path of some) met.add(path);
+    }
+    expect(met).toEqual(new Set(all));
+    // As where Jest is called with a path.
+    expect(await left('seed', false, '')).toEqual(all);
+    for (const path of all) expect([path, existsSync(join(root, path))]).toEqual([path, true]);
+  });
+});
+
 describe('what a commit runs on a cluster', () => {
   const chosen = async (seed: string, isEverything = false): Promise<readonly string[]> => {
     const { suiteOf } = await load('suites.mjs');

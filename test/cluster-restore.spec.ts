@@ -292,7 +292,7 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
       const again = await ask('POST', '/user_management/users', { email: created.at(-1)!.email });
       expect(again.status).toBe(201);
       created.push({ id: again.body.id, email: again.body.email });
-    }, 60_000);
+    }, 120_000);
 
     it('answers a request that is sent again as before, without doing it again', async () => {
       const { status, body } = await ask('POST', '/user_management/users', keyedUser, keyed);
@@ -354,7 +354,7 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
       expect((await gatehouse(after, 'backup', path)).code).toBe(0);
       expect(readdirSync(root).filter((name) => name.startsWith('killed'))).toEqual(['killed']);
       // Three programs, one after the other.
-    }, 60_000);
+    }, 120_000);
 
     it('is piped as well', async () => {
       const { code, stdout, stderr } = await gatehouse(after, 'backup', '-');

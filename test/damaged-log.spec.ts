@@ -79,7 +79,7 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
     until(async () => {
       const named = await Promise.all(suites.map(namedBy));
       return named.every((each) => JSON.stringify(each) === JSON.stringify(expected(kinds)));
-    }, 10_000);
+    }, 30_000);
   const gaugesOf = async (suite: SuiteProcess): Promise<Readonly<Record<string, number>>> => {
     const { text } = await ask('GET', '/metrics', undefined, suite);
     return Object.fromEntries([...text.matchAll(/^gatehouse_log_damages\{cause="(\w+)"\} (\d+)$/gm)].map(([, cause, count]) => [cause, Number(count)]));
@@ -122,7 +122,7 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
   it('is named by every process, which is ready all the same, and by its metrics', async () => {
     await bothName(Object.keys(KINDS));
     for (const suite of suites) expect(await gaugesOf(suite)).toEqual({ foreign: 1, misplaced: 1, unreadable: 1, missing: 0, truncated: 2, deleted: 1 });
-  }, 20_000);
+  }, 120_000);
 
   it('is refused where it is damaged, and nowhere else', async () => {
     for (const suite of suites) {
@@ -141,7 +141,7 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
     expect(lines).toHaveLength(6);
     for (const [kind, { revision }] of Object.entries(KINDS))
       expect(lines).toContainEqual(expect.stringContaining(`Damaged: ${streams.get(kind)}${revision === null ? '' : `, revision ${revision}`}`));
-  }, 20_000);
+  }, 120_000);
 
   it('is skipped where that is asked for rightly, and a refusal says why not', async () => {
     const reason = ['--reason', 'An order got there by mistake.'];
@@ -161,7 +161,7 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
     expect((await skip('ended', '0', ...reason)).stderr).toContain('deleted for good');
     expect((await gatehouse(variables, 'log', 'skip', 'organization-of-nobody', '0', ...reason)).stderr).toContain('There is no stream');
     await bothName(Object.keys(KINDS));
-  }, 60_000);
+  }, 120_000);
 
   it('goes on in every process once it was skipped, its revision counted; again changes nothing', async () => {
     const stream = streams.get('another')!;
@@ -183,7 +183,7 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
         metadata: expect.objectContaining({ actor: { id: 'command_line', source: 'system', name: 'command line' } }),
       },
     ]);
-  }, 60_000);
+  }, 120_000);
 
   it('is whole again, as far as it can be mended or skipped', async () => {
     for (const kind of ['counted', 'hidden']) await others.setStreamMetadata(`${installation}.${streams.get(kind)}`, {});
@@ -193,5 +193,5 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
     expect(await gaugesOf(suites[1]!)).toMatchObject({ foreign: 0, truncated: 0, deleted: 1 });
     const { code, stdout } = await gatehouse(variables, 'verify');
     expect([code, stdout]).toEqual([2, expect.stringMatching(new RegExp(`^Damaged: ${streams.get('ended')}, position .*: deleted for good\\.\\n$`))]);
-  }, 60_000);
+  }, 120_000);
 });

@@ -83,7 +83,7 @@ const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
     await work(TWO);
     // Whoever followed the log of the other would be done by now.
     await pause(2_000);
-  }, 60_000);
+  }, 120_000);
   afterAll(async () => {
     for (const suite of suites.values()) await suite.stop();
     for (const receiver of receivers.values()) await receiver.close();
@@ -158,14 +158,14 @@ const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
     const ends = await admin.fetchTopicOffsets(`${ONE}.${[...environments.get(ONE)!][0]}.identity`);
     expect(ends.reduce((sum, { high }) => sum + Number(high), 0)).toBe(2);
     await admin.disconnect();
-  }, 20_000);
+  }, 120_000);
 
   it('are each found whole by what looks at everything', async () => {
     expect(await gatehouse(variablesOf(ONE), 'rebuild', '--check')).toMatchObject({ code: 0, stderr: '' });
     expect(await gatehouse(variablesOf(TWO), 'verify')).toMatchObject({ code: 0 });
     const { stdout } = await gatehouse(variablesOf(TWO), 'environments', 'list');
     expect(stdout.match(/environment_/g)).toHaveLength(1);
-  }, 30_000);
+  }, 120_000);
 
   describe('of which parts are mixed up', () => {
     const idOf = async (name: string): Promise<string> => (await client.db(name).collection<{ readonly id: string }>('installation').findOne())!.id;
@@ -187,7 +187,7 @@ const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
       expect(await refused(variablesOf(TWO, { MONGODB_URL: at(ONE) }))).toBe(
         `${database} The collection keys of the database ${ONE} (MONGODB_URL) ${isAnother} ${ofKeys}`,
       );
-    }, 30_000);
+    }, 120_000);
 
     it('refuse it for another event store too, and leave nothing noted that would refuse the right one', async () => {
       const directory = WatchedDirectory.create('another-log');
@@ -199,7 +199,7 @@ const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
       await another.close();
       directory.remove();
       expect(await collectionsOf(`${ONE}-new`)).toEqual([]);
-    }, 30_000);
+    }, 120_000);
 
     it('refuse it where nothing is noted, and something is there', async () => {
       const db = client.db(`${TWO}-old`);
@@ -210,13 +210,13 @@ const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
         `The database ${TWO}-old (MONGODB_URL) ${unnoted} ${ofDatabase} The collection keys of the database ${TWO}-old (MONGODB_URL) ${unnoted} ${ofKeys}`,
       );
       expect(await collectionsOf(`${TWO}-old`)).not.toContain('installation');
-    }, 30_000);
+    }, 120_000);
 
     it('go on with an empty database beside the log and its keys', async () => {
       const suite = await SuiteProcess.start(variablesOf(ONE, { MONGODB_URL: at(`${ONE}-empty`), KEYS_URL: at(ONE) }));
       suites.set(`${ONE}-empty`, suite);
       expect((await ask(`${ONE}-empty`, 'GET', `/organizations/${organizations.get(ONE)}`)).body.name).toBe('Acme');
       expect(await idOf(`${ONE}-empty`)).toBe(await idOf(ONE));
-    }, 30_000);
+    }, 120_000);
   });
 });

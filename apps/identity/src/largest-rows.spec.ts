@@ -134,7 +134,7 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     for (let time = 0; time < 2; time++) await reaction.react(deleted);
     const ended = (await records()).filter(({ type }) => type === 'organization_domain.deleted').map(({ data }) => (data as { readonly id: string }).id);
     expect([ended.length, new Set(ended).size]).toEqual([DOMAINS, DOMAINS]);
-  }, 60_000);
+  }, 120_000);
 
   test('groups have their members', async () => {
     const id = 'group_01KF0000000000000000000000';
@@ -149,7 +149,7 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     await decide(updateGroup(id, { name: LONG.repeat(255), description: LONG.repeat(150) }));
     await decide(changeMembers(id, { add: added, remove: members.slice(0, 100) }, MEMBERS));
     await decide(deleteGroup(id));
-  }, 60_000);
+  }, 120_000);
 
   test('environments have keys, and remember those that were', async () => {
     const id = 'environment_01KF0000000000000000000000';
@@ -181,7 +181,7 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     const { keys, former_hashes } = (await repository.load(environmentDecider, environment, key))!;
     expect([keys.length, former_hashes!.length]).toEqual([1_000 + 500, 15_000]);
     expect(await bytes()).toBeLessThanOrEqual(MOST_BYTES);
-  }, 60_000);
+  }, 120_000);
 
   test('users and memberships have what one request after another gave them', async () => {
     const id = 'user_01KF0000000000000000000000';
@@ -201,7 +201,7 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     ]);
     await membership.decide(setRoles(membershipId, roles));
     expect(await membership.bytes(membershipId)).toBeLessThanOrEqual(MOST_BYTES);
-  }, 60_000);
+  }, 120_000);
 
   test('the directory knows the roles of an environment, and those that were', async () => {
     const roles = times(1_000, (number) => ({ id: idOf('role'), slug: String(number).padEnd(48, 'x'), resource_type_slug: 'x'.repeat(48) }));
@@ -217,5 +217,5 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     const { text } = (await table.get(environment, 'org'))!;
     expect((JSON.parse(text) as { readonly deleted: readonly string[] }).deleted).toEqual(ended.slice(1));
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MOST_BYTES);
-  }, 60_000);
+  }, 120_000);
 });
