@@ -31,6 +31,14 @@ export default {
       to: { path: '^apps/', dependencyTypesNot: ['type-only'] },
     },
     {
+      name: 'runtime-is-for-apps',
+      comment: 'It puts a process together out of everything else: a library that imports it depends on all of them.',
+      severity: 'error',
+      // libs/testing starts products.
+      from: { path: '^libs/', pathNot: '^libs/(runtime|testing)/' },
+      to: { path: '^libs/runtime/' },
+    },
+    {
       name: 'contracts-do-no-io',
       comment: 'The public language is loaded by every process, by the document generator and by tests: nothing in it may open a file or a socket.',
       severity: 'error',

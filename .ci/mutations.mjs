@@ -21,8 +21,10 @@ const deadline = Date.now() + Number(values.seconds) * 1_000;
 const subjects = [
   ...filesIn('apps', (name) => name.endsWith('.decider.ts')).map((file) => ({ file, specs: specsBeside(file) })),
   {
-    file: 'libs/event-sourcing/src/log.repository.ts',
-    specs: ['log.repository', 'awaited-views', 'natural-keys', 'claims.interleavings'].map((name) => `libs/event-sourcing/src/${name}.spec.ts`),
+    file: 'libs/event-sourcing/src/deciding/log.repository.ts',
+    specs: ['deciding/log.repository', 'views/awaited-views', 'deciding/natural-keys', 'deciding/claims.interleavings'].map(
+      (name) => `libs/event-sourcing/src/${name}.spec.ts`,
+    ),
   },
 ].filter(({ file }) => positionals.every((part) => file.includes(part)));
 if (subjects.length === 0) throw new Error(`No decider, and not the repository, has ${positionals.join(' and ')} in its path.`);

@@ -17,12 +17,7 @@ export const parts = {
   interrupted: {
     what: "EventStoreDB's own server, three members: the leader killed and frozen under writers and followers, and all of it held to what was acknowledged",
     introduced: '2026-11-22',
-    paths: [
-      'libs/event-sourcing/src/eventstoredb',
-      'libs/event-sourcing/src/eventstoredb.event-store.ts',
-      'test/interrupted',
-      'test/interrupted-cluster.spec.ts',
-    ],
+    paths: ['libs/event-sourcing/src/eventstoredb', 'test/interrupted', 'test/interrupted-cluster.spec.ts'],
     lacks: ({ EVENTSTORE_COMMAND = '' }) =>
       ['{data}', '{port}', '{cluster_size}', '{gossip_seeds}'].every((each) => EVENTSTORE_COMMAND.includes(each))
         ? null
@@ -68,7 +63,7 @@ export const parts = {
   mutations: {
     what: 'one condition negated or one throw dropped at a time, which the specs of its file are to notice; survivors are listed',
     introduced: '2026-11-22',
-    paths: ['apps', 'libs/event-sourcing/src/log.repository.ts'],
+    paths: ['apps', 'libs/event-sourcing/src/deciding/log.repository.ts'],
     steps: () => [{ task: ['mutations'], counts: printed }],
   },
   interleavings: {

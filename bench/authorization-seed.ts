@@ -1,5 +1,5 @@
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
-import type { EventMeta, NewEvent } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import type { EventMeta, NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import type { Suite } from './suite.ts';

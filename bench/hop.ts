@@ -6,8 +6,8 @@ import { readSettings } from '#libs/platform/src/config/setting';
 import { TransportSettings } from '#libs/platform/src/config/settings';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
-import { openRemoteOperations } from '#libs/platform/src/runtime/transport';
 import { systemContext } from '#libs/platform/src/system-context';
+import { openRemoteOperations } from '#libs/runtime/src/transport';
 
 /** Calls before the first that counts: by then the code is compiled at both ends. */
 const WARM_UP = 5_000;

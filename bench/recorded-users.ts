@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { MongoClient } from 'mongodb';
 import { SEALED } from '#libs/contracts/src/sealed';
-import { type EventStore, type NewEvent, type RecordedEvent, START } from '#libs/event-sourcing/src/event-store';
-import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb.event-store';
+import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
+import { type EventStore, type NewEvent, type RecordedEvent, START } from '#libs/event-sourcing/src/log/event-store';
 import { KEY_BYTES, MasterKeys } from '#libs/event-sourcing/src/sealing/master-keys';
 import { MongodbKeyStore } from '#libs/event-sourcing/src/sealing/mongodb.key-store';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';

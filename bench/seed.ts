@@ -1,5 +1,5 @@
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
-import { type NewEvent, type RecordedEvent, START } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { type NewEvent, type RecordedEvent, START } from '#libs/event-sourcing/src/log/event-store';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { newCommandId } from '#libs/platform/src/ids';
 import { Suite } from './suite.ts';

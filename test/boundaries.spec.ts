@@ -24,7 +24,7 @@ const planted: readonly Planted[] = [
     breaks: `import { createHash } from 'node:crypto'; console.log(createHash);`,
     passes: `import { DomainError } from '#libs/platform/src/domain-error'; console.log(DomainError);`,
   },
-  { rule: 'ports-know-no-driver', file: 'libs/event-sourcing/src/event-store.ts', breaks: `import { open } from 'lmdb'; console.log(open);` },
+  { rule: 'ports-know-no-driver', file: 'libs/event-sourcing/src/log/event-store.ts', breaks: `import { open } from 'lmdb'; console.log(open);` },
   { rule: 'ports-know-no-driver', file: 'libs/read-models/src/short-lived.ts', breaks: `import type { Database } from 'lmdb'; export type Driver = Database;` },
   {
     rule: 'apps-do-not-import-apps',
@@ -37,6 +37,11 @@ const planted: readonly Planted[] = [
     file: 'libs/messaging/src/transport.ts',
     breaks: `import { value } from '#apps/identity/src/value'; console.log(value);`,
     passes: `import type { value } from '#apps/identity/src/value'; export type Value = typeof value;`,
+  },
+  {
+    rule: 'runtime-is-for-apps',
+    file: 'libs/messaging/src/started.ts',
+    breaks: `import type { value } from '#libs/runtime/src/value'; export type Value = typeof value;`,
   },
   {
     rule: 'contracts-do-no-io',
@@ -62,6 +67,8 @@ const surroundings: Readonly<Record<string, string>> = {
   'libs/platform/src/domain-error.ts': 'export class DomainError extends Error {}',
   'libs/platform/src/given.spec.ts': 'export const given = 1;',
   'libs/platform/src/forth.ts': `import { back } from './back.ts'; console.log(back); export const forth = 1;`,
+  'libs/runtime/src/value.ts': `import { value } from '#libs/platform/src/value'; console.log(value); export { value };`,
+  'libs/testing/src/value.ts': `import { value } from '#libs/runtime/src/value'; console.log(value);`,
   'libs/read-models/src/value.ts': 'export const value = 1;',
 };
 

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Text } from '#libs/contracts/src/fields';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';

@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { AuthorizationSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
-import { requireSettings } from '#libs/platform/src/runtime/required-settings';
+import { requireSettings } from '#libs/runtime/src/required-settings';
 import { composeText, interpolatedCompose, mongodbUsers, type ComposeService } from '#libs/testing/src/deployment/compose';
 import { imageOfDockerfile } from '#libs/testing/src/deployment/image';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
@@ -118,7 +118,7 @@ describe('the compose file', () => {
     expect(roles['gateway']!.roles).toEqual([]);
     // What its adapters of short-lived entries and of keys keep things in, and what its start notes, and nothing else.
     const adapters = ['mongodb.short-lived', 'mongodb.key-store', 'distributed'];
-    const files = ['libs/read-models/src', 'libs/event-sourcing/src/sealing', 'libs/platform/src/runtime'].map((folder, at) => `${folder}/${adapters[at]}.ts`);
+    const files = ['libs/read-models/src', 'libs/event-sourcing/src/sealing', 'libs/runtime/src'].map((folder, at) => `${folder}/${adapters[at]}.ts`);
     const kept = files.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/\bcollection(?:\(|: )'(\w+)'/g)].map(([, name]) => name!));
     expect(new Set(roles['gateway']!.privileges.map(({ resource }) => resource.collection))).toEqual(new Set(kept));
     const privileges = roles['gateway']!.privileges.map(({ resource, actions }) => [

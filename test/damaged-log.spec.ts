@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
-import { type RecordedEvent, START } from '#libs/event-sourcing/src/event-store';
-import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb.event-store';
-import type { Damage, DamageCause } from '#libs/event-sourcing/src/log-damage';
+import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
+import { type RecordedEvent, START } from '#libs/event-sourcing/src/log/event-store';
+import type { Damage, DamageCause } from '#libs/event-sourcing/src/log/log-damage';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { givenEventstore, givenKafka, givenMongodb } from '#libs/testing/src/engines/given';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';

@@ -1,4 +1,4 @@
-import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb.event-store';
+import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { interrupted } from './interrupted/interrupted.ts';

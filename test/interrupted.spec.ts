@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb.event-store';
+import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { EngineProcess } from '#libs/testing/src/engines/engine-process';
 import { eventstore, SMALL_SERVER } from '#libs/testing/src/engines/eventstore';

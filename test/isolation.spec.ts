@@ -7,7 +7,7 @@ import { OrganizationMembership } from '#libs/contracts/src/organization-members
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import { User } from '#libs/contracts/src/users/user';
 import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
-import { isProtocol } from '#libs/event-sourcing/src/protocol';
+import { isProtocol } from '#libs/event-sourcing/src/log/protocol';
 import { newUlid } from '#libs/platform/src/ids';
 import type { DnsServer } from '#libs/testing/src/dns-server';
 import { givenDnsServer } from '#libs/testing/src/given-dns-server';

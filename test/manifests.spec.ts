@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { EngineSettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
-import { requireSettings } from '#libs/platform/src/runtime/required-settings';
+import { requireSettings } from '#libs/runtime/src/required-settings';
 import { givenAuthority } from '#libs/testing/src/certificates';
 import {
   manifestsIn,

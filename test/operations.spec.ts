@@ -6,7 +6,7 @@ import { operations, type Class, type RegisteredOperation } from '#libs/contract
 import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import { User } from '#libs/contracts/src/users/user';
-import type { Position } from '#libs/event-sourcing/src/event-store';
+import type { Position } from '#libs/event-sourcing/src/log/event-store';
 import { exchange, holdToDocument, type Exchange } from '#libs/testing/src/exchange';
 import { givenWebhookReceiver } from '#libs/testing/src/given-webhook-receiver';
 import { validRequest, type GeneratedRequest } from '#libs/testing/src/requests';

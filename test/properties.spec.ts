@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { openApiDocument, type OpenApiDocument } from '#libs/contracts/src/openapi';
 import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
-import { isProtocol } from '#libs/event-sourcing/src/protocol';
+import { isProtocol } from '#libs/event-sourcing/src/log/protocol';
 import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
 import { exchange, holdToDocument } from '#libs/testing/src/exchange';
 import { brokenRequest, validRequest, type GeneratedRequest } from '#libs/testing/src/requests';

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Suite } from '#apps/suite/src/suite';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { settingsOf } from '#libs/platform/src/config/setting';
 import { SETTINGS_CLASSES } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';

@@ -4,7 +4,7 @@ import { identityApp } from '#apps/identity/src/identity.app';
 import { notificationsApp } from '#apps/notifications/src/notifications.app';
 import { Suite } from '#apps/suite/src/suite';
 import { settingsOf, type SettingField } from '#libs/platform/src/config/setting';
-import { settingsOfProcess, type App, type Run } from '#libs/platform/src/runtime/app';
+import { settingsOfProcess, type App, type Run } from '#libs/runtime/src/app';
 
 /** What the image runs, by its first argument; the command line, where it does not fill views, may be asked for anything. */
 const PROCESSES: Readonly<Record<string, { readonly app: App; readonly run: Run }>> = {

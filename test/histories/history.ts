@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Caller } from '#libs/testing/src/suite';
 import { Chance } from '../chance.ts';
 import { Customer } from './customer.ts';

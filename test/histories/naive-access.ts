@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 
 type Thing = Readonly<Record<string, unknown>>;
 type Named = { readonly id: string; readonly slug: string };

@@ -1,4 +1,4 @@
-import type { Position, RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { GivenSuite } from '#libs/testing/src/suite';
 
 /** What is recorded from a position on, read once for everybody who asks. */

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type EventStore, type NewEvent, type RecordedEvent, START, WrongVersion } from '#libs/event-sourcing/src/event-store';
+import { type EventStore, type NewEvent, type RecordedEvent, START, WrongVersion } from '#libs/event-sourcing/src/log/event-store';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import type { EngineProcess } from '#libs/testing/src/engines/engine-process';

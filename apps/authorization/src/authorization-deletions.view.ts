@@ -1,4 +1,4 @@
-import { deletionsView } from '#libs/event-sourcing/src/deletions';
+import { deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import type { GroupRoleAssignmentEvent } from './assignments/group-role-assignment.decider.ts';
 import type { RoleAssignmentEvent } from './assignments/role-assignment.decider.ts';
 import type { AuthorizationModelEvent } from './model/authorization-model.decider.ts';

@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import type { Hanging } from '#libs/event-sourcing/src/guards/hanging';
-import type { Repository } from '#libs/event-sourcing/src/repository';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { Hanging } from '#libs/event-sourcing/src/deciding/guards/hanging';
+import type { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import type { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { groupsView, membershipsView, type StoredGroup, type StoredMembership } from './access/access.views.ts';
 import type { AuthorizationModel, StoredResourceType } from './model/authorization-model.decider.ts';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { pastAbandoned, type Standing } from '#libs/event-sourcing/src/guards/standings';
-import { Repository } from '#libs/event-sourcing/src/repository';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { pastAbandoned, type Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Clock } from '#libs/platform/src/clock';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
-import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { Readiness } from '#libs/platform/src/readiness';
 import { FaultyLog } from '#libs/testing/src/faulty-log';
 import { KeptLog } from '#libs/testing/src/kept-log';
 import { SettableClock } from '#libs/testing/src/settable-clock';

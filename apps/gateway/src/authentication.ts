@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
-import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { LogFollower } from '#libs/event-sourcing/src/log-follower';
+import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
+import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
+import { Readiness } from '#libs/platform/src/readiness';
 import { SYSTEM_ENVIRONMENT, type Actor } from '#libs/platform/src/request-context';
-import { Readiness } from '#libs/platform/src/runtime/readiness';
 import { systemContext } from '#libs/platform/src/system-context';
 
 /** Whom a request comes from. */

@@ -1,7 +1,7 @@
 import '#libs/contracts/src/all';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { portRefused } from '#libs/platform/src/operations/operations-surface';
-import type { App } from '#libs/platform/src/runtime/app';
+import type { App } from '#libs/runtime/src/app';
 import { GatewayAdapter } from './gateway.adapter.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { Gateway } from './gateway.ts';

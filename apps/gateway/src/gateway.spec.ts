@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
-import { eventLogDamaged } from '#libs/event-sourcing/src/log-damage';
-import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { eventLogDamaged } from '#libs/event-sourcing/src/log/log-damage';
+import { Readiness } from '#libs/platform/src/readiness';
 import { until } from '#libs/testing/src/until';
 import { givenGateway, KEY, type GivenGateway } from './given-gateway.ts';
 import { LimitReached, refusal } from './outcome.ts';

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { operations } from '#libs/contracts/src/operation';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { OPERATIONS_PATHS, OperationsSurface } from '#libs/platform/src/operations/operations-surface';
-import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { Readiness } from '#libs/platform/src/readiness';
 import { Authentication } from './authentication.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';

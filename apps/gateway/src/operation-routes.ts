@@ -11,7 +11,7 @@ import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { newCommandId } from '#libs/platform/src/ids';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { Readiness } from '#libs/platform/src/runtime/readiness';
+import { Readiness } from '#libs/platform/src/readiness';
 import { Authentication, type Caller } from './authentication.ts';
 import { requireJson, requireModest, valueOfBody } from './body.ts';
 import { Departures } from './departures.ts';

@@ -1,5 +1,5 @@
-import type { Fact } from '#libs/event-sourcing/src/decider';
-import { streamName } from '#libs/event-sourcing/src/naming';
+import type { Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { Caller } from '#libs/testing/src/suite';

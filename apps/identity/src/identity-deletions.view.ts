@@ -1,4 +1,4 @@
-import { deletionsView } from '#libs/event-sourcing/src/deletions';
+import { deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import type { GroupEvent } from './groups/group.decider.ts';
 import type { MembershipEvent } from './memberships/membership.decider.ts';
 import type { OrganizationEvent } from './organizations/organization.decider.ts';

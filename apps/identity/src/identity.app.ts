@@ -4,10 +4,10 @@ import { IdentitySettings, PlatformSettings } from '#libs/platform/src/config/se
 import { DomainError } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
-import type { App } from '#libs/platform/src/runtime/app';
-import type { AppProcess } from '#libs/platform/src/runtime/app-process';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { systemContext } from '#libs/platform/src/system-context';
+import type { App } from '#libs/runtime/src/app';
+import type { AppProcess } from '#libs/runtime/src/app-process';
 import { identity, IdentityModule } from './identity.module.ts';
 
 /** Between two tries to make sure of the first key. */

@@ -1,9 +1,9 @@
 import { createSecretKey } from 'node:crypto';
-import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
-import { LogRepository } from '#libs/event-sourcing/src/log.repository';
-import { Naming, streamName } from '#libs/event-sourcing/src/naming';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { tableOf, type PrimaryView, type View } from '#libs/event-sourcing/src/view';
+import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
+import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf, type PrimaryView, type View } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';

@@ -1,7 +1,7 @@
 import { readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
-import { runProgram } from '#libs/platform/src/runtime/program';
-import { requireSettings } from '#libs/platform/src/runtime/required-settings';
+import { runProgram } from '#libs/runtime/src/program';
+import { requireSettings } from '#libs/runtime/src/required-settings';
 import type { FirstKey } from './first-key.ts';
 
 const LOCAL = new Set(['127.0.0.1', '::1', 'localhost']);

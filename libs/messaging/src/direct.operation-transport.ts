@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Command as CqrsCommand, CommandBus, QueryBus } from '@nestjs/cqrs';
 import type { Operation } from '#libs/contracts/src/operation';
-import { Positions } from '#libs/event-sourcing/src/positions';
+import { Positions } from '#libs/event-sourcing/src/following/positions';
 import { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { OperationTransport } from './operation-transport.ts';

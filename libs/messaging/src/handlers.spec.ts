@@ -4,7 +4,7 @@ import { CqrsModule } from '@nestjs/cqrs';
 import { Text } from '#libs/contracts/src/fields';
 import { Handles } from '#libs/contracts/src/handles';
 import { Command, empty, ok, Operation, type Owner, Query } from '#libs/contracts/src/operation';
-import { Positions } from '#libs/event-sourcing/src/positions';
+import { Positions } from '#libs/event-sourcing/src/following/positions';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
 import { notFound } from '#libs/platform/src/domain-error';
 import { systemContext } from '#libs/platform/src/system-context';

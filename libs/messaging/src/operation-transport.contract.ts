@@ -4,7 +4,7 @@ import { CqrsModule } from '@nestjs/cqrs';
 import { Id, Integer, Json, ListOf, MapOfText, Optional, Ref, Text } from '#libs/contracts/src/fields';
 import { Handles } from '#libs/contracts/src/handles';
 import { arrayOf, Command, empty, listOf, ok, Operation, Query, Serialised, type List } from '#libs/contracts/src/operation';
-import { Positions } from '#libs/event-sourcing/src/positions';
+import { Positions } from '#libs/event-sourcing/src/following/positions';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
 import { DomainError, unavailable, type ErrorKind } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';

@@ -1,9 +1,9 @@
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import type { Clock } from './clock.ts';
+import type { Part } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import type { SweptData } from './retention.ts';
-import type { Part } from './runtime/lifecycle.ts';
 
 /** Removes at most `limit` things that are out of date at `now`; answers how many it removed. Fewer than `limit` means that nothing is left. */
 export type Sweep = (now: number, limit: number) => Promise<number>;

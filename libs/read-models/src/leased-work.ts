@@ -1,6 +1,6 @@
 import { isUnavailable } from '#libs/platform/src/domain-error';
+import type { Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
-import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import type { Leases } from './leases.ts';
 import { Fenced } from './read-models.ts';
 

@@ -1,4 +1,4 @@
-import type { Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/decider';
+import type { Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError } from '#libs/platform/src/domain-error';
 
 /** A minute before the command. */

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EventStore } from '#libs/event-sourcing/src/event-store';
-import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb.event-store';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { EventStore, PositionOfAnotherLog, START, type Appended, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { EventStore, PositionOfAnotherLog, START, type Appended, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 
 /** A log whose engine can be away, hang, or be restored to an earlier state. */
 export class FaultyLog extends EventStore {

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
-import type { NewEvent } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import type { NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { type Acknowledged, eventsAt } from './log-writer-process.ts';

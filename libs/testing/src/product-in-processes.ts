@@ -1,12 +1,12 @@
 import '#libs/contracts/src/all';
 import type { Operation } from '#libs/contracts/src/operation';
-import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb.event-store';
+import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
 import { SystemClock } from '#libs/platform/src/clock';
 import { readSettings, type Variables } from '#libs/platform/src/config/setting';
 import { EngineSettings, TransportSettings } from '#libs/platform/src/config/settings';
 import type { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
-import { openRemoteOperations } from '#libs/platform/src/runtime/transport';
+import { openRemoteOperations } from '#libs/runtime/src/transport';
 import { SharedCluster } from './cluster/shared-cluster.ts';
 import type { RunningProduct } from './running-product.ts';
 

@@ -1,8 +1,8 @@
-import { appendBytes } from '#libs/event-sourcing/src/append-bytes';
-import type { Fact } from '#libs/event-sourcing/src/decider';
-import { type EventStore, MAX_APPEND_BYTES, type NewEvent } from '#libs/event-sourcing/src/event-store';
-import { tableOf, type View } from '#libs/event-sourcing/src/view';
-import { ViewFold } from '#libs/event-sourcing/src/view-fold';
+import type { Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { appendBytes } from '#libs/event-sourcing/src/log/append-bytes';
+import { type EventStore, MAX_APPEND_BYTES, type NewEvent } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
+import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { newUlid } from '#libs/platform/src/ids';
 import type { EngineSet } from './engine-sets.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Suite } from '#apps/suite/src/suite';
 import type { Operation } from '#libs/contracts/src/operation';
-import { EventStore } from '#libs/event-sourcing/src/event-store';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import type { Variables } from '#libs/platform/src/config/setting';
 import { IdentitySettings } from '#libs/platform/src/config/settings';

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
-import type { NewEvent } from '#libs/event-sourcing/src/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import type { NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { newUlid } from '#libs/platform/src/ids';
 import { byteTextKeys } from '#libs/platform/src/storage/lmdb-keys';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';

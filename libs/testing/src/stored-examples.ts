@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Decider, Fact } from '#libs/event-sourcing/src/decider';
-import { upcast } from '#libs/event-sourcing/src/upcasts';
+import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { upcast } from '#libs/event-sourcing/src/log/upcasts';
 
 /** Events as they lie in the log, and the state that they fold to. A file of them is only ever added to. */
 interface StoredExamples {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { CreateEnvironment, CreateEnvironmentKey, ListEnvironments } from '#libs/contracts/src/environments/operations';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import type { Class, Operation } from '#libs/contracts/src/operation';
-import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import type { Variables } from '#libs/platform/src/config/setting';

@@ -25,7 +25,7 @@ import { FindOrganizationMemberships } from '#libs/contracts/src/organization-me
 import type { PageQuery } from '#libs/contracts/src/pages';
 import { Permission as PermissionAnswer } from '#libs/contracts/src/permissions/permission';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { notFound } from '#libs/platform/src/domain-error';
 import { pageOfIds } from '#libs/read-models/src/pages';

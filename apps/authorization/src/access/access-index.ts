@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
-import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { LogFollower } from '#libs/event-sourcing/src/log-follower';
-import { streamName } from '#libs/event-sourcing/src/naming';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { within } from '#libs/platform/src/deadline';
@@ -10,7 +10,7 @@ import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-er
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { Part } from '#libs/platform/src/runtime/lifecycle';
+import type { Part } from '#libs/platform/src/lifecycle';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { organizationResourceId } from '../resources/resource-tree.ts';
 import { EnvironmentModel } from './environment-model.ts';

@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import type { View } from '#libs/event-sourcing/src/view';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { View } from '#libs/event-sourcing/src/views/view';
 import type { MembershipRow } from './organization-index.ts';
 
 // What the index needs of identity, for organizations that are not in memory. The index follows the log itself: nobody waits for these rows.

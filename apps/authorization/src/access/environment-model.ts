@@ -1,6 +1,6 @@
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
-import { START, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { KnownClosings } from '#libs/event-sourcing/src/guards/known-closings';
+import { KnownClosings } from '#libs/event-sourcing/src/deciding/guards/known-closings';
+import { START, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 
 /** A set of permissions by their numbers: one bit each. */
 class PermissionSet {

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
-import { EventStore, START, type Appended, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { ViewFold } from '#libs/event-sourcing/src/view-fold';
-import { tableOf, type View } from '#libs/event-sourcing/src/view';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { EventStore, START, type Appended, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
+import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import { groupRoleAssignmentsView } from '../assignments/group-role-assignments.view.ts';
 import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';

@@ -1,5 +1,5 @@
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
-import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { newUlid } from '#libs/platform/src/ids';
 import { EnvironmentModel } from './environment-model.ts';
 import { OrganizationIndex } from './organization-index.ts';

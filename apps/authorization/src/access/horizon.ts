@@ -1,5 +1,5 @@
-import type { EventStore, Position } from '#libs/event-sourcing/src/event-store';
-import { SharedReading } from '#libs/event-sourcing/src/shared-reading';
+import { SharedReading } from '#libs/event-sourcing/src/following/shared-reading';
+import type { EventStore, Position } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import { DomainError, isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { streamName } from '#libs/event-sourcing/src/naming';
+import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';

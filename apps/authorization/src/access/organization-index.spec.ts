@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { newUlid } from '#libs/platform/src/ids';
 import { EnvironmentModel } from './environment-model.ts';
 import { OrganizationIndex } from './organization-index.ts';

@@ -1,6 +1,6 @@
-import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { changesClosings } from '#libs/event-sourcing/src/guards/closings.decider';
-import { KnownClosings } from '#libs/event-sourcing/src/guards/known-closings';
+import { changesClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
+import { KnownClosings } from '#libs/event-sourcing/src/deciding/guards/known-closings';
+import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { ResourceTree, type Node } from '../resources/resource-tree.ts';
 import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { EnvironmentModel } from './environment-model.ts';

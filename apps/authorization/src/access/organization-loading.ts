@@ -1,6 +1,6 @@
-import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { ReadModels, StoredRow, Table } from '#libs/read-models/src/read-models';
 import type { LivingGroupRoleAssignment } from '../assignments/group-role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from '../assignments/group-role-assignments.view.ts';

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { NewEvent } from '#libs/event-sourcing/src/event-store';
+import type { NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { Metrics } from '#libs/platform/src/metrics';

@@ -1,6 +1,6 @@
-import { START } from '#libs/event-sourcing/src/event-store';
-import type { Standing } from '#libs/event-sourcing/src/guards/standings';
-import { streamName } from '#libs/event-sourcing/src/naming';
+import type { Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { START } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import type { OrganizationIndex } from './organization-index.ts';
 
 // How what others hang on stands, as the index of an organization knows it.

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { EventStore, type Position } from '#libs/event-sourcing/src/event-store';
-import { mayHang, refuseClosed, type Standing } from '#libs/event-sourcing/src/guards/standings';
+import { mayHang, refuseClosed, type Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
 import { notFound, type DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { FindGroups } from '#libs/contracts/src/groups/operations';
 import { RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';

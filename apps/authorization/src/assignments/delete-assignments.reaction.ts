@@ -1,7 +1,7 @@
-import type { Positions } from '#libs/event-sourcing/src/positions';
-import type { Reaction } from '#libs/event-sourcing/src/reaction';
-import type { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import type { Positions } from '#libs/event-sourcing/src/following/positions';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';

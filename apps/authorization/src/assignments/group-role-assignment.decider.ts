@@ -1,4 +1,4 @@
-import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { AssignedResource, AssignedRole } from './role-assignment.decider.ts';
 

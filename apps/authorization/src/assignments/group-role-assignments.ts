@@ -12,11 +12,11 @@ import {
 } from '#libs/contracts/src/role-assignments/operations';
 import { GroupRoleAssignment, type RequestedGroupRole } from '#libs/contracts/src/role-assignments/role-assignment';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import type { Position } from '#libs/event-sourcing/src/event-store';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/deciding/repository';
+import type { Position } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { allDone } from '#libs/platform/src/all-done';
 import { Clock } from '#libs/platform/src/clock';
 import { notFound } from '#libs/platform/src/domain-error';

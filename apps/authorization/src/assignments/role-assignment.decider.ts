@@ -1,4 +1,4 @@
-import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { notFound } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.

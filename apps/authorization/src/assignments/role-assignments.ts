@@ -10,9 +10,9 @@ import {
   ListRoleAssignments,
 } from '#libs/contracts/src/role-assignments/operations';
 import type { RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';

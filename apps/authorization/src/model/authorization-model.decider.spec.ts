@@ -1,4 +1,4 @@
-import { StillClosing } from '#libs/event-sourcing/src/guards/closings.decider';
+import { StillClosing } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { specOf } from '#libs/testing/src/decider-spec';
 import {

@@ -2,8 +2,8 @@ import type { Permission } from '#libs/contracts/src/permissions/permission';
 import type { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import type { Role } from '#libs/contracts/src/roles/role';
 import type { Seeds } from '#libs/contracts/src/roles/seeds';
-import type { Announcement, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/decider';
-import { afterClosing, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/guards/closings.decider';
+import type { Announcement, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { afterClosing, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.

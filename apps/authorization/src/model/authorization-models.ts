@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
-import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';

@@ -1,4 +1,4 @@
-import { primaryView } from '#libs/event-sourcing/src/view';
+import { primaryView } from '#libs/event-sourcing/src/views/view';
 import {
   authorizationModelDecider,
   type AuthorizationModel,

@@ -1,9 +1,9 @@
 import { createSecretKey } from 'node:crypto';
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
-import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { LogRepository } from '#libs/event-sourcing/src/log.repository';
-import { Naming, streamName } from '#libs/event-sourcing/src/naming';
-import { tableOf, type View } from '#libs/event-sourcing/src/view';
+import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
+import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
+import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';

@@ -1,6 +1,13 @@
 import type { OrganizationRole, Role } from '#libs/contracts/src/roles/role';
-import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
-import { afterClosing, closingOf, reopeningOf, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/guards/closings.decider';
+import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import {
+  afterClosing,
+  closingOf,
+  reopeningOf,
+  withoutClosing,
+  type ClosingEvent,
+  type WithClosings,
+} from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import {
   byId,

@@ -12,14 +12,14 @@ import {
   UpdateOrganizationRole,
 } from '#libs/contracts/src/roles/operations';
 import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
-import type { Decision } from '#libs/event-sourcing/src/decider';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { EventStore, type Position } from '#libs/event-sourcing/src/event-store';
-import { narrow } from '#libs/event-sourcing/src/guards/narrowing';
-import { mayHang, refuseClosed } from '#libs/event-sourcing/src/guards/standings';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import { Repository, type Transacted } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
+import { narrow } from '#libs/event-sourcing/src/deciding/guards/narrowing';
+import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, isNotFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';

@@ -3,7 +3,7 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { List, Serialised } from '#libs/contracts/src/operation';
 import { CreatePermission, DeletePermission, GetPermission, ListPermissions, UpdatePermission } from '#libs/contracts/src/permissions/operations';
 import { Permission } from '#libs/contracts/src/permissions/permission';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';

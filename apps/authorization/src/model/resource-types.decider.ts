@@ -1,4 +1,4 @@
-import { closingOf, reopeningOf } from '#libs/event-sourcing/src/guards/closings.decider';
+import { closingOf, reopeningOf } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import {
   badRequest,

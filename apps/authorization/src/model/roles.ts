@@ -13,7 +13,7 @@ import {
 } from '#libs/contracts/src/roles/operations';
 import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels } from '#libs/read-models/src/read-models';

@@ -1,4 +1,4 @@
-import type { Reaction } from '#libs/event-sourcing/src/reaction';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import type { AuthorizationModels } from './authorization-models.ts';
 
 /** Whoever asks first finds the seeds anyway; this makes that rarely wait. Environments from before there were seeds get theirs too, since it reads the whole log. */

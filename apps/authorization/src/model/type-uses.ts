@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { ResourceRows } from '../resources/resource-rows.ts';

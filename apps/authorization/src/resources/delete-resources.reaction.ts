@@ -1,6 +1,6 @@
-import type { Position, RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import type { Positions } from '#libs/event-sourcing/src/positions';
-import type { Reaction } from '#libs/event-sourcing/src/reaction';
+import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { Positions } from '#libs/event-sourcing/src/following/positions';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import type { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';

@@ -1,4 +1,4 @@
-import type { Standing } from '#libs/event-sourcing/src/guards/standings';
+import type { Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import { typeStanding } from '../access/standings.ts';
 

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';

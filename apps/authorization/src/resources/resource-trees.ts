@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
-import type { Decision } from '#libs/event-sourcing/src/decider';
-import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/records';
-import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/repeats';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/deciding/records';
+import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/deciding/repeats';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, isNotFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';

@@ -1,6 +1,6 @@
-import type { Decider, Decision } from '#libs/event-sourcing/src/decider';
+import type { Decider, Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { specOf } from '#libs/testing/src/decider-spec';
-import { StillClosing } from '#libs/event-sourcing/src/guards/closings.decider';
+import { StillClosing } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import {
   closeResource,
   createResource,

@@ -1,5 +1,5 @@
-import type { Decision } from '#libs/event-sourcing/src/decider';
-import { closingOf, reopeningOf, type Closing } from '#libs/event-sourcing/src/guards/closings.decider';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { closingOf, reopeningOf, type Closing } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { ResourceEvent } from './resource.events.ts';
 import type { Node, ResourceTree } from './resource-tree.ts';

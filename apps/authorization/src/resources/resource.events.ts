@@ -1,6 +1,6 @@
 import type { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
-import type { Fact } from '#libs/event-sourcing/src/decider';
-import type { ClosingEvent } from '#libs/event-sourcing/src/guards/closings.decider';
+import type { Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { ClosingEvent } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 
 // These types are the storage format: a stored name or shape is never edited.
 

@@ -7,13 +7,13 @@ import {
   DeleteAuthorizationResourceByExternalId,
   UpdateAuthorizationResource,
 } from '#libs/contracts/src/authorization-resources/operations';
-import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
-import type { EventStore, NewEvent } from '#libs/event-sourcing/src/event-store';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import { metaOf } from '#libs/event-sourcing/src/records';
-import { tableOf, type View } from '#libs/event-sourcing/src/view';
-import { ViewFold } from '#libs/event-sourcing/src/view-fold';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import type { EventStore, NewEvent } from '#libs/event-sourcing/src/log/event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { metaOf } from '#libs/event-sourcing/src/deciding/records';
+import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
+import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { newUlid } from '#libs/platform/src/ids';

@@ -12,10 +12,10 @@ import {
 } from '#libs/contracts/src/authorization-resources/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { EventStore, type Position } from '#libs/event-sourcing/src/event-store';
-import { narrow } from '#libs/event-sourcing/src/guards/narrowing';
-import { mayHang, refuseClosed } from '#libs/event-sourcing/src/guards/standings';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
+import { narrow } from '#libs/event-sourcing/src/deciding/guards/narrowing';
+import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/standings';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { DomainError, isNotFound, notFound } from '#libs/platform/src/domain-error';

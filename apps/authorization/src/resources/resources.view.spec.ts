@@ -1,5 +1,5 @@
-import type { Decider } from '#libs/event-sourcing/src/decider';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Decider } from '#libs/event-sourcing/src/deciding/decider';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { itReadsStoredExamples } from '#libs/testing/src/stored-examples';
 import type { ResourceEvent } from './resource.events.ts';
 import { resourcesView, type ResourceRow } from './resources.view.ts';

@@ -1,8 +1,8 @@
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import type { Closing } from '#libs/event-sourcing/src/guards/closings.decider';
-import type { View } from '#libs/event-sourcing/src/view';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { Closing } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
+import type { View } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import type { ResourceEvent } from './resource.events.ts';
 import { organizationResourceId } from './resource-tree.ts';

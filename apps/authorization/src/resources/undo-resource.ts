@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import { mayMoveUnder } from './resource.decider.ts';
 import type { ResourceEvent } from './resource.events.ts';

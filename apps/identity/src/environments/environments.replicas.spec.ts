@@ -9,9 +9,9 @@ import {
   ListEnvironmentKeys,
   RevokeEnvironmentKey,
 } from '#libs/contracts/src/environments/operations';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
-import { LogRepository } from '#libs/event-sourcing/src/log.repository';
-import { Naming } from '#libs/event-sourcing/src/naming';
+import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { SystemClock } from '#libs/platform/src/clock';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';

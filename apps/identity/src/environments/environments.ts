@@ -14,9 +14,9 @@ import {
   type UsableEnvironmentKey,
 } from '#libs/contracts/src/environments/operations';
 import { Handles } from '#libs/contracts/src/handles';
-import type { Decision } from '#libs/event-sourcing/src/decider';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';

@@ -1,4 +1,4 @@
-import { primaryView } from '#libs/event-sourcing/src/view';
+import { primaryView } from '#libs/event-sourcing/src/views/view';
 import { environmentDecider, type EnvironmentEvent, type EnvironmentState } from './environment.decider.ts';
 
 export type StoredEnvironment = NonNullable<EnvironmentState>;

@@ -1,5 +1,5 @@
 import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
-import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.

@@ -1,7 +1,7 @@
 import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import type { Reaction } from '#libs/event-sourcing/src/reaction';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { Dependents } from '../dependents.ts';
 import type { MembershipEvent } from '../memberships/membership.decider.ts';

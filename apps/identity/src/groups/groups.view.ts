@@ -1,6 +1,6 @@
 import { Group, type GroupMember } from '#libs/contracts/src/groups/group';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { primaryView, type View } from '#libs/event-sourcing/src/view';
+import { primaryView, type View } from '#libs/event-sourcing/src/views/view';
 import { searchKeys } from '../name-search.ts';
 import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from './group.decider.ts';
 

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { EventStore, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import type { Hanging } from '#libs/event-sourcing/src/guards/hanging';
-import { mayHang } from '#libs/event-sourcing/src/guards/standings';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Hanging } from '#libs/event-sourcing/src/deciding/guards/hanging';
+import { mayHang } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { EventStore, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';

@@ -1,5 +1,5 @@
 import type { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
-import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.

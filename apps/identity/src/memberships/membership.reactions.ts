@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import type { Reaction } from '#libs/event-sourcing/src/reaction';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { ReadModels, StoredRow } from '#libs/read-models/src/read-models';
 import type { AuthorizationModelEvent } from '../../../authorization/src/model/authorization-model.decider.ts';
 import type { OrganizationRolesEvent } from '../../../authorization/src/model/organization-roles.decider.ts';

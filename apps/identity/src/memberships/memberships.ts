@@ -13,10 +13,10 @@ import {
   UpdateOrganizationMembership,
 } from '#libs/contracts/src/organization-memberships/operations';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import type { Decision } from '#libs/event-sourcing/src/decider';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOfShown } from '#libs/read-models/src/pages';

@@ -1,5 +1,5 @@
 import { MEMBERSHIP_STATUSES, type MembershipStatus } from '#libs/contracts/src/organization-memberships/organization-membership';
-import { primaryView } from '#libs/event-sourcing/src/view';
+import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { PageRequest } from '#libs/read-models/src/read-models';
 import { membershipDecider, membershipKey, type MembershipEvent, type MembershipState, type StoredMembership } from './membership.decider.ts';
 

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
-import { AwaitedViews } from '#libs/event-sourcing/src/awaited-views';
-import type { Standing } from '#libs/event-sourcing/src/guards/standings';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';

@@ -1,7 +1,7 @@
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
-import type { Fact } from '#libs/event-sourcing/src/decider';
-import { streamName } from '#libs/event-sourcing/src/naming';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { roleDirectoryView, type RoleScope } from './role-directory.view.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';

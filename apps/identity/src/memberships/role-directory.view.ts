@@ -1,8 +1,8 @@
 import { ROLE_DIRECTORY } from '#libs/contracts/src/roles/role-directory';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { afterClosing, withoutClosing, type WithClosings } from '#libs/event-sourcing/src/guards/closings.decider';
-import type { View } from '#libs/event-sourcing/src/view';
+import { afterClosing, withoutClosing, type WithClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { View } from '#libs/event-sourcing/src/views/view';
 import type { AuthorizationModelEvent } from '../../../authorization/src/model/authorization-model.decider.ts';
 import type { OrganizationRolesEvent } from '../../../authorization/src/model/organization-roles.decider.ts';
 

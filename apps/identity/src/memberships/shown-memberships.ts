@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { FullOrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';

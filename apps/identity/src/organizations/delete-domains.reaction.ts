@@ -1,5 +1,5 @@
-import type { Reaction } from '#libs/event-sourcing/src/reaction';
-import type { Repository } from '#libs/event-sourcing/src/repository';
+import type { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import type { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import { organizationDecider, recordDomainDeletions, type OrganizationEvent } from './organization.decider.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';

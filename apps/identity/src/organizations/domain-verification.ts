@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { OrganizationDomain } from '#libs/contracts/src/organizations/organization';
-import type { Decision } from '#libs/event-sourcing/src/decider';
-import { Repository } from '#libs/event-sourcing/src/repository';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { DomainVerifier } from './domain-verifier.ts';

@@ -9,9 +9,9 @@ import {
   VerifyOrganizationDomain,
 } from '#libs/contracts/src/organizations/operations';
 import type { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';

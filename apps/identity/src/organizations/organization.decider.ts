@@ -1,5 +1,5 @@
 import type { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
-import type { Announcement, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/decider';
+import type { Announcement, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { mergedMetadata, sameMetadata } from '../metadata.decider.ts';
 

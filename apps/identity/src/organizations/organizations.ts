@@ -10,9 +10,9 @@ import {
   UpdateOrganization,
 } from '#libs/contracts/src/organizations/operations';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';

@@ -1,6 +1,6 @@
 import { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { primaryView } from '#libs/event-sourcing/src/view';
+import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import { searchKeys } from '../name-search.ts';
 import { organizationDecider, type OrganizationEvent, type OrganizationState } from './organization.decider.ts';

@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { EventStore, START } from '#libs/event-sourcing/src/event-store';
+import { EventStore, START } from '#libs/event-sourcing/src/log/event-store';
 import { KeyMissing, KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { StoredPassword } from './stored-password.ts';

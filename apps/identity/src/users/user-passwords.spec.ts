@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { START } from '#libs/event-sourcing/src/event-store';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { START } from '#libs/event-sourcing/src/log/event-store';
 import { LogForReading } from '#libs/platform/src/storage/log-storage';
 import { Canaries } from '#libs/testing/src/canaries';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';

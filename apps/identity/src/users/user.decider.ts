@@ -1,5 +1,5 @@
 import type { User } from '#libs/contracts/src/users/user';
-import type { Announcement, Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import type { Announcement, Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { foldedText } from '../folded-text.decider.ts';
 import { mergedMetadata, sameMetadata } from '../metadata.decider.ts';

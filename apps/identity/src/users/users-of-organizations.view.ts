@@ -1,4 +1,4 @@
-import type { View } from '#libs/event-sourcing/src/view';
+import type { View } from '#libs/event-sourcing/src/views/view';
 
 /** A user who is an active member of an organization. */
 export interface UserOfOrganization {

@@ -5,9 +5,9 @@ import type { Organization } from '#libs/contracts/src/organizations/organizatio
 import { storedEmail, TEXT_FORMATS } from '#libs/contracts/src/text-formats';
 import { CreateUser, DeleteUser, GetUser, GetUserByExternalId, ListUsers, UpdateUser } from '#libs/contracts/src/users/operations';
 import type { User } from '#libs/contracts/src/users/user';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';

@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { usersView } from './users.view.ts';
 import { usersOfOrganizationsView } from './users-of-organizations.view.ts';
 

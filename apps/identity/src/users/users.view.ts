@@ -1,6 +1,6 @@
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { User } from '#libs/contracts/src/users/user';
-import { primaryView } from '#libs/event-sourcing/src/view';
+import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import { foldedEmail, userDecider, type StoredUser, type UserEvent, type UserState } from './user.decider.ts';
 

@@ -1,7 +1,7 @@
 import { ListEvents } from '#libs/contracts/src/feed/operations';
 import type { FeedPage } from '#libs/contracts/src/operation';
 import type { Event } from '#libs/contracts/src/feed/event';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { DomainError } from '#libs/platform/src/domain-error';
 import { ENVIRONMENT, GivenNotifications, viewsBrought } from '../given-notifications.ts';
 import { Feed } from './feed.ts';

@@ -1,7 +1,7 @@
 import { PUBLIC_EVENT_NAMES, type PublicEventName } from '#libs/contracts/src/events';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { publicEventsOf } from '#libs/event-sourcing/src/public-events';
-import type { View } from '#libs/event-sourcing/src/view';
+import { publicEventsOf } from '#libs/event-sourcing/src/following/public-events';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { View } from '#libs/event-sourcing/src/views/view';
 import type { Index, Table } from '#libs/read-models/src/read-models';
 
 /** An entry of the feed. Once retention took its event, it is there for its cursor alone. */

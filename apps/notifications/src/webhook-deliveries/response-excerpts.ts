@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { streamName } from '#libs/event-sourcing/src/naming';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { isSealed, Vault, type Place } from '#libs/event-sourcing/src/sealing/vault';
 import type { StoredDelivery } from './delivery.ts';
 

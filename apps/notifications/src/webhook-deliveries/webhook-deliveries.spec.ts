@@ -10,7 +10,7 @@ import {
   TestWebhookEndpoint,
   UpdateWebhookEndpoint,
 } from '#libs/contracts/src/webhook-endpoints/operations';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { until } from '#libs/testing/src/until';
 import { ENVIRONMENT, GivenNotifications, Receiver, type Received } from '../given-notifications.ts';
 

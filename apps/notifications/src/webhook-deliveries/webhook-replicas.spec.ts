@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { RedeliverWebhook, ReplayWebhooks, TestWebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/operations';
-import type { RecordedEvent } from '#libs/event-sourcing/src/event-store';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';

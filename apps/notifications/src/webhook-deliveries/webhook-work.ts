@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { EventStore } from '#libs/event-sourcing/src/event-store';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { MessageBus } from '#libs/messaging/src/message-bus';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
-import type { Part } from '#libs/platform/src/runtime/lifecycle';
+import type { Part } from '#libs/platform/src/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels } from '#libs/read-models/src/read-models';

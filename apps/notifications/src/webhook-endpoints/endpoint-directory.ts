@@ -1,11 +1,11 @@
-import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/event-store';
-import { LogFollower } from '#libs/event-sourcing/src/log-follower';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
+import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
+import type { Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
-import type { Part } from '#libs/platform/src/runtime/lifecycle';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
 import { signingKeys, type SigningKeys } from '../webhook-deliveries/signature.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { streamName } from '#libs/event-sourcing/src/naming';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { webhookEndpointDecider, type StoredWebhookEndpoint } from './webhook-endpoint.decider.ts';
 

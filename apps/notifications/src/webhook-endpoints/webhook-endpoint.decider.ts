@@ -1,5 +1,5 @@
 import type { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
-import type { Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/decider';
+import type { Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.

@@ -13,10 +13,10 @@ import {
   UpdateWebhookEndpoint,
 } from '#libs/contracts/src/webhook-endpoints/operations';
 import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
-import type { Decision } from '#libs/event-sourcing/src/decider';
-import { Deletions } from '#libs/event-sourcing/src/deletions';
-import { Repository } from '#libs/event-sourcing/src/repository';
-import { tableOf } from '#libs/event-sourcing/src/view';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';

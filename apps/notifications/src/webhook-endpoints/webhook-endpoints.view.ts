@@ -1,4 +1,4 @@
-import { primaryView } from '#libs/event-sourcing/src/view';
+import { primaryView } from '#libs/event-sourcing/src/views/view';
 import { webhookEndpointDecider, type StoredWebhookEndpoint, type WebhookEndpointEvent, type WebhookEndpointState } from './webhook-endpoint.decider.ts';
 
 /** Every living endpoint, with its secrets sealed. Private: answers are picked from it. */

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { cp, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { Position } from '#libs/event-sourcing/src/event-store';
+import type { Position } from '#libs/event-sourcing/src/log/event-store';
 import { copyKeyFiles } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { BUS_TREES } from '#libs/messaging/src/in-process.message-bus';
-import { keysIn } from '#libs/platform/src/runtime/embedded';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { expectEmpty } from '#libs/platform/src/storage/empty-directory';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { keysIn } from '#libs/runtime/src/embedded';
 import { verifyLog } from './verify.ts';
 
 /** A layout of the backup's directory, not of what lies in the files. */

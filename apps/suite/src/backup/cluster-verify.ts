@@ -1,10 +1,10 @@
 import { SEALED } from '#libs/contracts/src/sealed';
-import { START } from '#libs/event-sourcing/src/event-store';
-import { type Damage, describeDamage } from '#libs/event-sourcing/src/log-damage';
+import { START } from '#libs/event-sourcing/src/log/event-store';
+import { type Damage, describeDamage } from '#libs/event-sourcing/src/log/log-damage';
 import { KeyCheck } from '#libs/event-sourcing/src/sealing/key-check';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
-import type { Engines } from '#libs/platform/src/runtime/engines';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import type { Engines } from '#libs/runtime/src/engines';
 import { problemText } from './verify.ts';
 
 /** A log takes minutes or hours. */

@@ -1,4 +1,4 @@
-import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 
 /** Beyond the end of the log that was put back, the checkpoint of erasures would pass over those that are recorded from now on. */

@@ -1,14 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { SystemClock } from '#libs/platform/src/clock';
-import { RestoreMark } from '#libs/platform/src/runtime/restore-mark';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { ListedReadModels } from '#libs/read-models/src/listed.read-models';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { Table, TableDefinition, Write } from '#libs/read-models/src/read-models';
+import { RestoreMark } from '#libs/runtime/src/restore-mark';
 import { expectCheckpoints, expectNoState, putSmallState, smallState, summaryOf, unknownTables, type SmallStateStores } from './small-state.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'gatehouse-small-state-'));

@@ -1,9 +1,9 @@
-import { type EventStore, type Position, START } from '#libs/event-sourcing/src/event-store';
-import { RestoreMark } from '#libs/platform/src/runtime/restore-mark';
+import { type EventStore, type Position, START } from '#libs/event-sourcing/src/log/event-store';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { LogIdentity } from '#libs/platform/src/storage/log-note';
 import type { DumpedRow, Table } from '#libs/read-models/src/read-models';
 import type { DumpedEntry, ShortLived } from '#libs/read-models/src/short-lived';
+import { RestoreMark } from '#libs/runtime/src/restore-mark';
 
 /** What is written at once. */
 const [ROWS, ENTRIES] = [500, 100];

@@ -1,6 +1,6 @@
 import { existsSync, writeSync } from 'node:fs';
 import { SEALED } from '#libs/contracts/src/sealed';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { LogProblem } from '#libs/event-sourcing/src/lmdb.event-store';
-import { START, type Position } from '#libs/event-sourcing/src/event-store';
+import type { LogProblem } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { START, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { StartRefused } from '#libs/platform/src/start-refused';
 
 /** What the child says, line by line. */

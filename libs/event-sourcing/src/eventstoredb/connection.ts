@@ -3,7 +3,7 @@ import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type { CallOptions, Metadata } from '@grpc/grpc-js';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
-import { type Position, START } from '../event-store.ts';
+import { type Position, START } from '../log/event-store.ts';
 import { BatchAppends } from './batch-appends.ts';
 import { checkedUrl } from './connection-string.ts';
 import { driverErrorOf } from './failures.ts';

@@ -4,11 +4,11 @@ import { type DomainError, isUnavailable } from '#libs/platform/src/domain-error
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
 import { until } from '#libs/testing/src/until';
-import { newEvent, take } from '../event-store.contract.ts';
-import { type Position, type RecordedEvent, START, UnreadableRecord, WrongVersion } from '../event-store.ts';
-import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
-import type { DamageCause } from '../log-damage.ts';
-import { SKIPPED } from '../protocol.ts';
+import { newEvent, take } from '../log/event-store.contract.ts';
+import { type Position, type RecordedEvent, START, UnreadableRecord, WrongVersion } from '../log/event-store.ts';
+import type { DamageCause } from '../log/log-damage.ts';
+import { SKIPPED } from '../log/protocol.ts';
+import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
 
 const printed: string[] = [];
 const log = new PinoLog({ level: 'info', readable: false, destination: { write: (line) => void printed.push(line) } });

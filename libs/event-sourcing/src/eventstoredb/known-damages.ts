@@ -1,4 +1,4 @@
-import type { Damage, DamageCause } from '../log-damage.ts';
+import type { Damage, DamageCause } from '../log/log-damage.ts';
 
 /** Somebody else may write to a stream of ours without an end: so many places are named, and the next ones once these are skipped. */
 const NAMED = 10;

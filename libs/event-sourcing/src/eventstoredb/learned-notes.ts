@@ -1,4 +1,4 @@
-import type { Position } from '../event-store.ts';
+import type { Position } from '../log/event-store.ts';
 
 interface Note {
   readonly version: number;

@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
 import { until } from '#libs/testing/src/until';
-import { newEvent } from '../event-store.contract.ts';
-import type { EventStore, Position, RecordedEvent } from '../event-store.ts';
-import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
+import { newEvent } from '../log/event-store.contract.ts';
+import type { EventStore, Position, RecordedEvent } from '../log/event-store.ts';
+import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
 import { LogEnd } from './log-end.ts';
 import type { LogEvent } from './wire.ts';
 

@@ -1,6 +1,6 @@
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
-import { type Position, START } from '../event-store.ts';
+import { type Position, START } from '../log/event-store.ts';
 import { allBackwards, allForwards, type LogEvent, type LogPosition, type ReadRequest } from './wire.ts';
 
 /** Events of ours that are asked for at once, where the last one is looked for among those of others. */

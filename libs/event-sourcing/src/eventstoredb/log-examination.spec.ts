@@ -1,9 +1,9 @@
 import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
-import { newEvent } from '../event-store.contract.ts';
-import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
-import type { Damage, ExaminedPage } from '../log-damage.ts';
+import { newEvent } from '../log/event-store.contract.ts';
+import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
+import type { Damage, ExaminedPage } from '../log/log-damage.ts';
 import { fingerprintOf, KnownVersions } from './known-versions.ts';
 import { examined } from './log-examination.ts';
 import { StreamNames } from './stream-names.ts';

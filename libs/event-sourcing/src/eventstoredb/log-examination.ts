@@ -1,5 +1,5 @@
-import { type Position, START } from '../event-store.ts';
-import type { Damage, ExaminedPage, LogDamage } from '../log-damage.ts';
+import { type Position, START } from '../log/event-store.ts';
+import type { Damage, ExaminedPage, LogDamage } from '../log/log-damage.ts';
 import { fingerprintOf, isAmong, KnownVersions, type SomeStreams } from './known-versions.ts';
 import type { StreamNames } from './stream-names.ts';
 import { allBackwards, allForwards, type LogEvent, type ReadRequest } from './wire.ts';

@@ -3,7 +3,7 @@ import { newUlid } from '#libs/platform/src/ids';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { systemContext } from '#libs/platform/src/system-context';
-import type { NewEvent } from '../event-store.ts';
+import type { NewEvent } from '../log/event-store.ts';
 import type { ReadResponse } from './wire.ts';
 
 const ID = /^[0-9a-f-]{36}$/;

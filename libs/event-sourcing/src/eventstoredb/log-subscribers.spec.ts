@@ -11,10 +11,10 @@ import { type ServerVersion, Streams } from '#libs/testing/src/engines/eventstor
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { until } from '#libs/testing/src/until';
-import { newEvent, take } from '../event-store.contract.ts';
-import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../event-store.ts';
-import { EventstoredbEventStore } from '../eventstoredb.event-store.ts';
-import { LmdbEventStore } from '../lmdb.event-store.ts';
+import { newEvent, take } from '../log/event-store.contract.ts';
+import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
+import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
+import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 
 const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
 

@@ -1,6 +1,6 @@
 import { TimeoutError } from '@eventstore/db-client';
 import { setTimeout as pause } from 'node:timers/promises';
-import { PositionOfAnotherLog, START, type Position, type RecordedEvent } from '../event-store.ts';
+import { PositionOfAnotherLog, START, type Position, type RecordedEvent } from '../log/event-store.ts';
 import { isPositionRefused } from './failures.ts';
 import type { Arrived, LogSubscription } from './log-subscription.ts';
 import { LogTail } from './log-tail.ts';

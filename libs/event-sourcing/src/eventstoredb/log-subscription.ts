@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClientReadableStream } from '@grpc/grpc-js';
-import type { Position, RecordedEvent } from '../event-store.ts';
+import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { driverErrorOf } from './failures.ts';
 import type { ReadResponse } from './wire.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Arrivals } from '#libs/platform/src/arrivals';
-import type { Position, RecordedEvent } from '../event-store.ts';
+import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { BATCH, BATCH_BYTES, GATHER_MS, type Arrived } from './log-subscription.ts';
 
 /** What is kept for those who follow, at most. */

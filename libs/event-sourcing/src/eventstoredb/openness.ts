@@ -1,7 +1,7 @@
 import { newUlid } from '#libs/platform/src/ids';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import type { NewEvent } from '../event-store.ts';
+import type { NewEvent } from '../log/event-store.ts';
 import { Connection } from './connection.ts';
 import { checkedUrl, withoutCredentials } from './connection-string.ts';
 import { appendRequest, refusalOf } from './wire.ts';

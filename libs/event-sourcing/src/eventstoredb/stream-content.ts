@@ -1,7 +1,7 @@
-import { type RecordedEvent, UnreadableRecord } from '../event-store.ts';
-import type { Damage } from '../log-damage.ts';
-import { environmentOf } from '../naming.ts';
-import { SKIPPED } from '../protocol.ts';
+import { type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
+import type { Damage } from '../log/log-damage.ts';
+import { environmentOf } from '../log/naming.ts';
+import { SKIPPED } from '../log/protocol.ts';
 import type { LogEvent } from './wire.ts';
 
 /** What was read of a stream: its records, and what keeps them from being the whole. */

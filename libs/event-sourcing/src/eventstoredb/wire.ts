@@ -1,11 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
-import { VERSION_DIGITS } from '../append-bytes.ts';
-import { AppendTooLarge, MAX_APPEND_BYTES, type EventMeta, type NewEvent, type Position, type RecordedEvent, START, UnreadableRecord } from '../event-store.ts';
-import { type Damage, type DamageCause, eventLogDamaged } from '../log-damage.ts';
-import { ulidOf, uuidOf } from '../uuid.ts';
+import { VERSION_DIGITS } from '../log/append-bytes.ts';
+import {
+  AppendTooLarge,
+  MAX_APPEND_BYTES,
+  type EventMeta,
+  type NewEvent,
+  type Position,
+  type RecordedEvent,
+  START,
+  UnreadableRecord,
+} from '../log/event-store.ts';
+import { type Damage, type DamageCause, eventLogDamaged } from '../log/log-damage.ts';
 import type { StreamNames } from './stream-names.ts';
+import { ulidOf, uuidOf } from './uuid.ts';
 
 export type ReadRequest = InstanceType<typeof streams.ReadReq>;
 export type ReadResponse = InstanceType<typeof streams.ReadResp>;

@@ -3,7 +3,7 @@ import { copyFile, link, mkdir, open, readdir, readFile, rename, rm } from 'node
 import { dirname, join } from 'node:path';
 import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import type { Position } from '../event-store.ts';
+import type { Position } from '../log/event-store.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { KEY_BYTES, MasterKeys, type WrappedKey } from './master-keys.ts';
 import { WrappedKeyStore } from './wrapped.key-store.ts';

@@ -1,5 +1,5 @@
-import { START, type EventStore, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
-import { environmentOf } from '../naming.ts';
+import { START, type EventStore, type Position, type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
+import { environmentOf } from '../log/naming.ts';
 import { KeyMissing, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import { replaced, type SealedFieldsOf } from './sealed-fields.ts';
 import { isSealed, isSealedWith } from './vault.ts';

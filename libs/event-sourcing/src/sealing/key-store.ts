@@ -1,5 +1,5 @@
 import { DomainError } from '#libs/platform/src/domain-error';
-import type { Position } from '../event-store.ts';
+import type { Position } from '../log/event-store.ts';
 
 /** What a data key is for; one key each. */
 export type KeyPurpose =

@@ -3,7 +3,7 @@ import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { Belonging } from '#libs/platform/src/storage/log-note';
 import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
-import type { Position } from '../event-store.ts';
+import type { Position } from '../log/event-store.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { MasterKeys, type WrappedKey } from './master-keys.ts';
 import { WrappedKeyStore } from './wrapped.key-store.ts';

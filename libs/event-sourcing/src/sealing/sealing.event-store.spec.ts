@@ -6,8 +6,8 @@ import { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-e
 import { unavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { START, type NewEvent, type RecordedEvent } from '../event-store.ts';
-import { LmdbEventStore } from '../lmdb.event-store.ts';
+import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
+import { START, type NewEvent, type RecordedEvent } from '../log/event-store.ts';
 import { FileKeyStore } from './file.key-store.ts';
 import { KeyMissing } from './key-store.ts';
 import { sealedFieldsOf } from './sealed-fields.ts';

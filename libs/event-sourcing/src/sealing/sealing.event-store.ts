@@ -1,5 +1,5 @@
 import { isUnavailable } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../event-store.ts';
+import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
 import { KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import { hasPersonal, replaced, type Replace, type SealedFieldsOf } from './sealed-fields.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
-import { environmentOf } from '../naming.ts';
+import { environmentOf } from '../log/naming.ts';
 import type { DataKey, ErasablePurpose, KeyStore } from './key-store.ts';
 
 const IV_BYTES = 12;

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
-import type { Damage } from '#libs/event-sourcing/src/log-damage';
+import type { Damage } from '#libs/event-sourcing/src/log/log-damage';
 import { Metrics } from '../metrics.ts';
-import { Readiness } from '../runtime/readiness.ts';
+import { Readiness } from '../readiness.ts';
 import { OperationsSurface } from './operations-surface.ts';
 
 describe('the operations surface', () => {

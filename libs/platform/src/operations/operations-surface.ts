@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
-import type { LogDamage } from '#libs/event-sourcing/src/log-damage';
+import type { LogDamage } from '#libs/event-sourcing/src/log/log-damage';
 import type { Metrics } from '../metrics.ts';
-import type { Readiness } from '../runtime/readiness.ts';
+import type { Readiness } from '../readiness.ts';
 import { StartRefused } from '../start-refused.ts';
 
 export interface OperationsAnswer {

@@ -2,8 +2,8 @@ import { cp, lstat, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { newEvent, take } from '#libs/event-sourcing/src/event-store.contract';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { newEvent, take } from '#libs/event-sourcing/src/log/event-store.contract';
 import { startLogWriter } from '#libs/testing/src/log-writer-process';
 import { DirectoryHeld } from './kernel-lock.ts';
 import { byteTextKeys } from './lmdb-keys.ts';

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { startLogWriter } from '#libs/testing/src/log-writer-process';
 import { KeptLog } from '#libs/testing/src/kept-log';
 import { throughNamespaces } from '#libs/testing/src/namespaces';

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { readSettings, settingsOf, type Variables } from '#libs/platform/src/config/setting';
 import { EngineSettings, GatewaySettings, IdentitySettings, PlatformSettings, SETTINGS_CLASSES } from '#libs/platform/src/config/settings';
-import { endWith } from '#libs/platform/src/runtime/ending';
+import { endWith } from '#libs/platform/src/ending';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { isFree } from '../engines/free-port.ts';
 import { deployedToProduction } from '../deployment/production.ts';

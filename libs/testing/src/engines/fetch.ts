@@ -1,4 +1,4 @@
-import { endWith } from '#libs/platform/src/runtime/ending';
+import { endWith } from '#libs/platform/src/ending';
 import { JavaLibraries } from './java.ts';
 
 // Brings what engines on Java need, so that no test waits for it.

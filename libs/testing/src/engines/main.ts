@@ -1,5 +1,5 @@
 import { environmentVariables } from '#libs/platform/src/config/environment';
-import { endWith } from '#libs/platform/src/runtime/ending';
+import { endWith } from '#libs/platform/src/ending';
 import { StartedEngines } from './start-engine.ts';
 import { WatchedDirectory } from './watched-directory.ts';
 

@@ -1,5 +1,5 @@
 import type { Metadata } from '@grpc/grpc-js';
-import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 
 /** What a user may do to a stream: read it, or append to it. */
 type Action = '$r' | '$w';

@@ -1,5 +1,5 @@
 import { ServerCredentials } from '@grpc/grpc-js';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { eventstore } from '../eventstore.ts';
 import { freePort } from '../free-port.ts';

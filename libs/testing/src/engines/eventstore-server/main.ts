@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ServerCredentials } from '@grpc/grpc-js';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';

@@ -2,7 +2,7 @@ import { Metadata, status, type handleUnaryCall } from '@grpc/grpc-js';
 import gossip from '@eventstore/db-client/generated/gossip_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import { randomUUID } from 'node:crypto';
-import type { EventStore } from '#libs/event-sourcing/src/event-store';
+import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import type { Access } from './access.ts';
 
 /** How a call is refused, as gRPC tells it. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb.event-store';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { lockDirectory } from '#libs/platform/src/storage/kernel-lock';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Members } from './members.ts';

@@ -1,0 +1,67 @@
+import type { DomainError } from '#libs/platform/src/domain-error';
+import type { Upcasts } from '../log/upcasts.ts';
+
+/** A fact to record, as a decision yields it. Type and data are what is folded; the rest is filled in by `transact`. */
+export interface Fact<Type extends string = string, Data = unknown> {
+  readonly type: Type;
+  readonly data: Data;
+}
+
+/** What a decision may know besides the state: everything impure was looked up before. */
+export interface DecisionContext {
+  readonly environment: string;
+  /** ISO 8601 with milliseconds. */
+  readonly now: string;
+  /** The id of the `ordinal`-th (default 0) resource of this kind that the command creates: the same whenever the command is repeated. */
+  readonly id: (prefix: string, ordinal?: number) => string;
+}
+
+/** A command, bound to its arguments: yields the facts that follow, none when it is already satisfied. @throws DomainError when it is refused */
+export type Decision<State, Event extends Fact> = (state: State, context: DecisionContext) => readonly Event[];
+
+/** A value that at most one owner of an environment may hold: what `transact` claims before the events that take it. */
+export interface Claim {
+  /** Names the kind of value: `organization.external_id`. */
+  readonly kind: string;
+  /** The value, already normalised. */
+  readonly value: string;
+  /** What a rival that holds it answers. */
+  readonly refusal: () => DomainError;
+  /**
+   * Holders of this value may never have claimed it: it was spelled differently when they took it. So it is claimed along with every change, and where a
+   * rival from that time holds it too, the change goes on.
+   */
+  readonly mayBeUnclaimed?: true;
+}
+
+/** An aggregate as a value: pure, one file. `State` is the resource wherever possible. */
+export interface Decider<State, Event extends Fact> {
+  /** First part of the stream name, `<category>-<environment>-<key>`. */
+  readonly category: string;
+  /** Counts up whenever `evolve` folds differently: rows of an older fold are not trusted. */
+  readonly foldVersion: number;
+  readonly initial: State;
+  evolve(state: State, event: Event & { readonly at: string }): State;
+  /** How events of older shapes become what `evolve` folds. Absent: every type still has its first shape. */
+  readonly upcasts?: Upcasts;
+  /** The values that this state holds exclusively. Absent: none. */
+  claims?(state: State): readonly Claim[];
+  /**
+   * Facts of these types, at the end of what a decision yields, are left for another append where all together are more than one takes: the state says that they
+   * are still to come, and decisions yield them again for as long. Whoever asks goes on until nothing follows. Absent: all or nothing.
+   */
+  readonly mayFollow?: readonly Event['type'][];
+  /** The organization that this state belongs to, for the event's meta and the message key. */
+  organization?(state: State): string | undefined;
+  /**
+   * What an event announces: its public name and the public resource as of the event (the state after it; before it for a deletion).
+   * `null` keeps it private.
+   */
+  announce(event: Event, before: State, after: State): Announcement | null;
+}
+
+export interface Announcement {
+  readonly subject: unknown;
+  /** Public event names; usually the event's own type. */
+  readonly names: readonly string[];
+}

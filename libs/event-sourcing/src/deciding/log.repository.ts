@@ -1,0 +1,409 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '#libs/platform/src/clock';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { derivedId, newUlid } from '#libs/platform/src/ids';
+import type { Log } from '#libs/platform/src/log';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
+import { appendBytes } from '../log/append-bytes.ts';
+import {
+  AppendTooLarge,
+  MAX_APPEND_BYTES,
+  WrongVersion,
+  type Appended,
+  type EventStore,
+  type NewEvent,
+  type Position,
+  type RecordedEvent,
+  START,
+} from '../log/event-store.ts';
+import { streamName, type Naming } from '../log/naming.ts';
+import { isProtocol, SKIPPED } from '../log/protocol.ts';
+import type { AwaitedViews } from '../views/awaited-views.ts';
+import { StoppedViews } from '../views/stopped-views.ts';
+import { tableOf, type PrimaryView } from '../views/view.ts';
+import type { Claim, Decider, Decision, Fact } from './decider.ts';
+import { DECIDED, decisionContext, metaOf, momentOf } from './records.ts';
+import { mayHaveRun, outcomeUnknown, recordedCalls } from './repeats.ts';
+import { Repository, type Transacted } from './repository.ts';
+
+/**
+ * Each aggregate that a command asks has its own range of derived ids: a repeat meets the same ids even where an earlier one yields nothing this time. A decision
+ * that yields more facts than that has to be the last of its command.
+ */
+const IDS_PER_TRANSACT = 1_024;
+/** What four characters of base 32 can number. */
+const IDS = 2 ** 20;
+/** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
+const SETTLED = 30_000;
+/** One after the other, the claims of several hundred domains would take longer than what was decided may be old. */
+const CLAIMS_AT_ONCE = 64;
+
+interface Loaded<State> {
+  readonly state: State;
+  readonly version: number;
+  readonly position: Position;
+}
+
+interface Read<State> extends Loaded<State> {
+  /** What was read of the stream: all that is newer than the row, and than what was met before. */
+  readonly recorded: readonly RecordedEvent[];
+  /** Some of it is not shown by the row. */
+  readonly isRowLate: boolean;
+}
+
+interface ClaimOwner {
+  readonly category: string;
+  readonly key: string;
+}
+
+interface WantedClaim {
+  readonly claim: Claim;
+  /** Where another holds it, the change goes on. */
+  readonly mayBeHeld: boolean;
+}
+
+interface ClaimEnd extends WantedClaim {
+  readonly stream: string;
+  readonly version: number;
+  /** The key of whom it names. */
+  readonly owner: string | null;
+  readonly mayBeOnItsWay: boolean;
+}
+
+/** The rows that `transact` writes at once. */
+interface PrimaryRows {
+  readonly name: string;
+  readonly view: PrimaryView<unknown, Fact>;
+  readonly table: Table<unknown>;
+}
+
+/** The repository on the log: the steps of a write in the order that makes them safe. */
+export class LogRepository extends Repository {
+  private readonly primaries = new Map<string, PrimaryRows>();
+
+  constructor(
+    private readonly events: EventStore,
+    private readonly readModels: ReadModels,
+    private readonly naming: Naming,
+    private readonly clock: Clock,
+    private readonly log: Log,
+    /** Rows that do not say what the log says are no states: nothing may be decided on them. */
+    private readonly stopped = new StoppedViews(),
+    private readonly awaited: Pick<AwaitedViews, 'shown'> | null = null,
+  ) {
+    super();
+  }
+
+  keep<State, Event extends Fact, Row extends State>(view: PrimaryView<State, Event, Row>): void {
+    const definition = tableOf(view);
+    this.primaries.set(view.decider.category, { name: definition.name, view: view as never, table: this.readModels.table(definition) as Table<unknown> });
+  }
+
+  async transact<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    decide: Decision<State, Event>,
+  ): Promise<Transacted<State, Event>> {
+    const { environment, receipt } = context;
+    const firstId = (receipt.transacts ?? 0) * IDS_PER_TRANSACT;
+    if (firstId >= IDS) throw new RangeError('One command asks too many aggregates, or another after one that yielded more facts than it may.');
+    receipt.transacts = (receipt.transacts ?? 0) + 1;
+    const stream = streamName(decider.category, environment, key);
+    for (let met: number | null = null; ;) {
+      refuseLate(context, this.clock.now());
+      const began = performance.now();
+      const loaded: Read<State> = await this.loadLatest(decider, environment, key, met);
+      const done = await this.recordsOf(context, { stream, firstId, met, loaded });
+      if (done.length > 0) return this.unchanged(decider, context, loaded, { unseen: done, isRepeat: true });
+      const isOutrun = met !== null;
+      met = loaded.version;
+      const at = momentOf(context.commandId, this.clock.now());
+      const decided = decide(loaded.state, decisionContext(context, at));
+      if (decided.length === 0)
+        return this.unchanged(decider, context, loaded, { unseen: isOutrun || loaded.isRowLate ? loaded.recorded : [], isRepeat: false });
+      // Ids of a later aggregate of this command would meet ours.
+      if (decided.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
+      try {
+        // Before anything is claimed for what is too much.
+        const { facts, states, events } = atOnce(decider, stream, decided, recordsOf(decider, loaded.state, decided, context, at, firstId));
+        const state = states.at(-1)!;
+        if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
+        // Nobody may wait for it any more, or have been told meanwhile that nothing happened.
+        refuseLate(context, this.clock.now());
+        if (performance.now() - began > DECIDED) continue;
+        const { position, version } = await this.events.append(stream, loaded.version, events);
+        receipt.position = position;
+        const late = await this.writeRows(decider.category, environment, key, { facts, states }, { position, version });
+        await this.awaited?.shown(facts, position, late);
+        return { state, facts, position, version, isRepeat: false };
+      } catch (error) {
+        if (error instanceof AppendTooLarge && context.actor.source !== 'system') throw tooMuchAtOnce();
+        if (!(error instanceof WrongVersion)) throw error;
+      }
+    }
+  }
+
+  async load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
+    return (await this.loadLatest(decider, environment, key)).state;
+  }
+
+  /**
+   * What the stream has of this very call, if it was carried out before. Looks for it once, where that can be; whatever comes later meets the version of the stream, and
+   * is read then.
+   */
+  private async recordsOf(
+    context: RequestContext,
+    { stream, firstId, met, loaded }: { readonly stream: string; readonly firstId: number; readonly met: number | null; readonly loaded: Read<unknown> },
+  ): Promise<readonly RecordedEvent[]> {
+    const call = { context, firstId: derivedId(context.commandId, firstId) };
+    const { recorded, version } = loaded;
+    if (recorded.some(({ id }) => id === call.firstId)) return recorded.filter(({ meta }) => meta.commandId === context.commandId);
+    if (met !== null || !mayHaveRun(context)) return [];
+    const upTo = (recorded[0]?.version ?? version + 1) - 1;
+    const { records, unknown } = await recordedCalls({ events: this.events, clock: this.clock }, stream, { calls: [call], upTo });
+    if (unknown.size > 0) throw outcomeUnknown();
+    return records.get(call.firstId) ?? [];
+  }
+
+  /** What is answered is seen by every later request, whoever recorded it. */
+  private async unchanged<State, Event extends Fact>(
+    { category }: Decider<State, Event>,
+    { receipt }: RequestContext,
+    { state, position, version }: Loaded<State>,
+    { unseen, isRepeat }: { readonly unseen: readonly RecordedEvent[]; readonly isRepeat: boolean },
+  ): Promise<Transacted<State, Event>> {
+    receipt.position = position;
+    if (unseen.length > 0) await this.awaited?.shown(unseen, position, this.primaries.get(category)?.view.name ?? null);
+    return { state, facts: [], position, version, isRepeat };
+  }
+
+  /** The row, where there is one, and what its stream has recorded since, and since `met`. */
+  private async loadLatest<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    environment: string,
+    key: string,
+    met: number | null = null,
+  ): Promise<Read<State>> {
+    const primary = this.primaries.get(decider.category);
+    const hasRows = primary !== undefined && primary.view.idIn === null && this.stopped.isTrue(primary.name);
+    const row = hasRows ? await primary.table.get(environment, key) : null;
+    const base: Loaded<State> =
+      row === null
+        ? { state: decider.initial, version: 0, position: START }
+        : { state: JSON.parse(row.text) as State, version: row.revision, position: row.position };
+    const recorded = await this.events.read(streamName(decider.category, environment, key), Math.min(base.version, met ?? base.version) + 1);
+    const news = recorded.filter(({ version }) => version > base.version);
+    return { ...fold(decider, base, news), recorded, isRowLate: row !== null && news.length > 0 };
+  }
+
+  /** After the append nothing may change the answer: answers the view whose rows could not be written, which the projector brings along. */
+  private async writeRows(
+    category: string,
+    environment: string,
+    key: string,
+    { facts, states }: { readonly facts: readonly Fact[]; readonly states: readonly unknown[] },
+    { position, version }: Appended,
+  ): Promise<string | null> {
+    const primary = this.primaries.get(category);
+    if (primary === undefined) return null;
+    const { view, table } = primary;
+    try {
+      // What is the last that is said of each row.
+      const last = new Map<string, number>();
+      for (const [index, { type, data }] of facts.entries())
+        if (view.idIn === null) last.set(key, index);
+        else if (view.handles.includes(type)) last.set(view.idIn(data), index);
+      const writes = [...last].map(([id, index]): Write => {
+        const row = view.rowOf(states[index]);
+        const text = row === null ? null : (view.serialise?.(row) ?? JSON.stringify(row));
+        return { environment, id, position, revision: version - facts.length + 1 + index, text, row };
+      });
+      await table.write(writes);
+      return null;
+    } catch (error) {
+      this.log.warn('A row was not written with its event; the projector writes it.', { view: view.name, error });
+      return view.name;
+    }
+  }
+
+  /**
+   * Makes sure that nobody else holds, or can come to hold, what the new state takes. Safe in every interleaving of pauses and crashes: a rival whose append may
+   * be on its way is fenced, and the claim is recorded anew at every attempt, also where it is ours already.
+   */
+  private async takeClaims<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    before: readonly Claim[],
+    after: readonly Claim[],
+  ): Promise<void> {
+    const held = new Map(before.map((claim) => [nameOf(claim), claim]));
+    const wanted = new Map<string, WantedClaim>();
+    for (const claim of after) {
+      const earlier = held.get(nameOf(claim));
+      const isNew = earlier === undefined || (earlier.mayBeUnclaimed === true && !claim.mayBeUnclaimed);
+      if (isNew || claim.mayBeUnclaimed) wanted.set(nameOf(claim), { claim, mayBeHeld: !isNew });
+    }
+    const all = [...wanted.values()];
+    for (let from = 0; from < all.length; from += CLAIMS_AT_ONCE) await this.take(decider, context, key, all.slice(from, from + CLAIMS_AT_ONCE));
+  }
+
+  /** For each claim in this order: its end is read, then whom it names, who is fenced, then it is recorded. Side by side, and a rival once for all that name it. */
+  private async take<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    context: RequestContext,
+    key: string,
+    wanted: readonly WantedClaim[],
+  ): Promise<void> {
+    const ends = await allOf(wanted.map((one) => this.endOf(decider, context.environment, one)));
+    const rivals = new Map<string, ClaimEnd[]>();
+    for (const end of ends) if (end.owner !== null && end.owner !== key) rivals.set(end.owner, [...(rivals.get(end.owner) ?? []), end]);
+    const met = await allOf([...rivals].map(([rival, named]) => this.met(decider, context.environment, rival, named)));
+    const held = new Set(met.flatMap((rival) => rival.held));
+    for (const end of ends) if (held.has(end) && !end.mayBeHeld) throw end.claim.refusal() satisfies DomainError;
+    const fenced = met.filter((rival) => rival.held.length < rival.named.length);
+    await allOf(
+      fenced.map(({ rival, version }) =>
+        this.events.append(streamName(decider.category, context.environment, rival), version, [protocolRecord('claim.fenced', {}, context, this.clock.now())]),
+      ),
+    );
+    const owner: ClaimOwner = { category: decider.category, key };
+    await allOf(
+      ends
+        .filter((end) => !held.has(end))
+        .map(({ stream, version }) => this.events.append(stream, version, [protocolRecord('claim.taken', owner, context, this.clock.now())])),
+    );
+  }
+
+  private async endOf<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, wanted: WantedClaim): Promise<ClaimEnd> {
+    const { kind, value } = wanted.claim;
+    const stream = this.naming.claimStream(environment, kind, value);
+    const end = await this.events.last(stream);
+    const last = end?.type === SKIPPED ? await this.lastClaim(stream) : end;
+    const owner = last?.data as ClaimOwner | undefined;
+    if (owner !== undefined && owner.category !== decider.category)
+      throw new Error(`${kind} is claimed by ${owner.category} and by ${decider.category}: a kind has one aggregate.`);
+    const mayBeOnItsWay = last !== null && this.clock.now() - last.meta.at < SETTLED;
+    return { ...wanted, stream, version: end?.version ?? 0, owner: owner?.key ?? null, mayBeOnItsWay };
+  }
+
+  /** Where an operator had the stream of a claim go on without what was last in it: what stands before that names the owner all the same. */
+  private async lastClaim(stream: string): Promise<RecordedEvent | null> {
+    return (await this.events.read(stream)).findLast(({ type }) => type !== SKIPPED) ?? null;
+  }
+
+  /** The owner that claims name, and which of them it holds. Whatever append it may have pending for the others is killed by a fence at this version. */
+  private async met<State, Event extends Fact>(
+    decider: Decider<State, Event>,
+    environment: string,
+    rival: string,
+    named: readonly ClaimEnd[],
+  ): Promise<{ readonly rival: string; readonly version: number; readonly named: readonly ClaimEnd[]; readonly held: readonly ClaimEnd[] }> {
+    const look = async () => {
+      const { state, version } = await this.loadLatest(decider, environment, rival);
+      const holds = new Set(decider.claims?.(state).map(nameOf));
+      return { rival, version, named, held: named.filter(({ claim }) => holds.has(nameOf(claim))) };
+    };
+    const met = await look();
+    if (!named.some((end) => end.mayBeOnItsWay && !met.held.includes(end))) return met;
+    // Courtesy, not safety: most rivals that lost their claim meanwhile would only have to begin again.
+    await pause(20 + Math.random() * 80);
+    return look();
+  }
+}
+
+/** Of several, those that are on their way are waited for also where one of them fails: none may arrive after another attempt has begun. */
+async function allOf<Value>(running: readonly Promise<Value>[]): Promise<readonly Value[]> {
+  await Promise.allSettled(running);
+  return Promise.all(running);
+}
+
+function nameOf({ kind, value }: Claim): string {
+  return `${kind} ${value}`;
+}
+
+/** @throws DomainError `service_unavailable` past the deadline */
+function refuseLate({ deadline }: RequestContext, now: number): void {
+  if (now > deadline) throw unavailable('Too many writes to the same object at once.');
+}
+
+function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {
+  let { state, version, position } = base;
+  for (const event of events) {
+    if (!isProtocol(event.type))
+      state = decider.evolve(state, { type: event.type, data: event.data, at: new Date(event.meta.at).toISOString() } as Event & { readonly at: string });
+    ({ version, position } = event);
+  }
+  return { state, version, position };
+}
+
+/** Sealing makes records longer. */
+const FITS = 0.75 * MAX_APPEND_BYTES;
+
+interface Records<State> {
+  readonly states: readonly State[];
+  readonly events: readonly NewEvent[];
+}
+
+/** What of these facts is recorded at once: all, unless they are too much, and the last of them may follow. @throws AppendTooLarge */
+function atOnce<State, Event extends Fact>(
+  { mayFollow = [] }: Decider<State, Event>,
+  stream: string,
+  facts: readonly Event[],
+  { states, events }: Records<State>,
+): Records<State> & { readonly facts: readonly Event[] } {
+  // One alone is counted by the log.
+  if (facts.length === 1) return { facts, states, events };
+  const sizes = events.map((event) => appendBytes([event]));
+  let total = sizes.reduce((sum, bytes) => sum + bytes, 0);
+  let count = facts.length;
+  while (total > FITS && count > 1 && mayFollow.includes(facts[count - 1]!.type)) total -= sizes[--count]!;
+  if (total > MAX_APPEND_BYTES) throw new AppendTooLarge(stream, total);
+  return { facts: facts.slice(0, count), states: states.slice(0, count), events: events.slice(0, count) };
+}
+
+function tooMuchAtOnce(): DomainError {
+  return new DomainError(
+    'invalid',
+    'payload_too_large',
+    'What this asks for is more than can be recorded at once; nothing happened: ask for less of it at a time.',
+  );
+}
+
+/** The facts as records, each with what it announces, and the state after each of them. */
+function recordsOf<State, Event extends Fact>(
+  decider: Decider<State, Event>,
+  initial: State,
+  facts: readonly Event[],
+  context: RequestContext,
+  at: number,
+  firstId: number,
+): Records<State> {
+  const moment = new Date(at).toISOString();
+  const states: State[] = [];
+  let state = initial;
+  let nextPublicId = firstId;
+  const events = facts.map((fact, index): NewEvent => {
+    const before = state;
+    states.push((state = decider.evolve(before, { ...fact, at: moment })));
+    const announcement = decider.announce(fact, before, state);
+    const organization = decider.organization?.(state) ?? decider.organization?.(before);
+    return {
+      id: derivedId(context.commandId, firstId + index),
+      type: fact.type,
+      shape: 1,
+      data: fact.data,
+      subject: announcement?.subject ?? null,
+      public: announcement === null ? [] : announcement.names.map((name) => ({ id: `event_${derivedId(context.commandId, nextPublicId++)}`, name })),
+      meta: metaOf(context, at, organization),
+    };
+  });
+  return { states, events };
+}
+
+/** Has an id of its own at every attempt: it is never a repeat. */
+function protocolRecord(type: string, data: unknown, context: RequestContext, now: number): NewEvent {
+  return { id: newUlid(now), type, shape: 1, data, subject: null, public: [], meta: metaOf(context, now) };
+}

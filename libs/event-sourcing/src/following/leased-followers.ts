@@ -1,0 +1,257 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '#libs/platform/src/clock';
+import { aborted } from '#libs/platform/src/deadline';
+import type { Lifecycle } from '#libs/platform/src/lifecycle';
+import type { Log } from '#libs/platform/src/log';
+import type { Metrics } from '#libs/platform/src/metrics';
+import { LeasedWork } from '#libs/read-models/src/leased-work';
+import type { Leases } from '#libs/read-models/src/leases';
+import type { Table } from '#libs/read-models/src/read-models';
+import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
+import type { FollowerStates, SharedState } from './follower-states.ts';
+import { Progress } from './progress.ts';
+
+/** A position that passes only what does not concern a follower is stored this often: the next start reads no further back. */
+const QUIET_CHECKPOINT = 1_000;
+/** How often a follower looks whether it is to be mended, and where the log ends. */
+const LOOK = 1_000;
+/** How long mending one may take: its holder looks every second. */
+const MENDED_WITHIN = 30_000;
+const POLL = 100;
+/** What this process tried so long ago, and not again, another process has taken over. */
+const OTHERS_BUSINESS = 60_000;
+
+/** Follows the log, each event at least once and in order, for the whole cluster. */
+export interface LeasedFollowing {
+  /** Of its lease: `forwarder.identity`. */
+  readonly name: string;
+  /** Keeps its checkpoint: under a new table, it begins at the start of the log. */
+  readonly table: Table<never>;
+  /** Under a new table, it begins at the end of the log instead. */
+  readonly from?: 'head' | undefined;
+  /** Answers whether the end of the batch is worth remembering at once. What is cut short by the signal comes again. */
+  readonly handle: (batch: readonly RecordedEvent[], signal: AbortSignal) => Promise<boolean>;
+}
+
+export interface FollowerStatus {
+  readonly name: string;
+  readonly position: Position;
+  readonly isAhead: boolean;
+}
+
+/** What of the log is not known to be handled. */
+interface Behind {
+  /** When the oldest of it was recorded, at the earliest. */
+  readonly since: number;
+  readonly triedAt: number;
+}
+
+interface Needs {
+  readonly events: EventStore;
+  readonly leases: Leases;
+  readonly states: FollowerStates;
+  readonly lifecycle: Lifecycle;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Everything of this process that follows the log under a lease, from the checkpoint that whoever held it last has stored. */
+export class LeasedFollowers {
+  private readonly followers: Follower[] = [];
+
+  constructor(private readonly needs: Needs) {
+    needs.metrics.gauge({
+      name: 'follower_ahead',
+      help: '1 while a forwarder or reaction stands still because the log does not have its position.',
+      labels: ['work'],
+      collect: (gauge) => {
+        for (const follower of this.followers) gauge.set({ work: follower.name }, follower.isAhead ? 1 : 0);
+      },
+    });
+    needs.metrics.gauge({
+      name: 'follower_lag_seconds',
+      help: 'Age of the oldest event that a forwarder or reaction of this process has not handled; 0 when it has handled all, or another process does it.',
+      labels: ['work'],
+      collect: (gauge) => {
+        for (const follower of this.followers) gauge.set({ work: follower.name }, follower.lag());
+      },
+    });
+  }
+
+  /** Before the process starts its parts. */
+  add(following: LeasedFollowing): void {
+    const follower = new Follower(following, this.needs);
+    this.followers.push(follower);
+    this.needs.lifecycle.add(new LeasedWork(following.name, (signal, token) => follower.follow(signal, token), this.needs));
+  }
+
+  status(): Promise<readonly FollowerStatus[]> {
+    return Promise.all(this.followers.map((follower) => follower.status()));
+  }
+
+  /** Has those go on from the end of the log that stand beyond it, whichever process holds them. @throws Error when a holder does not answer */
+  async mend(): Promise<void> {
+    const request = await this.needs.states.request(this.followers.map(({ name }) => name));
+    await Promise.all(this.followers.map((follower) => follower.mended(request)));
+  }
+}
+
+class Follower {
+  isAhead = false;
+  private again = new AbortController();
+  /** Null: nothing is being read. */
+  private progress: Progress | null = null;
+  /** Null: nothing, or it is another's business. */
+  private behind: Behind | null = null;
+  /** Where the log was last seen to end. */
+  private head: Position = START;
+
+  constructor(
+    private readonly following: LeasedFollowing,
+    private readonly needs: Needs,
+  ) {}
+
+  get name(): string {
+    return this.following.name;
+  }
+
+  /** Until the signal aborts. @throws Fenced when another follows under a later lease */
+  async follow(signal: AbortSignal, token: number): Promise<void> {
+    const looking = setInterval(() => void this.look().catch(() => {}), LOOK);
+    try {
+      while (!signal.aborted) {
+        this.again = new AbortController();
+        this.progress = null;
+        await this.followOnce(AbortSignal.any([signal, this.again.signal]), token).catch((error: unknown) => this.standOutside(error, token));
+      }
+    } finally {
+      clearInterval(looking);
+      // What could not be handled stays behind, and is tried again.
+      if (signal.aborted || !this.isBehind) this.behind = null;
+      this.progress = null;
+      this.isAhead = false;
+    }
+  }
+
+  /** The next look at what is shared finds it so. @throws whatever else it was */
+  private async standOutside(error: unknown, token: number): Promise<void> {
+    if (!(error instanceof PositionOfAnotherLog)) throw error;
+    const { mended } = await this.shared();
+    await this.needs.states.tell(this.name, { standing: { reason: 'ahead', position: error.position }, mended }, token);
+  }
+
+  /** In seconds. Whoever asks does not depend on the log: what counts is where it ended when it was looked at last. */
+  lag(): number {
+    return this.behind !== null && this.isBehind ? Math.max(0, this.needs.clock.now() - this.behind.since) / 1_000 : 0;
+  }
+
+  async status(): Promise<FollowerStatus> {
+    const [position, head] = [await this.following.table.checkpoint(), await this.needs.events.head()];
+    return { name: this.name, position, isAhead: position > head || (await this.shared()).standing !== null };
+  }
+
+  /** Resolves when the request was carried out: by its holder, or here where nobody holds it. */
+  async mended(request: string): Promise<void> {
+    for (const deadline = Date.now() + MENDED_WITHIN; ; await pause(POLL)) {
+      if ((await this.shared()).mended >= request) return;
+      if (Date.now() > deadline) throw new Error(`${this.name} was not mended: whoever does it does not answer.`);
+      if (!this.needs.leases.isHeld(this.name)) await this.mendHere();
+    }
+  }
+
+  private async mendHere(): Promise<void> {
+    const { leases } = this.needs;
+    const token = await leases.ask(this.name);
+    if (token === null) return;
+    try {
+      await this.begin(token);
+    } finally {
+      await leases.release(this.name);
+    }
+  }
+
+  private async followOnce(signal: AbortSignal, token: number): Promise<void> {
+    const { events, clock } = this.needs;
+    const { table, handle } = this.following;
+    if (this.behind !== null) this.handledBefore(this.behind.since);
+    const from = await this.begin(token);
+    if (from === null) {
+      this.behind = null;
+      return aborted(signal);
+    }
+    this.handledBefore(this.behind?.since ?? clock.now());
+    const progress = (this.progress = new Progress(from));
+    let storedAt = 0;
+    for await (const batch of events.subscribe(from, signal)) {
+      if (signal.aborted) return;
+      progress.begin();
+      this.handledBefore(batch[0]!.meta.at);
+      const isWorthIt = await handle(batch, signal);
+      // What was cut short is not behind us.
+      if (signal.aborted) return;
+      const { position, meta } = batch.at(-1)!;
+      if (isWorthIt || clock.now() - storedAt >= QUIET_CHECKPOINT) {
+        await table.write([], position, token);
+        storedAt = clock.now();
+      }
+      progress.reach(position);
+      this.handledBefore(meta.at);
+    }
+  }
+
+  private handledBefore(since: number): void {
+    this.behind = { since, triedAt: this.needs.clock.now() };
+  }
+
+  /** Whether anything is known to be unhandled, and this process's business. */
+  private get isBehind(): boolean {
+    const { behind, progress } = this;
+    if (progress !== null) return progress.isBusy || progress.position < this.head;
+    return behind !== null && this.needs.clock.now() - behind.triedAt <= OTHERS_BUSINESS;
+  }
+
+  /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be mended first. */
+  private async begin(token: number): Promise<Position | null> {
+    const { events, states, log } = this.needs;
+    const { table, name, from: start } = this.following;
+    const { standing, mended, requested } = await this.shared();
+    const checkpoint = await table.checkpoint();
+    const head = (this.head = await events.head());
+    const isAhead = checkpoint > head || standing !== null;
+    const isAsked = requested > mended;
+    if (isAhead && !isAsked) {
+      this.isAhead = true;
+      if (standing === null) await states.tell(name, { standing: { reason: 'ahead', position: checkpoint }, mended }, token);
+      log.error(
+        "The log does not have the position that was handled last: it was restored to an earlier state. This stands still until 'gatehouse rebuild' mends it.",
+        {
+          work: name,
+          position: checkpoint,
+          head,
+        },
+      );
+      return null;
+    }
+    const from = isAhead || (checkpoint === START && start === 'head') ? head : checkpoint;
+    await table.write([], from, token);
+    if (isAsked) await states.tell(name, { standing: null, mended: requested }, token);
+    if (isAhead) log.warn('What stood at a position that the log does not have goes on from its end.', { work: name, position: from });
+    this.isAhead = false;
+    return from;
+  }
+
+  /** Somebody may have asked for mending; the log may have been restored, or go on without us. */
+  private async look(): Promise<void> {
+    const { again } = this;
+    const { requested, mended } = await this.shared();
+    const asked = this.needs.clock.now();
+    const head = (this.head = await this.needs.events.head());
+    if (this.progress !== null && this.progress.position >= head) this.handledBefore(asked);
+    if (requested > mended || this.progress?.isLost(head)) again.abort();
+  }
+
+  private async shared(): Promise<SharedState> {
+    return (await this.needs.states.read([this.name]))[0]!;
+  }
+}

@@ -1,0 +1,120 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { SystemClock } from '#libs/platform/src/clock';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { FaultyLog } from '#libs/testing/src/faulty-log';
+import { until } from '#libs/testing/src/until';
+import { START, type Position, type RecordedEvent } from '../log/event-store.ts';
+import { LogFollower } from './log-follower.ts';
+
+describe('a follower of the log', () => {
+  let events: FaultyLog;
+  let follower: LogFollower;
+  let seen: Position[];
+  let begun: boolean[];
+  const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
+
+  beforeEach(() => {
+    events = new FaultyLog();
+    seen = [];
+    begun = [];
+    const followed = {
+      name: 'specs',
+      begin: async (isAgain: boolean) => {
+        begun.push(isAgain);
+        return isAgain ? START : events.head();
+      },
+      handle: (batch: readonly RecordedEvent[]) => void seen.push(...batch.map(({ position }) => position)),
+    };
+    follower = new LogFollower(followed, { events, clock: new SystemClock(), log });
+  });
+  afterEach(() => follower.stop());
+
+  const soon = (): number => Date.now() + 5_000;
+
+  it('goes on where a lost connection broke off', async () => {
+    await follower.start();
+    const first = events.record();
+    await follower.reached(first, soon());
+    events.fail('away');
+    const missed = events.record();
+    await pause(300);
+    const heard = follower.heardAt;
+    events.state = 'there';
+    const backAt = Date.now();
+    await follower.reached(missed, soon());
+    expect(Date.now() - backAt).toBeLessThan(1_000);
+    expect(seen).toEqual([first, missed]);
+    await until(() => follower.heardAt > heard);
+  });
+
+  it('begins as soon as the log is there', async () => {
+    events.fail('away');
+    const started = follower.start();
+    await pause(300);
+    expect(begun).toEqual([]);
+    expect(follower.heardAt).toBe(0);
+    events.state = 'there';
+    await started;
+    expect(follower.heardAt).toBeGreaterThan(0);
+  });
+
+  it('hears of nothing while the log hangs', async () => {
+    await follower.start();
+    events.fail('hanging');
+    await pause(1_500);
+    const heard = follower.heardAt;
+    await pause(1_500);
+    expect(follower.heardAt).toBe(heard);
+    await expect(follower.reached(events.record(), Date.now() + 100)).rejects.toMatchObject({ code: 'service_unavailable' });
+    events.state = 'there';
+  });
+
+  it('makes a subscription anew that hangs without an error', async () => {
+    events.isDeaf = true;
+    await follower.start();
+    const missed = events.record();
+    events.isDeaf = false;
+    const heard = follower.heardAt;
+    await until(() => seen.length > 0);
+    expect(seen).toEqual([missed]);
+    await until(() => follower.heardAt > heard);
+  }, 20_000);
+
+  it('begins again where the log was restored to an earlier state', async () => {
+    const kept = events.record();
+    await follower.start();
+    const lost = events.record();
+    await follower.reached(lost, soon());
+    events.restore(1);
+    await until(() => begun.length === 2);
+    const other = events.record();
+    await until(() => seen.at(-1) === other && seen.length === 3);
+    expect([begun, seen]).toEqual([
+      [false, true],
+      [lost, kept, other],
+    ]);
+  });
+
+  it('begins again where the log went on after that, and does not have its position any more', async () => {
+    const kept = events.record();
+    await follower.start();
+    const lost = events.record();
+    await follower.reached(lost, soon());
+    events.foreign.add(lost);
+    events.restore(1);
+    const others = [events.record('other'), events.record('other')];
+    events.fail('away');
+    events.state = 'there';
+    await until(() => seen.length === 4);
+    expect([begun, seen]).toEqual([
+      [false, true],
+      [lost, kept, ...others],
+    ]);
+  });
+
+  it('waits for no position of another log', async () => {
+    events.record();
+    await follower.start();
+    await follower.reached('9'.repeat(16), soon());
+  });
+});

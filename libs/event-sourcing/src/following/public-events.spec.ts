@@ -1,0 +1,81 @@
+import { PUBLIC_EVENT_NAMES } from '#libs/contracts/src/events';
+import type { RecordedEvent } from '../log/event-store.ts';
+import { sealedFieldsOf } from '../sealing/sealed-fields.ts';
+import { publicEventsOf } from './public-events.ts';
+
+const subject = {
+  object: 'organization',
+  id: 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ',
+  name: 'Acme "Ü" \u2028',
+  domains: [],
+  metadata: { tier: 'gold' },
+  external_id: null,
+  created_at: '2026-01-15T12:00:00.000Z',
+  updated_at: '2026-01-15T12:00:00.000Z',
+  allow_profiles_outside_organization: true,
+  password_hash: 'never',
+};
+
+function recorded(changes: Partial<RecordedEvent> = {}): RecordedEvent {
+  const meta = {
+    environment: 'environment_1',
+    organization: subject.id,
+    actor: { id: 'key_1', source: 'api', name: 'continuous integration' },
+    requestId: 'r',
+    commandId: 'c',
+    at: Date.parse('2026-01-15T12:00:00.000Z'),
+  };
+  const event = {
+    id: 'a',
+    type: 'organization.created',
+    shape: 1,
+    data: { private: true },
+    subject,
+    public: [{ id: 'event_1', name: 'organization.created' }],
+    meta,
+  };
+  return { ...event, stream: 'organization-environment_1-1', version: 1, position: '1', ...changes };
+}
+
+describe('the public events of a record', () => {
+  it('are what everybody may see, through the allow-list of their class', () => {
+    const [event] = publicEventsOf(recorded());
+    expect(event).toMatchObject({ id: 'event_1', name: 'organization.created', organization: subject.id, createdAt: '2026-01-15T12:00:00.000Z' });
+    const { allow_profiles_outside_organization, password_hash, ...data } = subject;
+    expect(JSON.parse(event!.text)).toEqual({
+      object: 'event',
+      id: 'event_1',
+      event: 'organization.created',
+      data,
+      created_at: '2026-01-15T12:00:00.000Z',
+      context: { actor: { id: 'key_1', source: 'api', name: 'continuous integration' } },
+    });
+  });
+
+  it('are texts that receivers may parse and write again', () => {
+    const { text } = publicEventsOf(recorded())[0]!;
+    expect(JSON.stringify(JSON.parse(text))).toBe(text);
+  });
+
+  it('are written once for all who ask', () => {
+    const record = recorded();
+    expect(publicEventsOf(record)).toBe(publicEventsOf(record));
+  });
+
+  it('are none, one or several', () => {
+    expect(publicEventsOf(recorded({ public: [] }))).toEqual([]);
+    const both = [
+      { id: 'event_1', name: 'organization.created' },
+      { id: 'event_2', name: 'organization.updated' },
+    ];
+    expect(publicEventsOf(recorded({ public: both })).map(({ id, name }) => ({ id, name }))).toEqual(both);
+  });
+
+  it.each(PUBLIC_EVENT_NAMES)('never show a secret: %s', (name) => {
+    expect(JSON.stringify(sealedFieldsOf({})(name))).not.toContain('secret');
+  });
+
+  it('are refused without a contract class', () => {
+    expect(() => publicEventsOf(recorded({ public: [{ id: 'event_1', name: 'session.created' }] }))).toThrow('has no contract class');
+  });
+});

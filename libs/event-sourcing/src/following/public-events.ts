@@ -1,0 +1,46 @@
+import { EventContext } from '#libs/contracts/src/feed/event';
+import { eventDataOf, isPublicEventName, type PublicEventName } from '#libs/contracts/src/events';
+import { serialiserOf, type Serialiser } from '#libs/contracts/src/serialiser';
+import type { RecordedEvent } from '../log/event-store.ts';
+
+/** An event as feed, bus and webhooks show it. */
+export interface PublicEvent {
+  readonly id: string;
+  readonly name: PublicEventName;
+  /** The organization that it belongs to, or null. */
+  readonly organization: string | null;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  /** The whole event as JSON, through the allow-list of its contract class. */
+  readonly text: string;
+}
+
+const contextText: Serialiser<EventContext> = serialiserOf(EventContext);
+
+const known = new WeakMap<RecordedEvent, readonly PublicEvent[]>();
+const none: readonly PublicEvent[] = [];
+
+/** What a record announces. Written once per record, however many subscribers ask. */
+export function publicEventsOf(record: RecordedEvent): readonly PublicEvent[] {
+  if (record.public.length === 0) return none;
+  let events = known.get(record);
+  if (events === undefined) {
+    events = record.public.filter(({ name }) => isPublicEventName(name)).map(({ id, name }) => publicEvent(record, id, name as PublicEventName));
+    known.set(record, events);
+  }
+  return events;
+}
+
+function publicEvent({ subject, meta }: RecordedEvent, id: string, name: PublicEventName): PublicEvent {
+  const createdAt = new Date(meta.at).toISOString();
+  const context = contextText({ actor: meta.actor as EventContext['actor'] });
+  // The envelope around a `data` that is JSON already: `Event`, in the order of its fields.
+  const text = `{"object":"event","id":"${id}","event":"${name}","data":${dataText(name, subject)},"created_at":"${createdAt}","context":${context}}`;
+  return { id, name, organization: meta.organization ?? null, createdAt, text };
+}
+
+function dataText(name: PublicEventName, subject: unknown): string {
+  const type = eventDataOf(name);
+  if (type === null) throw new Error(`${name} is announced, but has no contract class.`);
+  return serialiserOf(type)(subject);
+}

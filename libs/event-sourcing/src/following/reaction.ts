@@ -1,0 +1,121 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { Clock } from '#libs/platform/src/clock';
+import { isUnavailable } from '#libs/platform/src/domain-error';
+import { Log } from '#libs/platform/src/log';
+import { Metrics } from '#libs/platform/src/metrics';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { AppendTooLarge, type RecordedEvent } from '../log/event-store.ts';
+import { Vault } from '../sealing/vault.ts';
+import { LeasedFollowers } from './leased-followers.ts';
+
+/** When something happened, do something: follows the log, and may be asked again for an event that it has handled already. */
+export interface Reaction {
+  /** Names the stored checkpoint: under a new name, a reaction begins at the start of the log. */
+  readonly name: string;
+  readonly handles: readonly string[];
+  /** Begins where the log ends when it is started for the first time: what lies before was recorded under other rules. */
+  readonly from?: 'head';
+  react(event: RecordedEvent): Promise<void>;
+}
+
+/** An event that a reaction could not handle, kept beside its checkpoint. */
+interface Skipped {
+  readonly type: string;
+  readonly stream: string;
+  readonly at: string;
+  /** Sealed for the environment: it may quote what the event holds, and backups hold it. */
+  readonly error: string;
+}
+
+/** Pauses before further tries of an event that fails; then it is recorded and skipped, so that one bad event does not end all that follow. */
+const PAUSES = [100, 500, 2_500];
+/** While an engine is away, waiting is all that helps. */
+const AWAY = 1_000;
+/** What is more than the log takes at once stays so until a release splits it; the log says it as often. */
+const TOO_LARGE = 60_000;
+
+/** Runs the reactions of this process, each in one process of a cluster at a time. */
+@Injectable()
+export class Reactions {
+  private readonly handled;
+  private readonly skipped;
+  private readonly stopped;
+
+  constructor(
+    private readonly followers: LeasedFollowers,
+    private readonly readModels: ReadModels,
+    private readonly vault: Vault,
+    private readonly clock: Clock,
+    private readonly log: Log,
+    metrics: Metrics,
+  ) {
+    this.handled = metrics.counter({ name: 'reaction_events_total', help: 'Events that a reaction handled.', labels: ['reaction'] });
+    this.skipped = metrics.counter({ name: 'reaction_skipped_total', help: 'Events that a reaction failed to handle and went past.', labels: ['reaction'] });
+    this.stopped = metrics.gauge({
+      name: 'reaction_stopped',
+      help: '1 while a reaction of this process stands still before an event: what follows from it is more than the log takes at once.',
+      labels: ['reaction'],
+    });
+  }
+
+  /** Before the process starts its parts. */
+  add(reaction: Reaction): void {
+    // A rise from nothing at all would not be seen as one.
+    this.skipped.inc({ reaction: reaction.name }, 0);
+    this.stopped.set({ reaction: reaction.name }, 0);
+    const table = this.readModels.table<never>({ name: `reaction-${reaction.name}`, indexes: [], rebuildable: false });
+    this.followers.add({
+      name: `reaction.${reaction.name}`,
+      table,
+      from: reaction.from,
+      handle: async (batch, signal) => {
+        const handled = batch.filter(({ type }) => reaction.handles.includes(type));
+        for (const event of handled) await this.handle(reaction, event, table, signal);
+        return handled.length > 0;
+      },
+    });
+  }
+
+  private async handle(reaction: Reaction, event: RecordedEvent, table: Table<never>, signal: AbortSignal): Promise<void> {
+    for (let tries = 0; !signal.aborted;) {
+      try {
+        await reaction.react(event);
+        this.stopped.set({ reaction: reaction.name }, 0);
+        return this.handled.inc({ reaction: reaction.name });
+      } catch (error) {
+        const isTooLarge = error instanceof AppendTooLarge;
+        if (isTooLarge) this.halt(reaction, event, error);
+        const wait = isTooLarge ? TOO_LARGE : isUnavailable(error) ? AWAY : PAUSES[tries++];
+        if (wait === undefined) return this.skip(reaction, event, table, error);
+        await pause(wait, undefined, { signal }).catch(() => {});
+      }
+    }
+    // Somebody else's by now.
+    this.stopped.set({ reaction: reaction.name }, 0);
+  }
+
+  /** What it was to record is not recorded anywhere else: it would be lost, such as a permission that stays given although it was deleted. */
+  private halt(reaction: Reaction, { id, type, stream }: RecordedEvent, error: unknown): void {
+    this.stopped.set({ reaction: reaction.name }, 1);
+    this.log.error('A reaction stands still before an event: what follows from it is more than the log takes at once.', {
+      reaction: reaction.name,
+      event: id,
+      type,
+      stream,
+      error,
+    });
+  }
+
+  private async skip(reaction: Reaction, { id, type, stream, position, meta }: RecordedEvent, table: Table<never>, error: unknown): Promise<void> {
+    this.skipped.inc({ reaction: reaction.name });
+    this.log.error('A reaction failed for good and goes on with the next event.', { reaction: reaction.name, event: id, type, stream, error });
+    const row: Skipped = {
+      type,
+      stream,
+      at: new Date(this.clock.now()).toISOString(),
+      error: await this.vault.seal(String(error), { stream, field: 'error' }),
+    };
+    await table.write([{ environment: meta.environment, id, position, revision: 0, text: JSON.stringify(row) }]);
+  }
+}

@@ -1,0 +1,92 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newUlid } from '#libs/platform/src/ids';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
+import { START, type NewEvent, UnreadableRecord } from './event-store.ts';
+import { UpcastingEventStore, upcastsOf, type Upcasts } from './upcasts.ts';
+
+const STREAM = 'person-environment_01HZZZZZZZZZZZZZZZZZZZZZZZ-1';
+
+/** First one name, then two, then an object. */
+const person: Upcasts = {
+  'person.named': [
+    ({ data, subject }) => {
+      const [first, last] = (data as { name: string }).name.split(' ');
+      return { data: { first, last }, subject };
+    },
+    ({ data, subject }) => ({ data: { name: data }, subject: { ...(subject as object), isNamed: true } }),
+  ],
+};
+
+describe('an event of an older shape', () => {
+  let directory: string;
+  let storage: LmdbStorage;
+  let stored: LmdbEventStore;
+  let events: UpcastingEventStore;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'upcasts-'));
+    storage = await LmdbStorage.open({ directory });
+    stored = new LmdbEventStore(storage);
+    events = new UpcastingEventStore(stored, upcastsOf([{ upcasts: person }, {}]));
+  });
+  afterEach(async () => {
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  function event(type: string, shape: number, data: unknown): NewEvent {
+    const id = newUlid(Date.now());
+    const meta = {
+      environment: 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ',
+      actor: { id: 'spec', source: 'system', name: null },
+      requestId: id,
+      commandId: id,
+      at: Date.now(),
+    } as const;
+    return { id, type, shape, data, subject: {}, public: [], meta };
+  }
+
+  it('is read as this release writes it, by whichever way it is read', async () => {
+    await stored.append(STREAM, 0, [
+      event('person.named', 1, { name: 'Ada Lovelace' }),
+      event('person.named', 2, { first: 'Ada', last: 'King' }),
+      event('person.seen', 1, 'as it is'),
+    ]);
+    const expected = [
+      { shape: 3, data: { name: { first: 'Ada', last: 'Lovelace' } }, subject: { isNamed: true } },
+      { shape: 3, data: { name: { first: 'Ada', last: 'King' } }, subject: { isNamed: true } },
+      { shape: 1, data: 'as it is', subject: {} },
+    ];
+    const read = await events.read(STREAM);
+    expect(read).toMatchObject(expected);
+    for await (const batch of events.subscribe(START, new AbortController().signal)) {
+      // One object for all readers, so that what is derived from it is derived once.
+      expect(batch.every((record, index) => record === read[index])).toBe(true);
+      break;
+    }
+  });
+
+  it('is not written any more', async () => {
+    await events.append(STREAM, 0, [event('person.named', 1, { name: { first: 'Ada', last: 'King' } }), event('person.seen', 1, null)]);
+    expect((await stored.read(STREAM)).map(({ shape }) => shape)).toEqual([3, 1]);
+  });
+
+  it('keeps nobody who follows from what comes after it where it cannot be brought up to date; whoever looks into it meets why', async () => {
+    await stored.append(STREAM, 0, [event('person.named', 1, null), event('person.seen', 1, 'behind it')]);
+    await expect(events.read(STREAM)).rejects.toThrow(TypeError);
+    for await (const [broken, behind] of events.subscribe(START, new AbortController().signal)) {
+      expect(broken).toBeInstanceOf(UnreadableRecord);
+      expect(() => broken!.data).toThrow(TypeError);
+      expect(behind!.data).toBe('behind it');
+      break;
+    }
+  });
+
+  it('is refused where a later release wrote it', async () => {
+    await stored.append(STREAM, 0, [event('person.named', 4, null)]);
+    await expect(events.read(STREAM)).rejects.toThrow('later release');
+  });
+});

@@ -1,0 +1,118 @@
+import type { Clock } from '#libs/platform/src/clock';
+import { within } from '#libs/platform/src/deadline';
+import { unavailable } from '#libs/platform/src/domain-error';
+import type { Metrics } from '#libs/platform/src/metrics';
+import type { ReadModels } from '#libs/read-models/src/read-models';
+import { SharedReading } from '../following/shared-reading.ts';
+import { StoredPosition } from '../following/stored-position.ts';
+import type { EventStore, Position } from '../log/event-store.ts';
+import type { Projector } from './projector.ts';
+import { tableOf, type View } from './view.ts';
+
+/** How long an answer waits for views to show what it tells of. */
+const PATIENCE = 1_000;
+
+/** A view of another service, whose readers count on what is answered here. */
+export interface ViewElsewhere {
+  readonly name: string;
+  readonly version: number;
+  /** What has to be known there: of the types that it folds, those that matter so much. */
+  readonly handles: readonly string[];
+}
+
+interface Needs {
+  readonly views: readonly View<never>[];
+  readonly elsewhere: readonly ViewElsewhere[];
+  readonly readModels: ReadModels;
+  readonly projector: Projector;
+  readonly events: EventStore;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Waits for views of this process, and for a few of other services, whoever brings them along: an answered command is seen by every later list and look-up (architecture §5 step 6). Primary views
+ * are written at once, and nobody waits for a view that says so of itself.
+ */
+export class AwaitedViews {
+  /** By the types of events that they fold. */
+  private readonly views = new Map<string, ReadonlySet<string>>();
+  /** Of other services, by the names of their views. */
+  private readonly stored = new Map<string, StoredPosition>();
+  /** Of this process, by the names of their tables. */
+  private readonly here: ReadonlyMap<string, string>;
+  private readonly head: SharedReading<Position>;
+  private readonly late;
+
+  constructor(private readonly needs: Needs) {
+    this.here = new Map(needs.views.map((view) => [tableOf(view).name, view.name]));
+    this.head = new SharedReading(() => needs.events.head());
+    const elsewhere = needs.elsewhere.filter(({ name }) => !needs.views.some((view) => view.name === name));
+    for (const { name, version } of elsewhere) {
+      const table = needs.readModels.table<never>({ name: `${name}-v${version}`, indexes: [], rebuildable: true });
+      this.stored.set(name, new StoredPosition(() => table.checkpoint()));
+    }
+    for (const view of [...needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false), ...elsewhere])
+      for (const type of view.handles) this.views.set(type, new Set([...(this.views.get(type) ?? []), view.name]));
+    this.late = needs.metrics.counter({ name: 'answers_before_views_total', help: 'Commands that were answered before a view showed what they recorded.' });
+  }
+
+  /**
+   * Resolves once everything up to `position` is shown wherever facts of these types are, and by the view that is `late` since its rows could not be written with
+   * them; in any case after a second. Null where no view has to be waited for.
+   */
+  shown(facts: readonly { readonly type: string }[], position: Position, late: string | null = null): Promise<void> | null {
+    let names: ReadonlySet<string> | null = late === null ? null : new Set([late]);
+    for (const { type } of facts) {
+      const folding = this.views.get(type);
+      if (folding !== undefined && folding !== names) names = names === null ? folding : new Set([...names, ...folding]);
+    }
+    return names === null ? null : this.wait(names, position);
+  }
+
+  /**
+   * Resolves once every view of this process has seen the log as it stands after the call: what is not found then was not there. Of one `table`: once its view has.
+   * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
+   */
+  async headReached(deadline: number, table: string | null = null): Promise<void> {
+    const { projector, clock } = this.needs;
+    const names = new Set(table === null ? this.here.values() : [this.here.get(table)].filter((name) => name !== undefined));
+    // Nobody brings it along.
+    if (names.size === 0) return;
+    const late = new AbortController();
+    const reached = this.head.next().then((head) => projector.shows(names, head, late.signal));
+    try {
+      await within(reached, deadline - clock.now(), () => unavailable('This replica has not read the log so far yet.'));
+    } finally {
+      late.abort();
+    }
+  }
+
+  /** As `headReached`, for whoever would rather read what is there than nothing: resolves after a second at the latest. */
+  async upToDate(table: string): Promise<void> {
+    await this.headReached(this.needs.clock.now() + PATIENCE, table).catch(() => {});
+  }
+
+  /**
+   * What is looked for in several tables, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log.
+   * What lies in one table is found by that table (`Table.find`).
+   * @throws DomainError as `headReached`
+   */
+  async found<Found>(deadline: number, look: () => Promise<Found | null>): Promise<Found | null> {
+    const found = await look();
+    if (found !== null) return found;
+    await this.headReached(deadline);
+    return look();
+  }
+
+  private async wait(names: ReadonlySet<string>, position: Position): Promise<void> {
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      this.late.inc();
+      late.abort();
+    }, PATIENCE);
+    const elsewhere = [...this.stored].filter(([name]) => names.has(name));
+    await Promise.all([this.needs.projector.shows(names, position, late.signal), ...elsewhere.map(([, stored]) => stored.reached(position, late.signal))]);
+    clearTimeout(timer);
+  }
+}

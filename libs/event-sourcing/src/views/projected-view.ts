@@ -1,0 +1,338 @@
+import type { Clock } from '#libs/platform/src/clock';
+import type { Log } from '#libs/platform/src/log';
+import type { Leases } from '#libs/read-models/src/leases';
+import { Fenced, type ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { START, type EventStore, type Position, type RecordedEvent } from '../log/event-store.ts';
+import type { FollowerState, FollowerStates, SharedState, Standing } from '../following/follower-states.ts';
+import { FoldedRows } from './folded-rows.ts';
+import type { StoppedViews } from './stopped-views.ts';
+import { Unfoldable, ViewFold } from './view-fold.ts';
+import { skippedOf } from './view-skips.ts';
+import { tableOf, type View } from './view.ts';
+
+/** A checkpoint that only passes over events of others is stored this often: losing one costs reading a little again, and readers elsewhere wait for it. */
+const IDLE_CHECKPOINT_EVERY = 100;
+
+export interface ProjectedViewNeeds {
+  readonly events: EventStore;
+  /** Unguarded: a view that stands still has to be read to go on. */
+  readonly readModels: ReadModels;
+  readonly states: FollowerStates;
+  readonly stopped: StoppedViews;
+  readonly leases: Leases;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * One view, as one process sees it. Whoever holds its lease brings it along the log: `taken` (to be opened), `following`, or `standing`; `clearing` while it is
+ * emptied to be filled anew. For everybody else it is `elsewhere`, and the shared rows tell of it.
+ */
+export class ProjectedView {
+  readonly table: Table<unknown>;
+  /** Of its own for each version, so that an old and a new release do not wait for each other. */
+  readonly lease: string;
+  phase: 'elsewhere' | 'taken' | 'clearing' | 'following' | 'standing' = 'elsewhere';
+  /** What it has seen of the log, as far as this process knows. */
+  position: Position = START;
+  /** Where it began when it was opened, and where the log ended then: it is filled when it has got there. */
+  opened: { readonly from: Position; readonly end: Position } = { from: START, end: START };
+  /** How often it was: only the reading of the log that it was opened for may bring it further. */
+  openings = 0;
+  standing: Standing | null = null;
+  /** Requests to fill it anew: the last that was carried out, and the last that is known. */
+  mended = '';
+  requested = '';
+  /** The token under which it was brought along until it was to be mended: rows of before are not to come back with a checkpoint that was stored late. */
+  outdated = 0;
+  /** This process has been there since before the first event, and nobody has filled the view yet. */
+  private isAsOldAsLog = false;
+  private token = 0;
+  /** The request that is being carried out. */
+  private mending = '';
+  private told: string | null = null;
+  private isFresh = false;
+  private fold: ViewFold<unknown> | null = null;
+  /** Outlives a fold, since what makes rows older for a while also breaks it off. */
+  private folded = new FoldedRows();
+  private busy: Promise<void> = Promise.resolve();
+  private storedAt = 0;
+  /** The stored checkpoint is behind what was seen. */
+  private isPast = false;
+  private resting: NodeJS.Timeout | null = null;
+
+  constructor(
+    readonly view: View<unknown>,
+    private readonly needs: ProjectedViewNeeds,
+  ) {
+    this.table = needs.readModels.table(tableOf(view));
+    this.lease = leaseOf(this.table.definition.name);
+  }
+
+  get isHeld(): boolean {
+    return this.phase !== 'elsewhere';
+  }
+
+  /** What serves and goes along. */
+  get isFollowing(): boolean {
+    return this.phase === 'following';
+  }
+
+  get isToBeMended(): boolean {
+    return this.isHeld && this.phase !== 'clearing' && this.requested > this.mended && this.requested !== this.mending;
+  }
+
+  /** For a reader: a view that stands still keeps nobody waiting, since it refuses. */
+  hasSeen(position: Position): boolean {
+    return this.standing !== null || this.position >= position;
+  }
+
+  /** For a start: a view that stands still may be about to go on, and one that is being filled is waited for. */
+  isFilledTo(position: Position): boolean {
+    if (this.standing !== null) return this.standing.reason !== 'rebuilding' && (this.phase === 'standing' || this.phase === 'elsewhere');
+    return (this.phase === 'elsewhere' || this.phase === 'following') && this.position >= position;
+  }
+
+  /** The lease is ours; answers whether that is news. */
+  take(token: number): boolean {
+    if (this.isHeld && token === this.token) return false;
+    this.token = token;
+    // It was asked for here, for what is done next.
+    if (this.phase === 'clearing') return false;
+    this.phase = 'taken';
+    this.isFresh = true;
+    this.told = null;
+    this.mending = '';
+    return true;
+  }
+
+  /** The lease is no longer ours. */
+  lose(): void {
+    this.phase = 'elsewhere';
+    this.fold = null;
+    this.folded = new FoldedRows();
+    this.position = START;
+  }
+
+  /** What is in memory of it may not be what is stored. */
+  reopen(): void {
+    if (this.isFollowing) this.phase = 'taken';
+  }
+
+  /** Nothing was recorded when this process began: rows that are written since are all that there can be. */
+  beginWithLog(): void {
+    this.isAsOldAsLog = true;
+  }
+
+  /** What the shared rows say. Of a view that is held here, they know what this process told. */
+  learn({ standing, mended, requested }: SharedState): void {
+    this.requested = requested;
+    if (this.isHeld && !this.isFresh) return;
+    this.isFresh = false;
+    this.mended = mended;
+    if (standing === null && this.position > START) this.isAsOldAsLog = false;
+    const isFilledFirst = standing?.reason === 'rebuilding' && standing.position === START && requested <= mended;
+    this.setStanding(isFilledFirst && this.isAsOldAsLog ? null : standing);
+  }
+
+  /** Where another process brings it along. */
+  async lookAtCheckpoint(): Promise<void> {
+    const checkpoint = await this.table.checkpoint();
+    if (this.phase === 'elsewhere') this.position = checkpoint;
+  }
+
+  /**
+   * Goes on from the stored checkpoint, whatever was in memory of it; from then on nobody stores one under an earlier token.
+   * @throws Fenced
+   */
+  async open(): Promise<void> {
+    const { token } = this;
+    await this.busy;
+    const skipped = await skippedOf(this.needs.events, this.view.name);
+    await this.table.prepare();
+    // First the checkpoint, which grows, then the head: never the other way round.
+    const position = await this.table.checkpoint();
+    const end = await this.needs.events.head();
+    if (this.phase !== 'taken' || this.token !== token) return;
+    if (position > end || this.standing?.reason === 'ahead') return this.standAhead(position, end);
+    await this.table.write([], position, token);
+    if (this.token !== token) return;
+    this.folded.forgetAfter(position);
+    this.fold = new ViewFold(this.view, this.table, skipped, this.folded, () => this.needs.leases.isHeld(this.lease));
+    this.position = position;
+    this.opened = { from: position, end };
+    this.stored(this.needs.clock.now());
+    this.openings++;
+    this.phase = 'following';
+    // Rows that are there may not be all: nobody is to take them for that.
+    if (position === START && this.standing === null && !this.isAsOldAsLog) this.setStanding({ reason: 'rebuilding', position });
+    this.settle();
+  }
+
+  /** @throws Fenced; anything else that the engines throw */
+  advance(batch: readonly RecordedEvent[], opening: number): Promise<void> {
+    return this.inTurn(() => (opening === this.openings ? this.advanceNow(batch) : Promise.resolve()));
+  }
+
+  /** The log does not have this position, nor what such a view has seen that is no further. */
+  standOutside(position: Position): void {
+    if (this.isFollowing && this.position <= position) this.standAhead(this.position, this.opened.end);
+  }
+
+  /** Nothing is on its way any more; what was passed over is stored. */
+  async rest(): Promise<void> {
+    if (this.resting) clearTimeout(this.resting);
+    this.resting = null;
+    await this.inTurn(async () => {
+      if (this.isPast) await this.storeIdle();
+    });
+  }
+
+  /** Whether an operator decided to leave the event out before which it stands. */
+  async isPassable(): Promise<boolean> {
+    const { standing, phase } = this;
+    return phase === 'standing' && standing?.reason === 'unfoldable' && (await skippedOf(this.needs.events, this.view.name)).has(standing.position);
+  }
+
+  /** Marks it, so that queries are refused everywhere before rows are missing. */
+  beginMending(): void {
+    this.mending = this.requested;
+    this.outdated = this.token;
+    this.phase = 'clearing';
+    this.setStanding({ reason: 'rebuilding', position: this.position });
+  }
+
+  /** Under a token that is newer than everything that was sent before. @throws Fenced when another process took over meanwhile */
+  async clear(): Promise<void> {
+    const { token } = this;
+    await this.busy;
+    this.folded = new FoldedRows();
+    await this.table.clear(token);
+    try {
+      await this.table.write([], START, token);
+    } catch (error) {
+      // Rows of whoever took over may have gone with ours: it has to begin again.
+      if (error instanceof Fenced) await this.needs.states.request([this.lease]);
+      throw error;
+    }
+    if (this.token === token && this.phase === 'clearing') this.phase = 'taken';
+  }
+
+  /** Where clearing it failed, the request is still open. */
+  mendingFinished(): void {
+    if (this.phase !== 'clearing') return;
+    this.mending = '';
+    this.phase = 'taken';
+  }
+
+  /** Tells the others where that was not done yet. */
+  async tell(): Promise<void> {
+    if (!this.isHeld || this.isFresh) return;
+    const state: FollowerState = { standing: this.standing, mended: this.mended };
+    const text = JSON.stringify(state);
+    if (text === this.told) return;
+    await this.needs.states.tell(this.lease, state, this.token);
+    this.told = text;
+  }
+
+  private async advanceNow(batch: readonly RecordedEvent[]): Promise<void> {
+    const { fold, token } = this;
+    const last = batch.at(-1);
+    if (!this.isFollowing || fold === null || last === undefined || last.position <= this.position) return;
+    // Views of one service may be at different places.
+    const news = batch[0]!.position > this.position ? batch : batch.filter(({ position }) => position > this.position);
+    const now = this.needs.clock.now();
+    try {
+      if (news.some((event) => fold.concerns(event))) {
+        await fold.apply(news, token);
+        this.stored(now);
+      } else if (now - this.storedAt >= IDLE_CHECKPOINT_EVERY) {
+        await fold.table.write([], last.position, token);
+        this.stored(now);
+      } else this.restLater();
+    } catch (error) {
+      if (!(error instanceof Unfoldable)) throw error;
+      return this.standBefore(error);
+    }
+    if (this.token !== token || !this.isFollowing) return;
+    this.position = last.position;
+    this.settle();
+  }
+
+  private stored(now: number): void {
+    this.storedAt = now;
+    this.isPast = false;
+  }
+
+  /** So that readers elsewhere learn of the last events of others too. */
+  private restLater(): void {
+    this.isPast = true;
+    this.resting ??= setTimeout(() => {
+      this.resting = null;
+      void this.inTurn(() => this.storeIdle()).catch(() => {});
+    }, IDLE_CHECKPOINT_EVERY).unref();
+  }
+
+  private async storeIdle(): Promise<void> {
+    if (!this.isFollowing || !this.isPast) return;
+    await this.table.write([], this.position, this.token);
+    this.stored(this.needs.clock.now());
+  }
+
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.busy.then(work);
+    this.busy = done.catch(() => {});
+    return done;
+  }
+
+  /** Filled: what kept it from serving is over. */
+  private settle(): void {
+    if (this.standing === null || this.position < this.opened.end) return;
+    if (this.mending !== '') this.mended = this.mending;
+    this.mending = '';
+    this.setStanding(null);
+    void this.tell().catch(() => {});
+  }
+
+  private standBefore({ view, event, message, cause }: Unfoldable): void {
+    this.needs.log.error('A view stands still before an event that it cannot fold; queries that need it answer 503.', {
+      view,
+      type: event.type,
+      position: event.position,
+      error: cause ?? message,
+    });
+    this.stand({ reason: 'unfoldable', position: event.position });
+  }
+
+  private standAhead(position: Position, head: Position): void {
+    this.needs.log.error(
+      "The log does not have the position that a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has mended it.",
+      { view: this.view.name, position, head },
+    );
+    this.stand({ reason: 'ahead', position });
+  }
+
+  private stand(standing: Standing): void {
+    this.phase = 'standing';
+    this.fold = null;
+    // As far as it could be.
+    if (this.mending !== '') this.mended = this.mending;
+    this.mending = '';
+    this.setStanding(standing);
+    void this.tell().catch(() => {});
+  }
+
+  private setStanding(standing: Standing | null): void {
+    this.standing = standing;
+    const { name } = this.table.definition;
+    if (standing === null) this.needs.stopped.resume(name);
+    else this.needs.stopped.stop(name, standing.reason);
+    // What was seen before it was emptied, or before the log was restored, is no longer there.
+    if (standing !== null && this.phase === 'elsewhere') this.position = START;
+  }
+}
+
+/** The lease of whoever fills a table. */
+export function leaseOf(table: string): string {
+  return `view.${table}`;
+}

@@ -1,0 +1,347 @@
+import { createSecretKey } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SystemClock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
+import { newCommandId, newUlid } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { Readiness } from '#libs/platform/src/readiness';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { systemContext } from '#libs/platform/src/system-context';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { Leases } from '#libs/read-models/src/leases';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { Fenced, MAX_ROW_BYTES, type ReadModels } from '#libs/read-models/src/read-models';
+import { until } from '#libs/testing/src/until';
+import { AwaitedViews } from './awaited-views.ts';
+import type { Decider, Fact } from '../deciding/decider.ts';
+import { type EventStore, START, type NewEvent } from '../log/event-store.ts';
+import { FollowerStates } from '../following/follower-states.ts';
+import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
+import { LogPositions } from './log.positions.ts';
+import { LogRepository } from '../deciding/log.repository.ts';
+import { Naming } from '../log/naming.ts';
+import { Projector, ProjectorMetrics } from './projector.ts';
+import { FileKeyStore } from '../sealing/file.key-store.ts';
+import { SealingEventStore } from '../sealing/sealing.event-store.ts';
+import { ServedReadModels } from './served.read-models.ts';
+import { StoppedViews } from './stopped-views.ts';
+import { primaryView, tableOf, type View } from './view.ts';
+
+const clock = new SystemClock();
+const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+
+interface Counter {
+  readonly total: number;
+}
+type Counted = Fact<'counter.counted', number>;
+
+const counterDecider: Decider<Counter | null, Counted> = {
+  category: 'counter',
+  foldVersion: 1,
+  initial: null,
+  evolve: (state, { data }) => ({ total: (state?.total ?? 0) + data }),
+  announce: () => null,
+};
+const counters = primaryView<Counter | null, Counted, Counter>({
+  name: 'counters',
+  version: 1,
+  decider: counterDecider,
+  indexes: [],
+  rowOf: (state) => state,
+  handles: ['counter.counted'],
+});
+
+/** How often each amount was counted, over all counters. */
+const amounts: View<{ readonly times: number; readonly rest?: string }> = {
+  name: 'amounts',
+  version: 1,
+  handles: ['counter.counted'],
+  indexes: [],
+  idsOf: ({ data }) => {
+    if (data === 'no id') throw new Error('An amount has to be a number.');
+    return [`amount_${String(data)}`];
+  },
+  evolve: (row, { data }) => {
+    if (data === 'bad') throw new Error('An amount has to be a number.');
+    return { times: (row?.times ?? 0) + 1, ...(data === 'too large' && { rest: 'x'.repeat(MAX_ROW_BYTES) }) };
+  },
+};
+
+/** Views of different rows in one list. */
+const anyView = (view: unknown): View<never> => view as View<never>;
+
+describe('the projector', () => {
+  let directory: string;
+  let storage: LmdbStorage;
+  let events: EventStore;
+  let readModels: LmdbReadModels;
+  let metrics: Metrics;
+  let readiness: Readiness;
+  let served: ReadModels;
+  let projector: Projector | null;
+  let store: LmdbShortLived;
+  const holder = newUlid(clock.now());
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'projector-'));
+    await open();
+    projector = null;
+  });
+  afterEach(async () => {
+    await projector?.stop();
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  async function open(): Promise<void> {
+    storage = await LmdbStorage.open({ directory });
+    events = new LmdbEventStore(storage);
+    readModels = new LmdbReadModels(storage);
+  }
+
+  /** As another run of the process does. */
+  async function start(views: readonly View<never>[] = [anyView(counters), anyView(amounts)]): Promise<Projector> {
+    await projector?.stop();
+    metrics = new Metrics();
+    readiness = new Readiness();
+    const stopped = new StoppedViews();
+    const log = new PinoLog({ level: 'silent', readable: false });
+    store = new LmdbShortLived(storage, clock);
+    const leases = new Leases(store, holder, log, metrics);
+    const states = new FollowerStates(readModels, clock);
+    const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log, useEvery: 50 };
+    projector = new Projector('counting', views, needs);
+    served = new ServedReadModels(readModels, stopped, new AwaitedViews({ ...needs, views, elsewhere: [], projector, metrics }));
+    await projector.start();
+    return projector;
+  }
+
+  const versions = new Map<string, number>();
+  beforeEach(() => versions.clear());
+
+  function event(type: string, data: unknown): NewEvent {
+    const id = newUlid(clock.now());
+    const meta = { environment: ENVIRONMENT, actor: { id: 'spec', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() } as const;
+    return { id, type, shape: 1, data, subject: null, public: [], meta };
+  }
+
+  async function count(key: string, data: unknown, type = 'counter.counted'): Promise<string> {
+    const version = versions.get(key) ?? 0;
+    versions.set(key, version + 1);
+    return (await events.append(`counter-${ENVIRONMENT}-${key}`, version, [event(type, data)])).position;
+  }
+
+  async function rowOf(view: View<never>, id: string): Promise<unknown> {
+    const row = await served.table(tableOf(view)).get(ENVIRONMENT, id);
+    return row === null ? null : (JSON.parse(row.text) as unknown);
+  }
+
+  const total = (id: string) => rowOf(anyView(counters), id);
+  const times = (amount: unknown) => rowOf(anyView(amounts), `amount_${String(amount)}`);
+
+  it('fills its views before it has started, and keeps them filled', async () => {
+    for (const amount of [1, 2, 2]) await count('a', amount);
+    const running = await start();
+    expect([await total('a'), await times(2)]).toEqual([{ total: 5 }, { times: 2 }]);
+    expect(readiness.obstacle()).toBe('starting');
+    await running.caughtUpWith(await count('b', 7));
+    expect([await total('b'), await times(7)]).toEqual([{ total: 7 }, { times: 1 }]);
+    expect(await metrics.text()).toContain('gatehouse_projector_lag_seconds{service="counting"} 0');
+  });
+
+  it('goes on where it was, and folds nothing twice', async () => {
+    await count('a', 1);
+    await start();
+    await projector!.stop();
+    await count('a', 1);
+    await start();
+    expect([await total('a'), await times(1)]).toEqual([{ total: 2 }, { times: 2 }]);
+    // A crash that took the checkpoint, but not the rows.
+    for (const view of [counters, amounts]) await readModels.table(tableOf(anyView(view))).write([], '');
+    await start();
+    expect([await total('a'), await times(1)]).toEqual([{ total: 2 }, { times: 2 }]);
+  });
+
+  it('finds the rows done that were written with their events', async () => {
+    const folded: unknown[] = [];
+    const watched = { ...counters, evolve: (...given: Parameters<typeof counters.evolve>) => (folded.push(given), counters.evolve(...given)) };
+    const running = await start([anyView(watched)]);
+    const log = new PinoLog({ level: 'silent', readable: false });
+    const repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
+    repository.keep(counters);
+    const context = { ...systemContext(ENVIRONMENT, clock.now()), commandId: newCommandId(clock.now()) };
+    const { position } = await repository.transact(counterDecider, context, 'a', () => [{ type: 'counter.counted', data: 3 }]);
+    await running.caughtUpWith(position);
+    expect(await total('a')).toEqual({ total: 3 });
+    expect(folded).toEqual([]);
+  });
+
+  it('passes over what no view handles, and remembers that it did', async () => {
+    await count('a', 1);
+    const position = await count('a', 1, 'counter.looked_at');
+    const running = await start();
+    await running.caughtUpWith(position);
+    expect((await running.status()).map((status) => status.position)).toEqual([position, position]);
+    await until(async () => (await readModels.table(tableOf(anyView(amounts))).checkpoint()) === position);
+  });
+
+  describe('of a log that holds what is sealed', () => {
+    const people: View<{ readonly name: string | null }> = {
+      name: 'people',
+      version: 1,
+      handles: ['person.created'],
+      indexes: [],
+      idsOf: ({ stream }) => [stream.slice(stream.lastIndexOf('-') + 1)],
+      evolve: (_row, { data }) => data as { name: string | null },
+    };
+    /** Of the same events, and without a look at what is sealed. */
+    const created: View<{ readonly times: number }> = {
+      ...people,
+      name: 'created',
+      evolve: (row: { times: number } | null) => ({ times: (row?.times ?? 0) + 1 }),
+    } as never;
+    let stored: EventStore;
+    let keys: FileKeyStore;
+
+    beforeEach(async () => {
+      stored = events;
+      await openKeys();
+    });
+
+    /** As another process does. */
+    async function openKeys(): Promise<void> {
+      keys = await FileKeyStore.open(join(directory, 'keys'), []);
+      events = new SealingEventStore(stored, keys, (type) => (type === 'person.created' ? { name: 'personal' } : null));
+    }
+
+    const create = async (id: string) => (await events.append(`person-${ENVIRONMENT}-${id}`, 0, [event('person.created', { name: `name of ${id}` })])).position;
+
+    it('stands before whom it has no key of, never with an empty value, and goes on once the key is back', async () => {
+      await create('1');
+      const stream = `person-${ENVIRONMENT}-2` as const;
+      const missing = await create('2');
+      const [file] = (await readdir(join(directory, 'keys'))).filter((name) => readFileSync(join(directory, 'keys', name), 'utf8').includes(stream));
+      await rename(join(directory, 'keys', file!), join(directory, 'put-away'));
+      await openKeys();
+      const running = await start([anyView(people), anyView(created)]);
+      await running.caughtUpWith(await create('3'));
+      expect(await running.status()).toMatchObject([{ view: 'people', position: missing, isStopped: true }, { isStopped: false }]);
+      expect([await rowOf(anyView(created), '2'), await rowOf(anyView(created), '3')]).toEqual([{ times: 1 }, { times: 1 }]);
+      await expect(rowOf(anyView(people), '2')).rejects.toMatchObject({ kind: 'unavailable' });
+      expect(await readModels.table(tableOf(anyView(people))).get(ENVIRONMENT, '2')).toBeNull();
+
+      await rename(join(directory, 'put-away'), join(directory, 'keys', file!));
+      await start([anyView(people), anyView(created)]);
+      expect([await rowOf(anyView(people), '2'), await rowOf(anyView(people), '3')]).toEqual([{ name: 'name of 2' }, { name: 'name of 3' }]);
+    });
+
+    it('waits for keys that do not answer, and does not stand still for that', async () => {
+      const running = await start([anyView(people)]);
+      const findMany = keys.findMany.bind(keys);
+      let questions = 0;
+      keys.findMany = (purposes) => (++questions <= 3 ? Promise.reject(unavailable('Nobody answers.')) : findMany(purposes));
+      await openKeys();
+      const position = await create('1');
+      await running.caughtUpWith(position);
+      expect(await rowOf(anyView(people), '1')).toEqual({ name: 'name of 1' });
+      expect(questions).toBeGreaterThan(3);
+    });
+  });
+
+  it.each(['bad', 'no id', 'too large'])(
+    'stops a view before an event that it cannot fold, or whose row is too large (%s), and only that view',
+    async (amount) => {
+      await count('a', 1);
+      const bad = await count('a', amount);
+      await count('b', 1);
+      const running = await start();
+      await running.caughtUpWith(await count('b', 1));
+      expect(await total('b')).toEqual({ total: 2 });
+      await expect(times(1)).rejects.toMatchObject({ kind: 'unavailable' });
+      // What came before is there: nothing of it is folded again.
+      expect(JSON.parse((await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_1'))!.text)).toEqual({ times: 1 });
+      expect(await running.status()).toMatchObject([{ isStopped: false }, { view: 'amounts', position: bad, isStopped: true }]);
+      expect(await metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 1');
+      // Also after a restart, as long as nobody decided anything.
+      await start();
+      await expect(times(1)).rejects.toMatchObject({ kind: 'unavailable' });
+    },
+  );
+
+  it('goes on past an event that an operator left out, now and ever after', async () => {
+    await count('a', 1);
+    const bad = await count('a', 'bad');
+    await count('a', 1);
+    const running = await start();
+    const record = (type: string) => ({ ...event(type, null), meta: { ...event(type, null).meta, environment: SYSTEM_ENVIRONMENT } });
+    await expect(running.skip('amounts', START, 'by mistake', record)).rejects.toThrow('does not stand still');
+    await running.skip('amounts', bad, 'written by a bug', record);
+    expect(await times(1)).toEqual({ times: 2 });
+    expect(await metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 0');
+    await running.refill();
+    expect(await times(1)).toEqual({ times: 2 });
+  });
+
+  it('fills a new version of a view anew, and drops the old one', async () => {
+    for (const amount of [1, 2]) await count('a', amount);
+    await start();
+    await projector!.stop();
+    await storage.close();
+    await open();
+    const next = { ...amounts, version: 2, evolve: () => ({ times: -1 }) };
+    await start([anyView(counters), anyView(next)]);
+    expect([await rowOf(anyView(next), 'amount_2'), await total('a')]).toEqual([{ times: -1 }, { total: 3 }]);
+    const filled = () => new FollowerStates(readModels, clock).names('view.');
+    await until(async () => (await filled()).join() === 'view.amounts-v2,view.counters-v1.1');
+    expect(await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_2')).toBeNull();
+  });
+
+  it('fills a view anew under a later token, so that nothing of before comes back late', async () => {
+    await count('a', 1);
+    const running = await start();
+    const table = readModels.table(tableOf(counters));
+    const { token } = (await store.lease(`view.${table.definition.name}`, holder, 3_000))!;
+    const position = await table.checkpoint();
+    await table.write([], position, token);
+    await running.refill();
+    await expect(table.write([], position, token)).rejects.toThrow(Fenced);
+    expect(await total('a')).toEqual({ total: 1 });
+  });
+
+  it('fills all views anew', async () => {
+    for (const amount of [1, 2, 2]) await count('a', amount);
+    const running = await start();
+    await readModels.table(tableOf(counters)).write([{ environment: ENVIRONMENT, id: 'a', position: '~', revision: 9, text: '{"total":"spoilt"}' }]);
+    await running.refill();
+    expect([await total('a'), await times(2)]).toEqual([{ total: 5 }, { times: 2 }]);
+  });
+
+  describe('tells a reader', () => {
+    it('when its position is there', async () => {
+      const running = await start();
+      const position = await count('a', 4);
+      await new LogPositions(events, [running], clock).reached(position, clock.now() + 5_000);
+      expect(await total('a')).toEqual({ total: 4 });
+    });
+
+    it('at once that a position does not exist', async () => {
+      const running = await start();
+      await count('a', 4);
+      const positions = new LogPositions(events, [running], clock);
+      for (const wrong of ['9999999999999999', 'nonsense', '-1', ''])
+        await expect(positions.reached(wrong, clock.now() + 5_000)).rejects.toMatchObject({ code: 'position_not_reached' });
+    });
+
+    it('at its deadline that it has to wait longer', async () => {
+      const running = await start();
+      await running.stop();
+      const position = await count('a', 4);
+      await expect(new LogPositions(events, [running], clock).reached(position, clock.now() + 20)).rejects.toMatchObject({ code: 'service_unavailable' });
+    });
+  });
+});

@@ -1,0 +1,201 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
+import { Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
+import type { RecordedEvent } from '../log/event-store.ts';
+import { KeyMissing } from '../sealing/key-store.ts';
+import { FoldedRows } from './folded-rows.ts';
+import type { View } from './view.ts';
+
+/** Rows that are older than they were are read again for so long, so often. A store that was just taken over by another of its members knows all of them soon. */
+const AGAIN_MS = 5_000;
+const AGAIN_EVERY_MS = 50;
+
+/** An event that a view cannot fold, or whose row is more than a table holds: a gap would be silent, so the view stops before it. */
+export class Unfoldable extends Error {
+  constructor(
+    readonly view: string,
+    readonly event: RecordedEvent,
+    cause: unknown,
+  ) {
+    super(`${view} cannot fold ${event.type} at position ${event.position}.`, { cause });
+  }
+}
+
+/** A row as the events of a batch leave it. */
+interface Touched<Row> {
+  row: Row | null;
+  revision: number;
+  position: string;
+  isChanged: boolean;
+  readonly isThere: boolean;
+}
+
+type Rows<Row> = ReadonlyMap<string, Touched<Row>>;
+
+/** Folds events into the rows of one view, a batch at a time. */
+export class ViewFold<Row> {
+  private readonly handles: ReadonlySet<string>;
+
+  constructor(
+    readonly view: View<Row>,
+    readonly table: Table<Row>,
+    /** Positions that an operator decided to leave out. */
+    private readonly skipped: ReadonlySet<string> = new Set(),
+    /** What earlier folds of the same rows left. */
+    private readonly known = new FoldedRows(),
+    /** Whether nobody else brings the view along, as far as this process can tell. */
+    private readonly isOurs: () => boolean = () => true,
+  ) {
+    this.handles = new Set(view.handles);
+  }
+
+  concerns(event: RecordedEvent): boolean {
+    return this.handles.has(event.type) && !this.skipped.has(event.position);
+  }
+
+  /**
+   * Folds the events that concern this view, and stores their rows together with the position of the last event of the batch. Folding a batch again changes nothing.
+   * `fence`: the token of the lease under which that is done.
+   * @throws Unfoldable after what came before the event was stored; Fenced
+   */
+  async apply(batch: readonly RecordedEvent[], fence?: number): Promise<void> {
+    const events = batch.filter((event) => this.concerns(event));
+    const checkpoint = batch.at(-1)?.position;
+    try {
+      await this.store(events.length === 0 ? new Map() : await this.folded(events), checkpoint, fence);
+    } catch (error) {
+      if (!(error instanceof Unfoldable) && !(error instanceof RowTooLarge)) throw error;
+      // A row of several events may fail at any of them: one by one, the first that fails is found, and what came before it is stored.
+      for (const event of events) await this.applyOne(event, fence);
+      // What was too much in the midst of a batch may be less at its end, and the other way round.
+      await this.store(new Map(), checkpoint, fence);
+    }
+  }
+
+  private async applyOne(event: RecordedEvent, fence: number | undefined): Promise<void> {
+    try {
+      await this.store(await this.folded([event]), event.position, fence);
+    } catch (error) {
+      throw error instanceof RowTooLarge ? new Unfoldable(this.view.name, event, error) : error;
+    }
+  }
+
+  private async store(rows: Rows<Row>, checkpoint: string | undefined, fence: number | undefined): Promise<void> {
+    // Only the checkpoint is fenced. Rows that were read after somebody else had begun to empty the table would be taken for whole ones where it is filled anew.
+    if (!this.isOurs()) throw new Fenced(this.table.definition.name, fence ?? 0);
+    const changed = [...rows].filter(([, { isChanged }]) => isChanged);
+    await this.table.write(
+      changed.map(([key, row]) => this.writeOf(key, row)),
+      checkpoint,
+      fence,
+    );
+    for (const [key, { position, isThere }] of rows) if (position !== '') this.known.set(key, { position, isThere });
+  }
+
+  /** The rows as these events leave them. @throws Unfoldable; DomainError `service_unavailable` */
+  private async folded(events: readonly RecordedEvent[]): Promise<Rows<Row>> {
+    let current = events[0]!;
+    const attempt = <T>(step: () => T): T => {
+      try {
+        return step();
+      } catch (error) {
+        // Keys that do not answer at the moment are waited for; one that is missing stays so until somebody puts it back.
+        if (isUnavailable(error) && !(error instanceof KeyMissing)) throw error;
+        throw new Unfoldable(this.view.name, current, error);
+      }
+    };
+    const ids = attempt(() => events.map((event) => this.view.idsOf((current = event))));
+    const rows = await this.load(events, ids);
+    const evolve = (await this.view.evolveAfter?.(this.table, events)) ?? this.view.evolve.bind(this.view);
+    return attempt(() => {
+      for (const [index, event] of events.entries()) this.foldOne((current = event), ids[index]!, rows, evolve);
+      return rows;
+    });
+  }
+
+  private foldOne(event: RecordedEvent, ids: readonly string[], rows: Rows<Row>, evolve: View<Row>['evolve']): void {
+    for (const id of ids) {
+      const touched = rows.get(keyOf(event.meta.environment, id))!;
+      // Written with its event, or before a crash that took the checkpoint.
+      if (touched.position >= event.position) continue;
+      touched.row = evolve(touched.row, event, id);
+      touched.revision = event.version;
+      touched.position = event.position;
+      touched.isChanged = true;
+    }
+  }
+
+  /**
+   * The stored rows that the events touch, none older than this fold knows it: an event that it has folded already would be lost.
+   * @throws DomainError `service_unavailable` where they stay older
+   */
+  private async load(events: readonly RecordedEvent[], ids: readonly (readonly string[])[]): Promise<Rows<Row>> {
+    const wanted = new Map<string, Set<string>>();
+    for (const [index, { meta }] of events.entries()) {
+      let ofEnvironment = wanted.get(meta.environment);
+      if (ofEnvironment === undefined) wanted.set(meta.environment, (ofEnvironment = new Set()));
+      for (const id of ids[index]!) ofEnvironment.add(id);
+    }
+    const rows = new Map<string, Touched<Row>>();
+    for (const [environment, ofEnvironment] of wanted)
+      for (const [id, found] of await this.latest(environment, [...ofEnvironment]))
+        rows.set(keyOf(environment, id), new LazyRow<Row>(found?.text ?? null, found?.revision ?? 0, found?.position ?? ''));
+    return rows;
+  }
+
+  private async latest(environment: string, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow | null>> {
+    const rows = new Map<string, StoredRow | null>();
+    const deadline = performance.now() + AGAIN_MS;
+    for (let missing = ids; ; await pause(AGAIN_EVERY_MS)) {
+      const stored = await this.table.getMany(environment, missing);
+      for (const [index, id] of missing.entries()) rows.set(id, stored[index] ?? null);
+      const isOld = await Promise.all(missing.map((id) => this.isOld(environment, id, rows.get(id) ?? null)));
+      missing = missing.filter((_id, index) => isOld[index]);
+      if (missing.length === 0) return rows;
+      if (performance.now() > deadline) throw unavailable(`Rows of the view ${this.view.name} are older than they were.`);
+    }
+  }
+
+  private async isOld(environment: string, id: string, found: StoredRow | null): Promise<boolean> {
+    const known = this.known.get(keyOf(environment, id));
+    if (known === undefined) return false;
+    if (found !== null) return found.position < known.position;
+    // It may have been deleted since, as it may not be there yet.
+    return known.isThere && !(await this.table.isAsLateAs(environment, id, known.position));
+  }
+
+  private writeOf(key: string, { row, revision, position }: Touched<Row>): Write {
+    const separator = key.indexOf('\0');
+    const text = row === null ? null : (this.view.serialise?.(row) ?? JSON.stringify(row));
+    return { environment: key.slice(0, separator), id: key.slice(separator + 1), position, revision, text, row };
+  }
+}
+
+function keyOf(environment: string, id: string): string {
+  return `${environment}\0${id}`;
+}
+
+/** Parsed only when an event has to be folded into it: most rows were written with their event. */
+class LazyRow<Row> implements Touched<Row> {
+  isChanged = false;
+  private parsed: Row | null | undefined;
+
+  constructor(
+    private readonly text: string | null,
+    public revision: number,
+    public position: string,
+  ) {}
+
+  get isThere(): boolean {
+    return this.parsed === undefined ? this.text !== null : this.parsed !== null;
+  }
+
+  get row(): Row | null {
+    if (this.parsed === undefined) this.parsed = this.text === null ? null : (JSON.parse(this.text) as Row);
+    return this.parsed;
+  }
+
+  set row(row: Row | null) {
+    this.parsed = row;
+  }
+}

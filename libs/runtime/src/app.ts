@@ -1,0 +1,57 @@
+import type { Type } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { operations, type Owner } from '#libs/contracts/src/operation';
+import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
+import type { View } from '#libs/event-sourcing/src/views/view';
+import { EngineSettings, KafkaSettings, PlatformSettings, TransportSettings } from '#libs/platform/src/config/settings';
+import type { AppProcess } from './app-process.ts';
+
+/** A service that a process runs. */
+export interface Service {
+  readonly owner: Owner;
+  /** Each of rows of its own, which only the view itself knows. */
+  readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
+  /** Views of other services that its answers wait for. */
+  readonly awaits?: readonly ViewElsewhere[];
+}
+
+/** The settings of a process, by their class. */
+export interface SettingsOfProcess {
+  of<Settings extends object>(type: new () => Settings): Settings;
+}
+
+/**
+ * How much of an app a process runs: less than the server, where the command line takes its place. Then nothing listens and nothing works in the background.
+ * `backup` looks at the bus as well; `restore` begins where everything else is refused.
+ */
+export type Run = 'server' | 'views' | 'nothing' | 'backup' | 'restore';
+
+/** The public surface of an app, over HTTP. */
+export interface Api {
+  adapter(settings: SettingsOfProcess): AbstractHttpAdapter;
+  listen(app: NestFastifyApplication, settings: SettingsOfProcess): Promise<void>;
+  /** Takes nothing new and finishes what is in flight. */
+  drain(process: AppProcess): Promise<void>;
+}
+
+/** What one process runs: the gateway, a service, or all of them together. */
+export interface App {
+  readonly name: string;
+  readonly modules: readonly Type[];
+  readonly services: readonly Service[];
+  /** Classes of settings that its modules want to have injected. */
+  readonly settings: readonly (new () => object)[];
+  /** Absent: the app is reached by other processes alone. */
+  readonly api?: Api;
+  /** Done before the first request is taken, with everything behind it running. */
+  prepare?(process: AppProcess): Promise<void>;
+}
+
+/** The classes of settings that a process of an app uses. No other is shown to it, so it needs no other, and none of the secrets in them. */
+export function settingsOfProcess({ services, settings, api }: App, run: Run = 'server'): readonly (new () => object)[] {
+  const owners = services.map(({ owner }) => owner);
+  const usesBus = (run === 'server' || run === 'backup') && services.length > 0;
+  const isAlone = api !== undefined && operations().every(({ options: { owner } }) => owners.includes(owner));
+  return [PlatformSettings, EngineSettings, ...(usesBus ? [KafkaSettings] : []), ...(isAlone ? [] : [TransportSettings]), ...settings];
+}

@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
+import { OnlyReplica } from '#libs/platform/src/replicas';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import type { Engines, EnginesNeeds } from './engines.ts';
+
+/**
+ * Opens the engines of one process that holds everything: LMDB in `DATA_DIR`. Drivers are imported here and only here, when they are needed.
+ * @throws StartRefused when the directory is held, unwritable, open to others, damaged or of a newer release
+ */
+export async function openEmbeddedEngines({ settings, clock, log, onFatal }: EnginesNeeds): Promise<Engines> {
+  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { InProcessMessageBus }, { FileKeyStore }] = await Promise.all([
+    import('#libs/platform/src/storage/lmdb-storage'),
+    import('#libs/event-sourcing/src/lmdb/lmdb.event-store'),
+    import('#libs/read-models/src/lmdb.read-models'),
+    import('#libs/read-models/src/lmdb.short-lived'),
+    import('#libs/messaging/src/in-process.message-bus'),
+    import('#libs/event-sourcing/src/sealing/file.key-store'),
+  ]);
+  const directory = settings.DATA_DIR;
+  const { DATA_MIN_FREE: minFree, DATA_DIR_WAIT: wait } = settings;
+  const storage = await LmdbStorage.open({ directory, minFree, wait, log, onFatal }).catch((error: unknown) => {
+    throw directoryRefused(directory, error);
+  });
+  const keys = await FileKeyStore.open(keysIn(directory), settings.MASTER_KEYS ?? []).catch(async (error: unknown) => {
+    await storage.close();
+    throw error;
+  });
+  const bus = new InProcessMessageBus(storage);
+  return {
+    directory: storage,
+    log: null,
+    replicas: new OnlyReplica(),
+    bus,
+    keys,
+    events: new LmdbEventStore(storage),
+    // What is damaged here ends the process.
+    damage: new WholeLog(),
+    readModels: new LmdbReadModels(storage),
+    shortLived: new LmdbShortLived(storage, clock),
+    close: async () => {
+      await bus.close();
+      await storage.close();
+    },
+  };
+}
+
+/** Where the data keys of a data directory lie, each wrapped by a master key. */
+export function keysIn(directory: string): string {
+  return join(directory, 'keys');
+}
+
+const OBSTACLES: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  ENOTDIR: 'part of the path is a file',
+  EEXIST: 'it is a file',
+};
+
+function directoryRefused(directory: string, error: unknown): Error {
+  const obstacle = OBSTACLES[(error as NodeJS.ErrnoException).code ?? ''];
+  if (error instanceof StartRefused || obstacle === undefined) return error as Error;
+  return new StartRefused(`DATA_DIR ${directory} cannot be used: ${obstacle}. Set DATA_DIR to a directory that this user may write to.`);
+}

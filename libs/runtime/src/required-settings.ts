@@ -1,0 +1,30 @@
+import { triedSettings, type Variables } from '#libs/platform/src/config/setting';
+import { EngineSettings, KafkaSettings, PlatformSettings, TransportSettings } from '#libs/platform/src/config/settings';
+import { refusalsOf, StartRefused } from '#libs/platform/src/start-refused';
+import { areShared, requireAllOrNone } from './engines.ts';
+
+/** A wrong value of these is refused where nobody uses it, too. */
+const ALWAYS_READ = [PlatformSettings, EngineSettings, KafkaSettings, TransportSettings];
+
+/**
+ * Looks at the forms of all settings and of the files that they name, and asks no engine: one start says all that is wrong.
+ * @param used the classes of settings that the process uses
+ * @throws StartRefused with a sentence for each
+ */
+export async function requireSettings(used: readonly (new () => object)[], variables: Variables): Promise<void> {
+  const wrong = new Map([...ALWAYS_READ, ...used].flatMap((type) => [...triedSettings<object>(type, variables).refusals]));
+  const { settings: addresses } = triedSettings(EngineSettings, variables);
+  const { settings } = triedSettings(PlatformSettings, variables);
+  const { settings: transport } = triedSettings(TransportSettings, variables);
+  const kafka = used.includes(KafkaSettings) ? triedSettings(KafkaSettings, variables).settings : null;
+  const isRefused = (name: string): boolean => wrong.has(name);
+  const refusals = [
+    ...wrong.values(),
+    ...(await refusalsOf([
+      () => requireAllOrNone((name) => isRefused(name) || addresses[name] !== null, kafka),
+      async () => used.includes(TransportSettings) && (await import('#libs/messaging/src/tcp/service-security')).serviceSecurity(transport),
+    ])),
+    ...(areShared(addresses) ? await (await import('./distributed.ts')).refusalsOfEngines(addresses, { settings, kafka }, isRefused) : []),
+  ];
+  if (refusals.length > 0) throw new StartRefused(refusals.join(' '));
+}
