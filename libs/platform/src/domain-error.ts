@@ -42,6 +42,17 @@ export function unavailable(message: string, retryAfter = 1): DomainError {
   return new DomainError('unavailable', 'service_unavailable', message, { retryAfter });
 }
 
+/** This needs what a later release has recorded in a shape that this one does not know: a process of that release answers, and does the work, instead. */
+export class NeedsLaterRelease extends DomainError {
+  /** Of the record. */
+  readonly position: string;
+
+  constructor({ type, shape, position }: { readonly type: string; readonly shape: number; readonly position: string }, known: number) {
+    super('unavailable', 'service_unavailable', `This needs a later release: a ${type} has shape ${shape}, and this one knows ${known}.`, { retryAfter: 5 });
+    this.position = position;
+  }
+}
+
 /** Whether an engine or another service did not answer: waiting may help, and nothing else does. What was damaged is no better later. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof DomainError && error.kind === 'unavailable' && error.code !== 'event_log_damaged';

@@ -19,8 +19,8 @@ export function itReadsStoredExamples<State, Event extends Fact>(decider: Decide
   });
 
   it('folds what every release wrote', () => {
-    const folded = events.reduce((before, { at, ...example }) => {
-      const { type, data } = upcast({ ...example, subject: null }, decider.upcasts?.[example.type]);
+    const folded = events.reduce((before, { at, type, shape, data: stored }) => {
+      const { data } = upcast({ data: stored, subject: null }, shape, decider.upcasts?.[type]);
       return decider.evolve(before, { type, data, at } as Event & { readonly at: string });
     }, decider.initial);
     // As a row holds it: fields that are undefined are absent.

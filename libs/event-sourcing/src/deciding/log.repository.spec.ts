@@ -132,7 +132,7 @@ describe('a transaction', () => {
     expect({ state, facts, version }).toEqual({ state: book, facts: [{ type: 'book.created', data: { id, title: 'Notes', isbn: null } }], version: 1 });
     expect(asked.receipt.position).toBe(position);
     const { commandId, actor, requestId } = asked;
-    expect(await events.read(streamOf('a'))).toEqual([
+    expect(await events.read(streamOf('a'))).toMatchObject([
       {
         id: derivedId(commandId, 0),
         stream: streamOf('a'),

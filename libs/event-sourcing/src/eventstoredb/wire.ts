@@ -12,6 +12,7 @@ import {
   START,
   UnreadableRecord,
 } from '../log/event-store.ts';
+import { contentText, LazyRecord, readStored, storedText } from '../log/lazy-record.ts';
 import { type Damage, type DamageCause, eventLogDamaged } from '../log/log-damage.ts';
 import type { StreamNames } from './stream-names.ts';
 import { ulidOf, uuidOf } from './uuid.ts';
@@ -33,8 +34,8 @@ const TOMBSTONE_TYPE = '$streamDeleted';
 /** The server counts time in steps of 100 ns. */
 const TICKS_PER_MS = 10_000;
 
-/** An event's data as it lies in EventStoreDB; its metadata are ours as they are. The version is that of the decision: in a stream that was cut, the server's may be another. */
-interface Stored extends Pick<NewEvent, 'shape' | 'data' | 'subject' | 'public'> {
+/** What an event's data in EventStoreDB hold beside the content; its metadata are ours as they are. The version is that of the decision: in a stream that was cut, the server's may be another. */
+interface Stored extends Pick<NewEvent, 'shape' | 'public'> {
   /** Not there where an earlier release wrote it. */
   readonly version?: number;
 }
@@ -71,7 +72,7 @@ export function appendRequest(stream: string, expectedVersion: number, events: r
   let bytes = 0;
   const messages = events.map(({ id, type, shape, data, subject, public: announced, meta }, index) => {
     const version = expectedVersion + 1 + index;
-    const stored = Buffer.from(JSON.stringify({ shape, version, data, subject, public: announced } satisfies Stored));
+    const stored = Buffer.from(storedText({ shape, version, public: announced } satisfies Stored, { data: contentText(data), subject: contentText(subject) }));
     const metadata = Buffer.from(JSON.stringify(meta));
     // As `appendBytes`, of what is at hand.
     bytes += stored.length + VERSION_DIGITS - String(version).length + metadata.length + 2 * type.length;
@@ -181,15 +182,25 @@ function contentOf(message: RecordedMessage, place: Place<string>): Pick<LogEven
   if (type === TOMBSTONE_TYPE && !Number.isSafeInteger(place.version)) return { record: null, damage: damageOf(place, 'deleted') };
   const meta = parsed(message.getCustomMetadata_asU8());
   if (!isMeta(meta) || type === '' || type.startsWith('$')) return { record: null, damage: damageOf(place, 'foreign') };
-  const data = parsed(message.getData_asU8());
+  const stored = storedIn(message.getData_asU8());
   const event = { ...place, id: ulidOf(message.getId()!.getString()), type, meta };
-  if (!isStored(data)) {
+  if (stored === null) {
     const record = new UnreadableRecord({ ...event, shape: 0, data: null, subject: null, public: [] }, eventLogDamaged(place.stream));
     return { record, damage: damageOf(place, 'unreadable') };
   }
-  const { shape, version = place.version, subject, public: announced } = data;
+  const { shape, version = place.version, public: announced } = stored.envelope;
   if (version !== place.version) return { record: null, damage: damageOf(place, 'misplaced') };
-  return { record: { ...event, shape, data: data.data, subject, public: announced }, damage: null };
+  return { record: new LazyRecord({ ...event, shape, public: announced }, stored.content), damage: null };
+}
+
+/** Null for what no release of ours has stored. */
+function storedIn(bytes: Uint8Array): { readonly envelope: Stored; readonly content: ConstructorParameters<typeof LazyRecord>[1] } | null {
+  try {
+    const { envelope, content } = readStored(textOf(bytes));
+    return isStored(envelope) ? { envelope, content } : null;
+  } catch {
+    return null;
+  }
 }
 
 function damageOf({ stream, position, version }: Place<string>, cause: DamageCause): Damage {
@@ -215,7 +226,7 @@ function isMeta(value: unknown): value is EventMeta {
   return typeof environment === 'string' && typeof commandId === 'string' && typeof at === 'number' && isObject(actor);
 }
 
-function isStored(value: unknown): value is Stored {
+function isStored(value: unknown): value is Stored & { readonly data: unknown } {
   return isObject(value) && Number.isInteger(value['shape']) && Array.isArray(value['public']);
 }
 

@@ -17,6 +17,7 @@ import {
   START,
   WrongVersion,
 } from '../log/event-store.ts';
+import { contentText, type Envelope, LazyRecord, readStored, storedText } from '../log/lazy-record.ts';
 
 /** Records, and bytes, that are read before other work gets its turn. */
 const CHUNK = 1_000;
@@ -28,7 +29,7 @@ const CHUNK_BYTES = 4 * 1024 * 1024;
 const GATHER_MS = 5;
 /** Streams whose head is remembered at least. */
 const HEADS = 10_000;
-/** Records kept for subscribers that follow closely, so that they neither read nor parse again what was just written. */
+/** Records kept for subscribers that follow closely, so that they do not read again what was just written, and nobody parses it twice. */
 const RECENT = 4_096;
 /** How far before the end a failed commit can have left a gap: far more than can be on its way at once. */
 const GAP_WINDOW = 100_000;
@@ -70,13 +71,17 @@ interface Head {
   readonly position: number;
 }
 
-/** A record as it is written: text until a reader asks for it, so that it is parsed once for all of them, and never when nobody does. */
+/** A record that was just written: its content is the text that lies on disk, whatever becomes of the values that it was made of. */
 interface Slot {
   readonly stream: string;
   readonly version: number;
   readonly position: number;
-  text: string;
-  record: RecordedEvent | null;
+  readonly record: RecordedEvent;
+}
+
+interface Writing {
+  readonly slot: Slot;
+  readonly value: Buffer;
 }
 
 /** The appends of one event turn: one transaction, one flush. */
@@ -126,7 +131,7 @@ export class LmdbEventStore extends EventStore {
 
   async last(stream: string): Promise<RecordedEvent | null> {
     const pending = this.pending.get(stream)?.at(-1);
-    if (pending) return recordOf(pending);
+    if (pending) return pending.record;
     const { version, position } = this.headOf(stream);
     return version === 0 ? null : this.recordAt(position);
   }
@@ -137,11 +142,11 @@ export class LmdbEventStore extends EventStore {
     if (head.version !== expectedVersion) return this.repeated(stream, expectedVersion, events);
     if (events.length === 0 || !STREAM_NAME.test(stream)) throw new RangeError(`An append needs events and a printable stream name, not '${stream}'.`);
     // No await between the check above and the puts: that is what makes this append atomic. Everything that can throw comes before the first put.
-    const slots = events.map((event, index) => this.slotOf(stream, expectedVersion + 1 + index, this.lastPosition + 1 + index, event));
-    const values = slots.map((slot) => this.encode(slot));
-    this.refuseTooLarge(stream, events, values);
-    for (const [index, slot] of slots.entries()) {
-      this.log.append(slot.position, values[index]!);
+    const writings = events.map((event, index) => this.writingOf(stream, expectedVersion + 1 + index, this.lastPosition + 1 + index, event));
+    const slots = writings.map(({ slot }) => slot);
+    this.refuseTooLarge(stream, events, writings);
+    for (const { slot, value } of writings) {
+      this.log.append(slot.position, value);
       this.streams.put(streamKey(stream, slot.version), this.numberValue(slot.position));
     }
     const { version, position } = slots.at(-1)!;
@@ -207,7 +212,7 @@ export class LmdbEventStore extends EventStore {
       for (const { value } of this.streams.getRange({ start: streamKey(stream, from), end: streamKey(stream, stored + 1) }))
         records.push(this.recordAt(readNumber(value, 0)));
     if (from <= stored && records.length !== stored - from + 1) throw this.corrupt(head.position, `belongs to ${stream}, whose index has gaps`);
-    for (const slot of pending) if (slot.version >= from && slot.version <= to) records.push(recordOf(slot));
+    for (const slot of pending) if (slot.version >= from && slot.version <= to) records.push(slot.record);
     return records;
   }
 
@@ -253,21 +258,18 @@ export class LmdbEventStore extends EventStore {
     return { version, position };
   }
 
-  private slotOf(stream: string, version: number, position: number, { id, type, shape, data, subject, public: announced, meta }: NewEvent): Slot {
-    const text = JSON.stringify({ id, stream, version, position: textOf(position), type, shape, data, subject, public: announced, meta });
-    return { stream, version, position, text, record: null };
-  }
-
-  private encode({ text, position }: Slot): Buffer {
-    const value = this.arena.text(CHECKSUM_BYTES, text);
+  private writingOf(stream: string, version: number, position: number, { id, type, shape, data, subject, public: announced, meta }: NewEvent): Writing {
+    const envelope: Envelope = { id, stream, version, position: textOf(position), type, shape, public: announced, meta };
+    const content = { data: contentText(data), subject: contentText(subject) };
+    const value = this.arena.text(CHECKSUM_BYTES, storedText(envelope, content));
     value.writeUInt32LE(0, 0);
     value.writeUInt32LE(checksum(value, position), 0);
-    return value;
+    return { slot: { stream, version, position, record: new LazyRecord(envelope, content) }, value };
   }
 
   /** What is written holds all that counts, and more. @throws AppendTooLarge */
-  private refuseTooLarge(stream: string, events: readonly NewEvent[], written: readonly Buffer[]): void {
-    if (written.reduce((sum, { length }) => sum + length, 0) <= this.mostBytes) return;
+  private refuseTooLarge(stream: string, events: readonly NewEvent[], written: readonly Writing[]): void {
+    if (written.reduce((sum, { value }) => sum + value.length, 0) <= this.mostBytes) return;
     const bytes = appendBytes(events);
     if (bytes > this.mostBytes) throw new AppendTooLarge(stream, bytes);
   }
@@ -307,7 +309,7 @@ export class LmdbEventStore extends EventStore {
   private recordsAfter(at: number): RecordedEvent[] {
     const records: RecordedEvent[] = [];
     const end = Math.min(this.durable, at + CHUNK);
-    while (at < end && this.recent[(at + 1) % RECENT]?.position === at + 1) records.push(recordOf(this.recent[++at % RECENT]!));
+    while (at < end && this.recent[(at + 1) % RECENT]?.position === at + 1) records.push(this.recent[++at % RECENT]!.record);
     if (records.length > 0) return records;
     let bytes = 0;
     for (const { key: position, value } of this.log.getRange({ start: at + 1, end: end + 1 })) {
@@ -327,7 +329,7 @@ export class LmdbEventStore extends EventStore {
 
   private recordAt(position: number): RecordedEvent {
     const recent = this.recent[position % RECENT];
-    if (recent?.position === position) return recordOf(recent);
+    if (recent?.position === position) return recent.record;
     const value = this.log.get(position);
     if (!value) throw this.corrupt(position, 'is missing');
     return this.decode(position, value);
@@ -336,7 +338,8 @@ export class LmdbEventStore extends EventStore {
   private decode(position: number, value: Buffer): RecordedEvent {
     const text = verifiedText(position, value);
     if (text === null) throw this.corrupt(position, 'does not match its checksum');
-    return JSON.parse(text) as RecordedEvent;
+    const { envelope, content } = readStored(text);
+    return new LazyRecord(envelope as unknown as Envelope, content);
   }
 
   private corrupt(position: number, detail: string): CorruptRecord {
@@ -348,7 +351,7 @@ export class LmdbEventStore extends EventStore {
   private problemOf(position: number, value: Buffer): string | null {
     const text = verifiedText(position, value);
     if (text === null) return 'does not match its checksum';
-    const { stream, version } = JSON.parse(text) as RecordedEvent;
+    const { stream, version } = readStored(text).envelope as unknown as Envelope;
     const indexed = this.streams.get(streamKey(stream, version));
     if (!indexed || readNumber(indexed, 0) !== position) return `is not where the index has version ${version} of ${stream}`;
     if (version > 1 && !this.streams.get(streamKey(stream, version - 1))) return `has version ${version} of ${stream}, which has no version ${version - 1}`;
@@ -443,12 +446,4 @@ function verifiedText(position: number, value: Buffer): string | null {
   const stored = value.readUInt32LE(0);
   value.writeUInt32LE(0, 0);
   return checksum(value, position) === stored ? value.toString('utf8', CHECKSUM_BYTES) : null;
-}
-
-function recordOf(slot: Slot): RecordedEvent {
-  if (slot.record === null) {
-    slot.record = JSON.parse(slot.text) as RecordedEvent;
-    slot.text = '';
-  }
-  return slot.record;
 }

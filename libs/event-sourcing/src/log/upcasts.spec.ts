@@ -1,13 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
-import { START, type NewEvent, UnreadableRecord } from './event-store.ts';
-import { UpcastingEventStore, upcastsOf, type Upcasts } from './upcasts.ts';
+import { START, type NewEvent, type RecordedEvent } from './event-store.ts';
+import { isFromLaterRelease, UpcastingEventStore, upcastsOf, type Upcasts } from './upcasts.ts';
 
-const STREAM = 'person-environment_01HZZZZZZZZZZZZZZZZZZZZZZZ-1';
+const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+const STREAM = `person-${ENVIRONMENT}-1`;
 
 /** First one name, then two, then an object. */
 const person: Upcasts = {
@@ -40,7 +42,7 @@ describe('an event of an older shape', () => {
   function event(type: string, shape: number, data: unknown): NewEvent {
     const id = newUlid(Date.now());
     const meta = {
-      environment: 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ',
+      environment: ENVIRONMENT,
       actor: { id: 'spec', source: 'system', name: null },
       requestId: id,
       commandId: id,
@@ -76,17 +78,30 @@ describe('an event of an older shape', () => {
 
   it('keeps nobody who follows from what comes after it where it cannot be brought up to date; whoever looks into it meets why', async () => {
     await stored.append(STREAM, 0, [event('person.named', 1, null), event('person.seen', 1, 'behind it')]);
-    await expect(events.read(STREAM)).rejects.toThrow(TypeError);
-    for await (const [broken, behind] of events.subscribe(START, new AbortController().signal)) {
-      expect(broken).toBeInstanceOf(UnreadableRecord);
+    for (const [broken, behind] of await read()) {
       expect(() => broken!.data).toThrow(TypeError);
+      expect(() => broken!.subject).toThrow(TypeError);
       expect(behind!.data).toBe('behind it');
-      break;
     }
   });
 
-  it('is refused where a later release wrote it', async () => {
-    await stored.append(STREAM, 0, [event('person.named', 4, null)]);
-    await expect(events.read(STREAM)).rejects.toThrow('later release');
+  it('is told from one that a later release wrote, which keeps nobody from what comes after it either', async () => {
+    await stored.append(STREAM, 0, [event('person.named', 4, null), event('person.seen', 2, null), event('person.seen', 1, 'behind them')]);
+    for (const [named, seen, behind] of await read()) {
+      expect([named, seen, behind].map((record) => isFromLaterRelease(record!))).toEqual([true, true, false]);
+      expect([named!.type, named!.shape, named!.version, named!.meta.environment]).toEqual(['person.named', 4, 1, ENVIRONMENT]);
+      for (const later of [named, seen]) for (const content of [() => later!.data, () => later!.subject]) expect(content).toThrow(NeedsLaterRelease);
+      expect(behind!.data).toBe('behind them');
+    }
   });
+
+  /** By every way of reading. */
+  async function read(): Promise<readonly (readonly RecordedEvent[])[]> {
+    const followed: RecordedEvent[] = [];
+    for await (const batch of events.subscribe(START, new AbortController().signal)) {
+      followed.push(...batch);
+      break;
+    }
+    return [await events.read(STREAM), (await events.readBackwards(STREAM, 10)).toReversed(), followed];
+  }
 });

@@ -1,4 +1,6 @@
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from './event-store.ts';
+import { withContent } from './lazy-record.ts';
 
 /** What an upcast may change; everything else about an event stands for ever. */
 export type Upcastable = Pick<RecordedEvent, 'data' | 'subject'>;
@@ -14,20 +16,21 @@ export function upcastsOf(deciders: readonly { readonly upcasts?: Upcasts }[]): 
   return Object.assign({}, ...deciders.map(({ upcasts }) => upcasts)) as Upcasts;
 }
 
-/** An event of any older shape in the shape of this release. @throws Error for a shape that only a later release knows */
-export function upcast<Event extends Upcastable & Pick<RecordedEvent, 'type' | 'shape'>>(event: Event, steps: readonly Upcast[] = []): Event {
-  const shape = 1 + steps.length;
-  if (event.shape === shape) return event;
-  if (event.shape > shape) throw new Error(`A ${event.type} of shape ${event.shape} was written by a later release: this one knows ${shape}.`);
-  const { data, subject } = steps.slice(event.shape - 1).reduce<Upcastable>((older, step) => step(older), event);
-  return { ...event, shape, data, subject };
+/** The content of an event of any older shape in the last one that these steps lead to. */
+export function upcast(content: Upcastable, shape: number, steps: readonly Upcast[] = []): Upcastable {
+  return steps.slice(shape - 1).reduce((older, step) => step(older), content);
+}
+
+/** Whether this release cannot know what the record says. Whoever handles its type leaves it to a process that can, and asks for nothing that it would have to say. */
+export function isFromLaterRelease(record: RecordedEvent): record is UnreadableRecord & { readonly reason: NeedsLaterRelease } {
+  return record instanceof UnreadableRecord && record.reason instanceof NeedsLaterRelease;
 }
 
 /** The log in the shapes of this release, whatever release wrote it. */
 export class UpcastingEventStore extends EventStore {
   private readonly upcasts: ReadonlyMap<string, readonly Upcast[]>;
   /** A record is upcast once for all its readers, and stays the same object for them. */
-  private readonly current = new WeakMap<RecordedEvent, RecordedEvent>();
+  private readonly known = new WeakMap<RecordedEvent, RecordedEvent>();
 
   constructor(
     private readonly events: EventStore,
@@ -47,7 +50,7 @@ export class UpcastingEventStore extends EventStore {
 
   async last(stream: string): Promise<RecordedEvent | null> {
     const record = await this.events.last(stream);
-    return record === null ? null : this.upcast(record);
+    return record === null ? null : this.current(record);
   }
 
   append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
@@ -60,7 +63,7 @@ export class UpcastingEventStore extends EventStore {
   }
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal, pace)) yield this.isUpToDate(batch) ? batch : batch.map((record) => this.followed(record));
+    for await (const batch of this.events.subscribe(after, signal, pace)) yield this.upToDate(batch);
   }
 
   private shapeOf(type: string): number {
@@ -68,29 +71,25 @@ export class UpcastingEventStore extends EventStore {
   }
 
   private upToDate(records: readonly RecordedEvent[]): readonly RecordedEvent[] {
-    return this.isUpToDate(records) ? records : records.map((record) => this.upcast(record));
+    return records.every(({ type, shape }) => shape === this.shapeOf(type)) ? records : records.map((record) => this.current(record));
   }
 
-  private isUpToDate(records: readonly RecordedEvent[]): boolean {
-    return records.every(({ type, shape }) => shape === this.shapeOf(type));
-  }
-
-  /** A record on which a step fails is no reason to keep back the others: whoever handles it meets the reason. A later release's shape is not such a record. */
-  private followed(record: RecordedEvent): RecordedEvent {
-    try {
-      return this.upcast(record);
-    } catch (error) {
-      if (record.shape > this.shapeOf(record.type)) throw error;
-      return new UnreadableRecord(record, error);
+  /** What a step fails on keeps nobody from the rest: whoever looks into it meets the reason. */
+  private current(record: RecordedEvent): RecordedEvent {
+    const { type, shape } = record;
+    const current = this.shapeOf(type);
+    if (shape === current || record instanceof UnreadableRecord) return record;
+    let known = this.known.get(record);
+    if (known === undefined) {
+      known = shape > current ? new UnreadableRecord(record, new NeedsLaterRelease(record, current)) : this.upcast(record, current);
+      this.known.set(record, known);
     }
+    return known;
   }
 
-  private upcast(record: RecordedEvent): RecordedEvent {
-    if (record instanceof UnreadableRecord) return record;
-    const known = this.current.get(record);
-    if (known !== undefined) return known;
-    const current = upcast(record, this.upcasts.get(record.type));
-    this.current.set(record, current);
-    return current;
+  private upcast(record: RecordedEvent, shape: number): RecordedEvent {
+    let upcasted: Upcastable | null = null;
+    const content = (): Upcastable => (upcasted ??= upcast(record, record.shape, this.upcasts.get(record.type)));
+    return withContent(record, { shape, data: () => content().data, subject: () => content().subject });
   }
 }

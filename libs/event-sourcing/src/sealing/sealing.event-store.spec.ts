@@ -151,7 +151,7 @@ describe('the log', () => {
       const [ada, grace] = (await followed(restored)) as [RecordedEvent, RecordedEvent];
       expect(ada.data).toEqual({ name: 'Ada', nick: 'a' });
       expect(grace).toMatchObject({ type: 'person.created', stream: other, version: 1 });
-      for (const field of ['data', 'subject'] as const) expect(() => grace[field]).toThrow(`The data key person.${other} is missing`);
+      expect(() => grace.data).toThrow(`The data key person.${other} is missing`);
     });
 
     it('takes nothing more of that person under a new key, and everything of others', async () => {

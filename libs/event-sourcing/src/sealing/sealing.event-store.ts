@@ -1,5 +1,6 @@
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
+import { withContent } from '../log/lazy-record.ts';
 import { KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import { hasPersonal, replaced, type Replace, type SealedFieldsOf } from './sealed-fields.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
@@ -75,7 +76,10 @@ export class SealingEventStore extends EventStore {
 
   /** @throws what keeps one of them from being read */
   private readable(records: readonly RecordedEvent[]): readonly RecordedEvent[] {
-    for (const record of records) if (record instanceof UnreadableRecord) throw record.reason;
+    for (const record of records) {
+      if (record instanceof UnreadableRecord) throw record.reason;
+      if (this.isPersonal(record.type)) void [record.data, record.subject];
+    }
     return records;
   }
 
@@ -121,14 +125,13 @@ export class SealingEventStore extends EventStore {
     const key = found.get(purpose);
     const fields = this.sealedFields(record.type)!;
     const open: Replace = (value, kind, path) => (kind === 'personal' ? openedValue(purpose, key, bindingOf(record.stream, record, path), value) : value);
-    try {
-      const opened = { ...record, data: replaced(record.data, fields, 'data', open), subject: replaced(record.subject, fields, 'subject', open) };
-      // What was erased may not live on in memory.
-      if (key !== undefined && key !== 'erased' && !('error' in key)) this.opened.set(record, opened);
-      return opened;
-    } catch (error) {
-      return new UnreadableRecord(record, error);
-    }
+    const opened = withContent(record, {
+      data: () => replaced(record.data, fields, 'data', open),
+      subject: () => replaced(record.subject, fields, 'subject', open),
+    });
+    // What was erased may not live on in memory.
+    if (key !== undefined && key !== 'erased' && !('error' in key)) this.opened.set(record, opened);
+    return opened;
   }
 }
 

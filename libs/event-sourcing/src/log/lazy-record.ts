@@ -1,0 +1,105 @@
+import type { RecordedEvent } from './event-store.ts';
+
+/** What is known of a record without its content. */
+export type Envelope = Omit<RecordedEvent, 'data' | 'subject'>;
+
+/** JSON text, or what makes the value; it may throw, and is asked again then. */
+type Unread = string | (() => unknown);
+
+interface UnreadContent {
+  readonly data: Unread;
+  readonly subject: Unread;
+}
+
+/** A record whose content is made when somebody asks for it, each half once for all readers; whoever goes by the envelope alone pays nothing for it. */
+export class LazyRecord implements RecordedEvent {
+  readonly id: RecordedEvent['id'];
+  readonly type: RecordedEvent['type'];
+  readonly shape: RecordedEvent['shape'];
+  readonly public: RecordedEvent['public'];
+  readonly meta: RecordedEvent['meta'];
+  readonly stream: RecordedEvent['stream'];
+  readonly version: RecordedEvent['version'];
+  readonly position: RecordedEvent['position'];
+  #data: unknown;
+  #subject: unknown;
+  /** Undefined: it is known. */
+  #unreadData: Unread | undefined;
+  #unreadSubject: Unread | undefined;
+
+  constructor(envelope: Envelope, { data, subject }: UnreadContent) {
+    this.id = envelope.id;
+    this.type = envelope.type;
+    this.shape = envelope.shape;
+    this.public = envelope.public;
+    this.meta = envelope.meta;
+    this.stream = envelope.stream;
+    this.version = envelope.version;
+    this.position = envelope.position;
+    this.#unreadData = data;
+    this.#unreadSubject = subject;
+  }
+
+  get data(): unknown {
+    if (this.#unreadData !== undefined) {
+      this.#data = valueOf(this.#unreadData);
+      this.#unreadData = undefined;
+    }
+    return this.#data;
+  }
+
+  get subject(): unknown {
+    if (this.#unreadSubject !== undefined) {
+      this.#subject = valueOf(this.#unreadSubject);
+      this.#unreadSubject = undefined;
+    }
+    return this.#subject;
+  }
+
+  toJSON(): RecordedEvent {
+    return { ...envelopeOf(this), data: this.data, subject: this.subject };
+  }
+}
+
+/** The same record with other content, which is made when somebody asks for it. A spread copy would have none. */
+export function withContent(
+  record: Envelope,
+  { shape = record.shape, data, subject }: { readonly shape?: number; readonly data: () => unknown; readonly subject: () => unknown },
+): RecordedEvent {
+  return new LazyRecord(shape === record.shape ? record : { ...envelopeOf(record), shape }, { data, subject });
+}
+
+function envelopeOf({ id, type, shape, public: announced, meta, stream, version, position }: Envelope): Envelope {
+  return { id, type, shape, public: announced, meta, stream, version, position };
+}
+
+function valueOf(unread: Unread): unknown {
+  return typeof unread === 'string' ? JSON.parse(unread) : unread();
+}
+
+const DATA = '\n,"data":';
+const SUBJECT = '\n,"subject":';
+/** What a stored record has beside its members. */
+export const SEPARATORS = 2;
+
+/** As a record is stored: one JSON object, in which data and subject come last, behind the only two line breaks that it has. */
+export function storedText(envelope: object, { data, subject }: { readonly data: string; readonly subject: string }): string {
+  return `${JSON.stringify(envelope).slice(0, -1)}${DATA}${data}${SUBJECT}${subject}}`;
+}
+
+/** Content as it is stored. */
+export function contentText(value: unknown): string {
+  return JSON.stringify(value) ?? 'null';
+}
+
+/** The envelope, and the content as text; as values where an earlier release stored it among the envelope. @throws SyntaxError */
+export function readStored(text: string): { readonly envelope: Readonly<Record<string, unknown>>; readonly content: UnreadContent } {
+  const end = text.indexOf(DATA);
+  const middle = end === -1 ? -1 : text.indexOf(SUBJECT, end + DATA.length);
+  if (middle !== -1) {
+    const envelope = JSON.parse(`${text.slice(0, end)}}`) as Readonly<Record<string, unknown>>;
+    return { envelope, content: { data: text.slice(end + DATA.length, middle), subject: text.slice(middle + SUBJECT.length, -1) } };
+  }
+  const whole = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  return { envelope: whole, content: { data: () => whole['data'], subject: () => whole['subject'] } };
+}
