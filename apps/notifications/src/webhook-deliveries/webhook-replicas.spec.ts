@@ -203,7 +203,8 @@ describe('webhooks of several replicas', () => {
   it('are sent although their message tells a position that the log does not have', async () => {
     await first.endpoint(receiver.url);
     const [record] = await first.record(1);
-    await first.announce([{ ...record!, position: '9'.repeat(record!.position.length) }]);
+    const copy = JSON.parse(JSON.stringify(record)) as RecordedEvent;
+    await first.announce([{ ...copy, position: '9'.repeat(record!.position.length) }]);
     await until(() => receiver.received.length === 1);
   });
 

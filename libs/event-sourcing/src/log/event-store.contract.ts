@@ -34,6 +34,9 @@ export async function take(store: EventStore, count: number, after = START, pace
 /** Content included. */
 const plain = (records: readonly RecordedEvent[]): unknown => JSON.parse(JSON.stringify(records));
 
+/** The small EventStoreDB of these specs runs in the same process, and keeps what it stores as JSON around ours. */
+const isOfServer = (text: string): boolean => text.includes('contentType');
+
 const idsOf = (records: readonly { readonly id: string }[]): string[] => records.map(({ id }) => id);
 
 /** `given` starts with an empty log. */
@@ -105,7 +108,7 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
         const parsed: string[] = [];
         const { parse } = JSON;
         JSON.parse = (text: string): unknown => {
-          if (/decoded|announced/.test(text)) parsed.push(text);
+          if (/decoded|announced/.test(text) && !isOfServer(text)) parsed.push(text);
           return parse(text);
         };
         try {
