@@ -10,6 +10,8 @@ const REPEATED = 60_000;
 interface Needs {
   readonly leases: Leases;
   readonly log: Log;
+  /** Where not everybody who can get the lease takes it. */
+  readonly shares?: Pick<Leases, 'ask'> | undefined;
 }
 
 /**
@@ -43,7 +45,7 @@ export class LeasedWork implements Part {
   private async run(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
-      const token = await this.needs.leases.ask(this.name);
+      const token = await (this.needs.shares ?? this.needs.leases).ask(this.name);
       if (token !== null && !signal.aborted) await this.workUnder(token);
       await this.needs.leases.round(signal);
     }

@@ -7,6 +7,7 @@ import type { Metrics } from '#libs/platform/src/metrics';
 import { LeasedWork } from '#libs/read-models/src/leased-work';
 import type { Leases } from '#libs/read-models/src/leases';
 import type { Table } from '#libs/read-models/src/read-models';
+import type { SharedLeases } from '#libs/read-models/src/shared-leases';
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
 import type { FollowerStates, SharedState } from './follower-states.ts';
 import { Progress } from './progress.ts';
@@ -27,8 +28,10 @@ export interface LeasedFollowing {
   readonly name: string;
   /** Keeps its checkpoint: under a new table, it begins at the start of the log. */
   readonly table: Table<never>;
-  /** Under a new table, it begins at the end of the log instead. */
-  readonly from?: 'head' | undefined;
+  /** Under a new table, it begins at the end of the log instead, or where this says. */
+  readonly from?: 'head' | (() => Promise<Position>) | undefined;
+  /** Shares its lease out, with others, among the replicas: it is given back between two batches, with the checkpoint of the last one stored. */
+  readonly shares?: SharedLeases | undefined;
   /** Answers whether the end of the batch is worth remembering at once. What is cut short by the signal comes again. */
   readonly handle: (batch: readonly RecordedEvent[], signal: AbortSignal) => Promise<boolean>;
 }
@@ -83,7 +86,8 @@ export class LeasedFollowers {
   add(following: LeasedFollowing): void {
     const follower = new Follower(following, this.needs);
     this.followers.push(follower);
-    this.needs.lifecycle.add(new LeasedWork(following.name, (signal, token) => follower.follow(signal, token), this.needs));
+    const { shares } = following;
+    this.needs.lifecycle.add(new LeasedWork(following.name, (signal, token) => follower.follow(signal, token), { ...this.needs, shares }));
   }
 
   status(): Promise<readonly FollowerStatus[]> {
@@ -116,19 +120,20 @@ class Follower {
     return this.following.name;
   }
 
-  /** Until the signal aborts. @throws Fenced when another follows under a later lease */
+  /** Until the signal aborts, or the lease is to be given back to its share. @throws Fenced when another follows under a later lease */
   async follow(signal: AbortSignal, token: number): Promise<void> {
+    const over = this.following.shares?.untilOver(this.name) ?? new AbortController().signal;
     const looking = setInterval(() => void this.look().catch(() => {}), LOOK);
     try {
-      while (!signal.aborted) {
+      while (!signal.aborted && !over.aborted) {
         this.again = new AbortController();
         this.progress = null;
-        await this.followOnce(AbortSignal.any([signal, this.again.signal]), token).catch((error: unknown) => this.standOutside(error, token));
+        await this.followOnce(AbortSignal.any([signal, this.again.signal]), over, token).catch((error: unknown) => this.standOutside(error, token));
       }
     } finally {
       clearInterval(looking);
       // What could not be handled stays behind, and is tried again.
-      if (signal.aborted || !this.isBehind) this.behind = null;
+      if (signal.aborted || over.aborted || !this.isBehind) this.behind = null;
       this.progress = null;
       this.isAhead = false;
     }
@@ -171,20 +176,22 @@ class Follower {
     }
   }
 
-  private async followOnce(signal: AbortSignal, token: number): Promise<void> {
+  /** `over` ends it between two batches. */
+  private async followOnce(signal: AbortSignal, over: AbortSignal, token: number): Promise<void> {
     const { events, clock } = this.needs;
     const { table, handle } = this.following;
     if (this.behind !== null) this.handledBefore(this.behind.since);
     const from = await this.begin(token);
     if (from === null) {
       this.behind = null;
-      return aborted(signal);
+      return aborted(AbortSignal.any([signal, over]));
     }
     this.handledBefore(this.behind?.since ?? clock.now());
     const progress = (this.progress = new Progress(from));
-    let storedAt = 0;
-    for await (const batch of events.subscribe(from, signal)) {
+    let [stored, storedAt] = [from, 0];
+    for await (const batch of events.subscribe(from, AbortSignal.any([signal, over]))) {
       if (signal.aborted) return;
+      if (over.aborted) break;
       progress.begin();
       this.handledBefore(batch[0]!.meta.at);
       const isWorthIt = await handle(batch, signal);
@@ -193,11 +200,13 @@ class Follower {
       const { position, meta } = batch.at(-1)!;
       if (isWorthIt || clock.now() - storedAt >= QUIET_CHECKPOINT) {
         await table.write([], position, token);
-        storedAt = clock.now();
+        [stored, storedAt] = [position, clock.now()];
       }
       progress.reach(position);
       this.handledBefore(meta.at);
     }
+    // Whoever takes it next need not do anything again.
+    if (!signal.aborted && progress.position > stored) await table.write([], progress.position, token);
   }
 
   private handledBefore(since: number): void {
@@ -214,7 +223,7 @@ class Follower {
   /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be mended first. */
   private async begin(token: number): Promise<Position | null> {
     const { events, states, log } = this.needs;
-    const { table, name, from: start } = this.following;
+    const { table, name } = this.following;
     const { standing, mended, requested } = await this.shared();
     const checkpoint = await table.checkpoint();
     const head = (this.head = await events.head());
@@ -233,12 +242,18 @@ class Follower {
       );
       return null;
     }
-    const from = isAhead || (checkpoint === START && start === 'head') ? head : checkpoint;
+    const from = isAhead ? head : checkpoint === START ? await this.beginning(head) : checkpoint;
     await table.write([], from, token);
     if (isAsked) await states.tell(name, { standing: null, mended: requested }, token);
     if (isAhead) log.warn('What stood at a position that the log does not have goes on from its end.', { work: name, position: from });
     this.isAhead = false;
     return from;
+  }
+
+  /** Where it is followed from for the first time. */
+  private async beginning(head: Position): Promise<Position> {
+    const { from } = this.following;
+    return from === 'head' ? head : from === undefined ? START : from();
   }
 
   /** Somebody may have asked for mending; the log may have been restored, or go on without us. */
