@@ -1,6 +1,6 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -11,15 +11,9 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { Readiness } from '#libs/platform/src/readiness';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import { Leases } from '#libs/read-models/src/leases';
-import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
-import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
-import { MongodbReadModels } from '#libs/read-models/src/mongodb.read-models';
-import { MongodbShortLived } from '#libs/read-models/src/mongodb.short-lived';
 import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
-import { givenMongodb } from '#libs/testing/src/engines/given';
 import { until } from '#libs/testing/src/until';
 import { FollowerStates } from '../following/follower-states.ts';
 import { Forwarders } from '../following/forwarder.ts';
@@ -248,20 +242,8 @@ class Cluster {
   }
 }
 
-const inLmdb: OpenRows = async (directory) => {
-  const storage = await LmdbStorage.open({ directory: join(directory, 'rows') });
-  return { readModels: new LmdbReadModels(storage), shortLived: new LmdbShortLived(storage, clock), close: () => storage.close() };
-};
-const mongodbUrl = await givenMongodb();
-const inMongodb: OpenRows = async (directory) => {
-  const url = new URL(mongodbUrl!);
-  url.pathname = `/${basename(directory)}`;
-  const storage = await MongodbStorage.connect({ url: url.href, log: new PinoLog({ level: 'silent', readable: false }) });
-  return { readModels: new MongodbReadModels(storage), shortLived: new MongodbShortLived(storage, clock), close: () => storage.close() };
-};
-const PLACES: readonly (readonly [string, OpenRows])[] = [['LMDB', inLmdb], ...(mongodbUrl === null ? [] : [['MongoDB', inMongodb] as const])];
-
-describe.each(PLACES)('replicas with rows in %s', (place, openRows) => {
+/** `isShared`: whether rows are of more processes than one. */
+export function replicasContract(openRows: OpenRows, { isShared }: { readonly isShared: boolean }): void {
   let directory: string;
   let cluster: Cluster;
   let replicas: Replica[];
@@ -417,8 +399,7 @@ describe.each(PLACES)('replicas with rows in %s', (place, openRows) => {
       expect(await young.row(next[0]!, 'amount_1')).toEqual({ times: -1 });
     });
 
-    // Rows in LMDB are one process's.
-    if (place === 'MongoDB')
+    if (isShared)
       it('and fill a table anew that was dropped while its process was paused, whatever that was about to store', async () => {
         await count(1);
         await (await start()).stop();
@@ -656,4 +637,4 @@ describe.each(PLACES)('replicas with rows in %s', (place, openRows) => {
       expect(await third.followers.status()).toMatchObject([{ isAhead: false }, { isAhead: false }]);
     });
   });
-});
+}
