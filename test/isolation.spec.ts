@@ -14,6 +14,7 @@ import { givenDnsServer } from '#libs/testing/src/given-dns-server';
 import { givenWebhookReceiver } from '#libs/testing/src/given-webhook-receiver';
 import { exchange, type Exchange } from '#libs/testing/src/exchange';
 import { referencesOf, requestNaming, type GeneratedRequest, type KnownIds, type Reference } from '#libs/testing/src/requests';
+import { seedOf } from '#libs/testing/src/seed';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import type { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { inhabitants, lists, organization, pagedLists, pathOfList, type Inhabitants } from './inhabitants.ts';
@@ -91,7 +92,7 @@ async function expectUnseen(
       if (refusal !== undefined && answer.status === 400) return expect(answer.body).toEqual(refusal);
       expect(comparable(answer, foreign)).toEqual(comparable(await ask(naming(request, never)), never));
     }),
-    { numRuns: runs },
+    { numRuns: runs, seed: seedOf('isolation') },
   );
   const recorded = (await suite.records()).filter(({ type, meta }) => sent.has(meta.requestId) && !isProtocol(type));
   expect(recorded).toEqual([]);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import { LmdbReadModels, type LmdbTable } from './lmdb.read-models.ts';
 import { readModelsContract } from './read-models.contract.ts';
 import type { TableDefinition } from './read-models.ts';
@@ -68,6 +69,7 @@ describe('tables in LMDB', () => {
   it('are whole after a crash at any moment, and stay so when they are written on', async () => {
     let directory = await newDirectory();
     let position = 0;
+    const chosen = seededNumbers(seedOf('crashes'));
     for (let round = 0; round < 8; round++) {
       const storage = await LmdbStorage.open({ directory });
       const readModels = new LmdbReadModels(storage);
@@ -76,14 +78,14 @@ describe('tables in LMDB', () => {
       const writing = (async () => {
         while (isWriting) {
           const writes = Array.from({ length: 60 }, () => {
-            const id = `thing_${Math.floor(Math.random() * 3_000)}`;
-            const tags = Array.from({ length: Math.floor(Math.random() * 5) }, () => `tag${Math.floor(Math.random() * 20)}`);
+            const id = `thing_${chosen(3_000)}`;
+            const tags = Array.from({ length: chosen(5) }, () => `tag${chosen(20)}`);
             return {
               environment: 'one',
               id,
               position: String(++position).padStart(16, '0'),
               revision: 1,
-              text: Math.random() < 0.1 ? null : JSON.stringify({ id, tags: [...new Set(tags)] }),
+              text: chosen(10) === 0 ? null : JSON.stringify({ id, tags: [...new Set(tags)] }),
             };
           });
           for (const table of tables) await table.write(writes);
@@ -93,7 +95,7 @@ describe('tables in LMDB', () => {
       const compacting = tables.map(async (table) => {
         for (; isWriting; await nextTurn()) await table.compact();
       });
-      await pause(30 + Math.random() * 100);
+      await pause(30 + chosen(100));
       // What a copy has of one moment is what a crash at that moment would leave.
       const copy = join(await newDirectory(), 'copy');
       await storage.backup(copy);
@@ -112,10 +114,11 @@ describe('tables in LMDB', () => {
 
   it('are whole again after kill -9, as far as they were saved', async () => {
     const directory = await newDirectory();
+    const chosen = seededNumbers(seedOf('killed tables'));
     for (let round = 0; round < 4; round++) {
-      const child = spawn(process.execPath, [PROGRAM, directory]);
+      const child = spawn(process.execPath, [PROGRAM, directory, String(chosen(2 ** 31))]);
       await once(child.stdout, 'data');
-      await pause(Math.random() * 300);
+      await pause(chosen(300));
       child.kill('SIGKILL');
       await once(child, 'close');
       const storage = await LmdbStorage.open({ directory });

@@ -9,6 +9,7 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { openRemoteOperations } from '#libs/runtime/src/transport';
 import { SharedCluster } from './cluster/shared-cluster.ts';
 import type { RunningProduct } from './running-product.ts';
+import { seededNumbers, seedOf } from './seed.ts';
 
 interface Options {
   readonly variables: Variables;
@@ -17,6 +18,8 @@ interface Options {
 
 /** Two processes of each app, which the specs of other files use too. */
 export class ProductInProcesses implements RunningProduct {
+  private readonly chosen = seededNumbers(seedOf('gateways'));
+
   private constructor(
     private readonly cluster: SharedCluster,
     readonly events: EventstoredbEventStore,
@@ -38,7 +41,7 @@ export class ProductInProcesses implements RunningProduct {
   /** Of one of the gateways: what one is told, the other knows. */
   get url(): string {
     const { urls } = this.cluster;
-    return urls[Math.floor(Math.random() * urls.length)]!;
+    return urls[this.chosen(urls.length)]!;
   }
 
   get urls(): readonly string[] {

@@ -5,6 +5,7 @@ import { operations, type RegisteredOperation } from '#libs/contracts/src/operat
 import { validatorOf } from '#libs/contracts/src/validation';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { brokenRequest, referencesOf, requestNaming, validRequest, type GeneratedRequest } from './requests.ts';
+import { seedOf } from './seed.ts';
 
 /** Reads a request as the gateway does, and asks the operation's validator. */
 function errorsOf(operation: RegisteredOperation, { path, body }: GeneratedRequest): readonly { readonly field: string; readonly code: string }[] {
@@ -21,13 +22,15 @@ function errorsOf(operation: RegisteredOperation, { path, body }: GeneratedReque
   }
 }
 
+const seed = seedOf('requests');
+
 const published = operations().filter((operation) => operation.route !== null);
 
 describe.each(published.map((operation): [string, RegisteredOperation] => [operation.name, operation]))('requests to %s', (_, operation) => {
   it('are taken when they are made to be valid', () => {
     fc.assert(
       fc.property(validRequest(operation), (request) => expect(errorsOf(operation, request)).toEqual([])),
-      { numRuns: 50 },
+      { numRuns: 50, seed },
     );
   });
 
@@ -40,7 +43,7 @@ describe.each(published.map((operation): [string, RegisteredOperation] => [opera
           expect(errors).toContainEqual(expect.objectContaining({ field, code }));
           expect(new Set(errors.map((error) => error.field))).toEqual(new Set([field]));
         }),
-        { numRuns: 50 },
+        { numRuns: 50, seed },
       );
     });
 });
@@ -49,7 +52,7 @@ it('ids of existing objects are used where they are known', () => {
   const operation = published.find(({ name }) => name === 'GetOrganization')!;
   const paths = fc.sample(
     validRequest(operation, () => ['org_known']).map((request) => request.path),
-    50,
+    { numRuns: 50, seed },
   );
   expect(paths).toContain('/organizations/org_known');
 });
@@ -73,7 +76,7 @@ describe('references', () => {
 
   it('take the id of an object that belongs to somebody else', () => {
     for (const { operation, reference } of places)
-      for (const request of fc.sample(requestNaming(operation, reference, 'org_foreign'), 5)) {
+      for (const request of fc.sample(requestNaming(operation, reference, 'org_foreign'), { numRuns: 5, seed })) {
         expect(errorsOf(operation, request)).toEqual([]);
         expect(`${request.path} ${JSON.stringify(request.body)}`).toContain('org_foreign');
       }

@@ -3,6 +3,9 @@ import { fieldsOf, mayBeAbsent, type Field, type ListItems } from '#libs/contrac
 import { MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf } from '#libs/contracts/src/json-schema';
 import type { Class, Method, RegisteredOperation } from '#libs/contracts/src/operation';
 import { isVisibleText } from '#libs/contracts/src/text-formats';
+import { seededNumbers, seedOf } from './seed.ts';
+
+const chosen = seededNumbers(seedOf('generated values'));
 
 /** A request as it is sent. */
 export interface GeneratedRequest {
@@ -310,7 +313,7 @@ function wrongValues(field: Field, place: 'query' | 'body'): readonly WrongValue
               value ??
               fc.sample(
                 objectOf(fieldsOf(field.of()), () => []),
-                1,
+                { numRuns: 1, seed: chosen(2 ** 31) },
               )[0],
           ),
         ),
@@ -326,7 +329,7 @@ function wrongLists(field: Extract<Field, { kind: 'list' }>, place: 'query' | 'b
   const one = (): unknown =>
     fc.sample(
       itemValue(items, () => []),
-      1,
+      { numRuns: 1, seed: chosen(2 ** 31) },
     )[0];
   const first: readonly WrongValue[] =
     items.kind === 'nested'

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { UnknownCursor } from '#libs/read-models/src/read-models';
+import { seedOf } from '#libs/testing/src/seed';
 import { MergedPages, type Source } from './merged-pages.ts';
 
 interface Item {
@@ -35,6 +36,8 @@ async function readAll(pages: MergedPages<Item>, order: 'asc' | 'desc', limit: n
   }
 }
 
+const seed = seedOf('merged pages');
+
 describe('pages of several sources', () => {
   it('show each item once, in order, whatever the sources and the size of the page', () =>
     fc.assert(
@@ -54,6 +57,7 @@ describe('pages of several sources', () => {
           expect(await readAll(pages, order, limit)).toEqual(order === 'asc' ? sorted : sorted.reverse());
         },
       ),
+      { seed },
     ));
 
   it('lead back the way that they came', () =>
@@ -67,6 +71,7 @@ describe('pages of several sources', () => {
         expect(page.hasBefore).toBe(before.length > limit);
         expect(page.hasAfter).toBe(given.some((id) => id >= cursor));
       }),
+      { seed },
     ));
 
   it('go on from what is gone meanwhile', async () => {

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
+import { seedOf } from '#libs/testing/src/seed';
 import type { ResourceEvent } from './resource.events.ts';
 import { organizationResourceId, ResourceTree, type TreeRow } from './resource-tree.ts';
 
 const ORGANIZATION = 'org_01J00000000000000000000000';
 const ROOT = organizationResourceId(ORGANIZATION);
+const seed = seedOf('resource trees');
 const CHARACTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 /** Ids that differ at both ends, and come in no order. */
@@ -156,7 +158,7 @@ describe('a tree of resources', () => {
         events.forEach((event, index) => naive.apply(event, index + 1));
         expect(shapeOf(treeOf(...events))).toEqual(naive.shape());
       }),
-      { numRuns: 300 },
+      { numRuns: 300, seed },
     );
   });
 
@@ -186,7 +188,7 @@ describe('a tree of resources', () => {
           expect(shapeOf(tree)).toEqual(naive.shape());
         },
       ),
-      { numRuns: 500 },
+      { numRuns: 500, seed },
     );
   });
 

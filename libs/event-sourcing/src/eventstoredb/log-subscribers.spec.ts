@@ -10,6 +10,7 @@ import { RecordPlaces } from '#libs/testing/src/engines/eventstore-server/record
 import { type ServerVersion, Streams } from '#libs/testing/src/engines/eventstore-server/streams';
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import { until } from '#libs/testing/src/until';
 import { newEvent, take } from '../log/event-store.contract.ts';
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
@@ -138,9 +139,10 @@ describe('the subscribers of a process', () => {
     const steady = subscribe();
     // Each leaves and comes back, from where it was, again and again.
     const comers = Array.from({ length: 8 }, async (_, number) => {
+      const chosen = seededNumbers(seedOf(`subscriber ${number}`));
       const seen: RecordedEvent[] = [];
       while (!isOver) {
-        const count = 1 + Math.floor(Math.random() * 400);
+        const count = 1 + chosen(400);
         seen.push(...(await take(store, count, seen.at(-1)?.position ?? START, number % 2 === 0 ? 'prompt' : undefined)));
         if (number > 4) await pause(number * 10);
       }

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { byteTextKeys, numberKeys } from '#libs/platform/src/storage/lmdb-keys';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { type Acknowledged, eventsAt, startLogWriter } from '#libs/testing/src/log-writer-process';
+import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import { eventStoreContract, newEvent, take } from '../log/event-store.contract.ts';
 import { START } from '../log/event-store.ts';
 import { LmdbEventStore, type LogProblem } from './lmdb.event-store.ts';
@@ -142,11 +143,12 @@ describe('the log in LMDB', () => {
   it('has every acknowledged append, and no half ones, after kill -9 at any moment', async () => {
     const directory = await newDirectory();
     const acknowledged: Acknowledged[] = [];
+    const chosen = seededNumbers(seedOf('killed writers'));
     const wholeEnds = new Set([0]);
     for (let version = 0; version < 1_000; wholeEnds.add(version)) version += eventsAt(version);
     for (let round = 0; round < 6; round++) {
       const writer = startLogWriter(directory);
-      await writer.hasAcknowledged(1 + Math.floor(Math.random() * 400));
+      await writer.hasAcknowledged(1 + chosen(400));
       writer.child.kill('SIGKILL');
       acknowledged.push(...(await writer.ended).acknowledged);
       const storage = await LmdbStorage.open({ directory });

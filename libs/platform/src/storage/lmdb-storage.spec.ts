@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { newEvent, take } from '#libs/event-sourcing/src/log/event-store.contract';
 import { startLogWriter } from '#libs/testing/src/log-writer-process';
+import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import { DirectoryHeld } from './kernel-lock.ts';
 import { byteTextKeys } from './lmdb-keys.ts';
 import { DamagedData, LmdbStorage, NewerFormat } from './lmdb-storage.ts';
@@ -69,11 +70,12 @@ describe('the storage of a data directory', () => {
     const tree = storage.log.db('things', byteTextKeys);
     const missed: string[] = [];
     const write = async (writer: number): Promise<void> => {
+      const chosen = seededNumbers(seedOf(`writer ${writer}`));
       for (let count = 0; count < 300; count++) {
         const key = `${writer}-${count}`;
         // Reading leaves a snapshot behind, which lives for some turns.
         tree.get('nothing');
-        if (Math.random() < 0.3) await nextTurn();
+        if (chosen(10) < 3) await nextTurn();
         tree.put(key, Buffer.alloc(300));
         await storage.log.flushed();
         if (tree.get(key) === undefined) missed.push(key);
