@@ -13,6 +13,8 @@ import { load, type Load, type LoadResult } from './wrk.ts';
 
 const POLL = 20;
 const PATIENCE = 60_000;
+/** All processes are asked for their metrics as often. */
+const BEHIND_POLL = 100;
 
 export interface ClusterResult extends LoadResult {
   /** Processor time of each process on one request, in words. */
@@ -22,10 +24,16 @@ export interface ClusterResult extends LoadResult {
 interface Needs {
   readonly replicas: number;
   readonly pace: Pace;
+  /** Of Node, for each of its processes. */
+  readonly nodeOptions?: readonly string[];
 }
 
 /** Starts everything as processes on this machine for one measurement. */
-export async function withCluster<Result>({ replicas, pace: { profiles } }: Needs, measure: (cluster: Cluster) => Promise<Result>): Promise<Result> {
+export async function withCluster<Result>(
+  { replicas, pace: { profiles }, nodeOptions = [] }: Needs,
+  measure: (cluster: Cluster) => Promise<Result>,
+): Promise<Result> {
+  const options = [...nodeOptions, ...(profiles === null ? [] : [await loadedFirst('profiler.js', profiles)])];
   const cluster = await Cluster.start({
     replicas,
     // A name server that refuses at once, so that no domain of the bench is asked for outside.
@@ -33,7 +41,7 @@ export async function withCluster<Result>({ replicas, pace: { profiles } }: Need
       RATE_LIMITS: 'off',
       LOG_LEVEL: 'warn',
       DNS_SERVERS: '127.0.0.1:9',
-      ...(profiles !== null && { NODE_OPTIONS: `--import=${await profilerInto(profiles)}` }),
+      ...(options.length > 0 && { NODE_OPTIONS: options.join(' ') }),
     },
     say: (line) => console.error(`  ${line}`),
   });
@@ -46,11 +54,12 @@ export async function withCluster<Result>({ replicas, pace: { profiles } }: Need
   }
 }
 
-async function profilerInto(directory: string): Promise<string> {
+/** The option of Node by which each process of a cluster loads a program of this folder before its own, and is told where to leave what it learns. */
+export async function loadedFirst(program: string, directory: string): Promise<string> {
   await mkdir(directory, { recursive: true });
-  const profiler = new URL('profiler.js', import.meta.url);
-  profiler.searchParams.set('into', pathToFileURL(directory).href);
-  return profiler.href;
+  const url = new URL(program, import.meta.url);
+  url.searchParams.set('into', pathToFileURL(directory).href);
+  return `--import=${url.href}`;
 }
 
 /** Starts one engine for one measurement. */
@@ -72,6 +81,15 @@ export async function loadedCluster({ processes, engines }: Cluster, given: Load
   const use = await ProcessorUse.begin(new Map(pids));
   const result = await load(given);
   return { ...result, perRequest: await use.perRequest(result.requests) };
+}
+
+/** Resolves when nothing that follows the log is behind it, so that no measurement pays for what went before. */
+export async function caughtUp({ processes }: Cluster): Promise<void> {
+  const lags = async (): Promise<readonly number[]> => {
+    const texts = await Promise.all(processes.map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()));
+    return texts.flatMap((text) => [...text.matchAll(/^gatehouse_\w*lag_seconds(?:\{[^}]*\})? (\S+)$/gm)].map(([, value]) => Number(value)));
+  };
+  while (Math.max(...(await patiently(lags))) > 0) await pause(BEHIND_POLL);
 }
 
 /** One request to the first gateway, under an idempotency key where it is given one. @throws Error when it is refused */

@@ -8,11 +8,11 @@ import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { fillViews, forward, type Bulk } from './bulk.ts';
 import { accessQuestions } from './cluster-access.ts';
-import { createdOrganizations, loadedCluster, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
+import { caughtUp, createdOrganizations, loadedCluster, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
+import { memory } from './cluster-memory.ts';
 import { medianHop } from './hop.ts';
-import { ProcessorUse, rssAnonMegabytes } from './processor.ts';
+import { ProcessorUse } from './processor.ts';
 import { Program } from './program.ts';
-import { RecordedUsers } from './recorded-users.ts';
 import type { Ground, Row, Scenario } from './scenario.ts';
 import { seed } from './seed.ts';
 import { KEY } from './suite.ts';
@@ -21,8 +21,6 @@ import { takeOvers } from './takeover.ts';
 import { load } from './wrk.ts';
 
 const TAKE_OVERS = 3;
-/** Keys go after a minute. */
-const KEYS_GONE_MS = 65_000;
 const TAKEN_OVER_WITHIN = 10_000;
 const ONE = '/organizations/org_01J00000000000000000000000';
 
@@ -154,41 +152,8 @@ const takeOver: Scenario = {
     withCluster({ replicas: 2, pace }, async (cluster) => [await takenOver(cluster, 'identity'), await takenOver(cluster, 'notifications')]),
 };
 
-/** What each process keeps of each user, whose events and keys are written past the services. */
-const memory: Scenario = {
-  name: 'cluster-memory',
-  organizations: 'none',
-  measure: (_ground, pace) =>
-    withCluster({ replicas: 1, pace }, async (cluster) => {
-      const users = await RecordedUsers.open(cluster);
-      try {
-        const [first, all] = [pace.users / 4, pace.users];
-        await users.record(first);
-        const before = await memoryOf(cluster);
-        await users.record(all - first);
-        const after = await memoryOf(cluster);
-        return [...after].map(([name, megabytes]) => {
-          const earlier = before.get(name)!;
-          const grown = (((megabytes - earlier) * 1_048_576) / (all - first)).toFixed(0);
-          const figures = `${earlier.toFixed(0)} MB, ${megabytes.toFixed(0)} MB: ${grown} bytes a user`;
-          return row(`memory (\`RssAnon\`) of ${name} after the events of ${count(first)} users, and of ${count(all)}`, 'measured', figures, true);
-        });
-      } finally {
-        await users.close();
-      }
-    }),
-};
-
 /** What needs more than one process; the engines are processes of this machine, or containers where Docker is at hand. */
 export const CLUSTER_SCENARIOS: readonly Scenario[] = [transport, get, check, create, projector, forwarder, takeOver, memory];
-
-/** Of each process of ours, when it has seen the log and kept its keys for as long as it does. */
-async function memoryOf(cluster: Cluster): Promise<ReadonlyMap<string, number>> {
-  await caughtUp(cluster);
-  await pause(KEYS_GONE_MS);
-  const running = cluster.processes.flatMap(({ name, pid }) => (pid === null ? [] : [[name, pid] as const]));
-  return new Map(await Promise.all(running.map(async ([name, pid]) => [name, await rssAnonMegabytes(pid)] as const)));
-}
 
 async function takenOver(cluster: Cluster, app: App): Promise<Row> {
   const results = await takeOvers(cluster, app, TAKE_OVERS);
@@ -209,15 +174,6 @@ async function answersFromMemory(url: string): Promise<void> {
     if (answer.status === 200) return;
     if (performance.now() > deadline) throw new Error(`${ONE} answered ${answer.status}: ${text}`);
   }
-}
-
-/** Resolves when nothing that follows the log is behind it, so that no measurement pays for what went before. */
-async function caughtUp({ processes }: Cluster): Promise<void> {
-  const lags = async (): Promise<readonly number[]> => {
-    const texts = await Promise.all(processes.map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()));
-    return texts.flatMap((text) => [...text.matchAll(/^gatehouse_\w*lag_seconds(?:\{[^}]*\})? (\S+)$/gm)].map(([, value]) => Number(value)));
-  };
-  while (Math.max(...(await lags())) > 0) await pause(500);
 }
 
 async function seededLog(ground: Ground, name: string, organizations: number): Promise<string> {

@@ -14,10 +14,10 @@ import { newCommandId } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import type { Cluster } from '#libs/testing/src/cluster/cluster';
-import { made } from './cluster-ground.ts';
+import { made, patiently } from './cluster-ground.ts';
 
-/** Users whose keys are stored in one go. */
-const TOGETHER = 2_000;
+/** Users whose keys are stored in one go, and whose events are waited for: so few that whoever follows the log finds them at its end, which a process reads once for all. */
+const TOGETHER = 500;
 /** Users whose events are on their way at once. */
 const APPENDING = 100;
 const EMAIL = 'template@gatehouse.test';
@@ -53,16 +53,21 @@ export class RecordedUsers {
     return new RecordedUsers(storage, client, stored, keys, MasterKeys.of(masterKeys), template);
   }
 
-  async record(users: number): Promise<void> {
+  /** `caughtUp`: resolves when nobody is behind the log. */
+  async record(users: number, caughtUp: () => Promise<void>): Promise<void> {
     const events = sealing(this.stored, this.keys);
     for (let from = 0; from < users; from += TOGETHER) {
       const some = Array.from({ length: Math.min(TOGETHER, users - from) }, () => this.next());
       await this.storeKeys(some.map(([own]) => `person.${own!.stream}` as const));
       const left = some.flat();
       const appendLeft = async (): Promise<void> => {
-        for (let next = left.pop(); next !== undefined; next = left.pop()) await events.append(next.stream, 0, next.events);
+        for (let next = left.pop(); next !== undefined; next = left.pop()) {
+          const { stream, events: recorded } = next;
+          await patiently(() => events.append(stream, 0, recorded));
+        }
       };
       await Promise.all(Array.from({ length: APPENDING }, appendLeft));
+      await caughtUp();
     }
   }
 
@@ -93,7 +98,7 @@ export class RecordedUsers {
         keys.map(({ purpose, ...key }) => ({ _id: purpose, ...key })),
         { ordered: false },
       );
-    await this.keys.findMany(purposes);
+    await patiently(() => this.keys.findMany(purposes));
   }
 }
 

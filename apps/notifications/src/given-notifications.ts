@@ -201,7 +201,7 @@ export class GivenNotifications {
 
   async project(records: readonly RecordedEvent[]): Promise<void> {
     const table = this.readModels.table(tableOf(feedView));
-    const evolve = await feedView.evolveAfter!(table, records);
+    const evolve = await feedView.evolveAfter!(table, records, new Map());
     const writes = records.flatMap((record) =>
       feedView.idsOf(record).map((id) => {
         const row = evolve(null, record, id)!;

@@ -2,6 +2,7 @@ import { ListEvents } from '#libs/contracts/src/feed/operations';
 import type { FeedPage } from '#libs/contracts/src/operation';
 import type { Event } from '#libs/contracts/src/feed/event';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import type { DomainError } from '#libs/platform/src/domain-error';
 import { ENVIRONMENT, GivenNotifications, viewsBrought } from '../given-notifications.ts';
 import { Feed } from './feed.ts';
@@ -156,6 +157,21 @@ describe('the events feed', () => {
       ids(await read({ range_start: new Date(start + from).toISOString(), range_end: new Date(start + to).toISOString() }));
     expect(await range(0, 1_999)).toEqual([all[0]]);
     expect(await range(2_000, 3_000)).toEqual(all.slice(1));
+  });
+
+  it('goes on in the same order from batch to batch, and reads no entries but those it writes', async () => {
+    const start = Date.now() - 60_000;
+    const table = given.readModels.table(tableOf(feedView));
+    const fold = new ViewFold(feedView, table);
+    const all = [];
+    for (const late of [0, 5_000, 1_000, 3_000]) {
+      const before = table.rowsRead;
+      const records = await given.record(2, start + late);
+      await fold.apply(records);
+      if (late > 0) expect(table.rowsRead - before).toBe(records.length);
+      all.push(...records.map((record) => record.public[0]!.id));
+    }
+    expect(ids(await read())).toEqual(all);
   });
 
   it('goes on in the same order after a restart', async () => {

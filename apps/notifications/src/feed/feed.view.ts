@@ -60,8 +60,9 @@ export const feedView: View<FeedRow> = {
   sortKey: ({ order }) => order,
   idsOf: (event) => publicEventsOf(event).map(({ id }) => id),
   evolve: (_row, event, id) => entryOf(event, id, event.meta.at),
-  evolveAfter: async (table, events) => {
-    const latest = await latestTimes(table, events);
+  evolveAfter: async (table, events, remembered) => {
+    const latest = remembered as Map<string, number>;
+    await addLatestTimes(table, events, latest);
     return (_row, event, id) => {
       const { environment, at } = event.meta;
       const time = Math.max(at, latest.get(environment) ?? 0);
@@ -95,12 +96,12 @@ export function strippedText(row: string): string {
   return rowText((JSON.parse(row) as FeedRow).order, null, 'null');
 }
 
-async function latestTimes(table: Table<FeedRow>, events: readonly RecordedEvent[]): Promise<Map<string, number>> {
-  const latest = new Map<string, number>();
-  for (const { meta } of events) {
-    if (latest.has(meta.environment)) continue;
-    const { rows } = await table.page(meta.environment, { order: 'desc', limit: 1 });
-    latest.set(meta.environment, rows[0] === undefined ? 0 : timeOf((JSON.parse(rows[0].text) as FeedRow).order));
-  }
-  return latest;
+/** Of the environments that are not known yet. */
+async function addLatestTimes(table: Table<FeedRow>, events: readonly RecordedEvent[], latest: Map<string, number>): Promise<void> {
+  const unknown = new Set(events.map(({ meta }) => meta.environment).filter((environment) => !latest.has(environment)));
+  const add = async (environment: string): Promise<void> => {
+    const { rows } = await table.page(environment, { order: 'desc', limit: 1 });
+    latest.set(environment, rows[0] === undefined ? 0 : timeOf((JSON.parse(rows[0].text) as FeedRow).order));
+  };
+  await Promise.all([...unknown].map(add));
 }

@@ -6,9 +6,14 @@ import { KEY_BYTES, type MasterKeys, type WrappedKey } from './master-keys.ts';
 
 const KEY_ID_LENGTH = 8;
 
+type Keys = ReadonlyMap<KeyPurpose, FoundKey>;
+type Reading = Promise<Keys>;
+
 /** What every key store does, wherever it keeps the wrapped keys: wraps and unwraps, and reads a key again after a minute. */
 export abstract class WrappedKeyStore extends KeyStore {
   private readonly cache: KeyCache;
+  /** What is being read at the moment, by key. */
+  private readonly readings = new Map<KeyPurpose, Reading>();
   /** Counts destructions: what was read before one may not be remembered after it. */
   private destroyed = 0;
 
@@ -26,21 +31,27 @@ export abstract class WrappedKeyStore extends KeyStore {
     return found;
   }
 
-  async findMany(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, FoundKey>> {
+  async findMany(purposes: readonly KeyPurpose[]): Promise<Keys> {
     const found = new Map<KeyPurpose, FoundKey>();
-    const unknown = new Set<KeyPurpose>();
-    for (const purpose of purposes) {
+    const unread: KeyPurpose[] = [];
+    const awaited = new Map<KeyPurpose, Reading>();
+    for (const purpose of new Set(purposes)) {
       const known = this.cache.get(purpose);
-      if (known === undefined) unknown.add(purpose);
-      else found.set(purpose, known);
+      const reading = this.readings.get(purpose);
+      if (known !== undefined) found.set(purpose, known);
+      else if (reading !== undefined) awaited.set(purpose, reading);
+      else unread.push(purpose);
     }
-    if (unknown.size === 0) return found;
-    const before = this.destroyed;
-    for (const [purpose, stored] of await this.load([...unknown])) {
-      const key = stored === 'erased' ? stored : this.unwrapped(stored);
-      found.set(purpose, key);
-      if (this.destroyed === before) this.cache.set(purpose, key);
-    }
+    const take = (keys: Keys, wanted: Iterable<KeyPurpose>): void => {
+      for (const purpose of wanted) if (keys.has(purpose)) found.set(purpose, keys.get(purpose)!);
+    };
+    // What others asked for may fail because of another key.
+    const ofOthers = Promise.all([...new Set(awaited.values())].map((reading) => reading.then((keys) => take(keys, awaited.keys())).catch(() => {})));
+    if (unread.length > 0) take(await this.readFor(unread), unread);
+    await ofOthers;
+    // And it may have been asked before this one was made.
+    const left = [...awaited.keys()].filter((purpose) => !found.has(purpose));
+    if (left.length > 0) take(await this.readFor(left), left);
     return found;
   }
 
@@ -72,8 +83,29 @@ export abstract class WrappedKeyStore extends KeyStore {
     return { bytes, id: createHash('sha256').update('gatehouse data key').update(bytes).digest('base64url').slice(0, KEY_ID_LENGTH) };
   }
 
+  /** One question, and for whoever asks for these keys until it is answered: all that follow the log meet the same people at the same time. */
+  private readFor(purposes: readonly KeyPurpose[]): Reading {
+    const reading = this.read(purposes).finally(() => {
+      for (const purpose of purposes) if (this.readings.get(purpose) === reading) this.readings.delete(purpose);
+    });
+    for (const purpose of purposes) this.readings.set(purpose, reading);
+    return reading;
+  }
+
+  private async read(purposes: readonly KeyPurpose[]): Promise<Keys> {
+    const found = new Map<KeyPurpose, FoundKey>();
+    const before = this.destroyed;
+    for (const [purpose, stored] of await this.load(purposes)) {
+      const key = stored === 'erased' ? stored : this.unwrapped(stored);
+      found.set(purpose, key);
+      if (this.destroyed === before) this.cache.set(purpose, key);
+    }
+    return found;
+  }
+
   private forget(purpose: KeyPurpose): void {
     this.destroyed++;
     this.cache.delete(purpose);
+    this.readings.delete(purpose);
   }
 }

@@ -1,14 +1,20 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
+import { LmdbReadModels, type LmdbTable } from '#libs/read-models/src/lmdb.read-models';
 import { MongodbReadModels } from '#libs/read-models/src/mongodb.read-models';
 import type { Table } from '#libs/read-models/src/read-models';
 import { givenMongodb, givenSmallReplicaSet, givenStepDown } from '#libs/testing/src/engines/given';
 import type { SmallReplicaSet } from '#libs/testing/src/engines/mongodb-set/small-replica-set';
+import { FaultyRows } from '#libs/testing/src/faulty-rows';
 import type { RecordedEvent } from '../log/event-store.ts';
 import { FoldedRows } from './folded-rows.ts';
-import { ViewFold } from './view-fold.ts';
+import { Unfoldable, ViewFold } from './view-fold.ts';
 import { tableOf, type View } from './view.ts';
 
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
@@ -204,4 +210,80 @@ describe.each(SETS)('another member of %s takes over', (_which, given) => {
     },
     120_000,
   );
+});
+
+interface Turn {
+  readonly number: number;
+}
+
+/** In which turn each id came: what a row is depends on all rows before it. */
+const turns: View<Turn> = {
+  name: 'turns',
+  version: 1,
+  handles: ['sum.added'],
+  indexes: [],
+  sortKey: ({ number }) => String(number).padStart(4, '0'),
+  idsOf: ({ data }) => [(data as { readonly id: string }).id],
+  evolve: () => ({ number: 0 }),
+  async evolveAfter(table, _events, remembered) {
+    if (!remembered.has('last')) {
+      const { rows } = await table.page(ENVIRONMENT, { order: 'desc', limit: 1 });
+      remembered.set('last', rows[0] === undefined ? 0 : (JSON.parse(rows[0].text) as Turn).number);
+    }
+    return (_row, { data }) => {
+      if ((data as { readonly amount: number }).amount < 0) throw new Error('Nothing is taken away.');
+      const number = (remembered.get('last') as number) + 1;
+      remembered.set('last', number);
+      return { number };
+    };
+  },
+};
+
+describe('a fold of rows that depend on the rows before them', () => {
+  let directory: string;
+  let storage: LmdbStorage;
+  let rows: FaultyRows;
+  let table: LmdbTable<Turn>;
+  let fold: ViewFold<Turn>;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'fold-'));
+    storage = await LmdbStorage.open({ directory });
+    const readModels = new LmdbReadModels(storage);
+    table = readModels.table(tableOf(turns));
+    rows = new FaultyRows(readModels);
+    fold = new ViewFold(turns, rows.table(tableOf(turns)));
+    await fold.apply([event(1, 'a'), event(2, 'b')]);
+  });
+  afterEach(async () => {
+    await storage.close();
+    await rm(directory, { recursive: true });
+  });
+
+  const inTurn = async (): Promise<readonly string[]> => (await table.page(ENVIRONMENT, { order: 'asc', limit: 10 })).rows.map(({ id, text }) => id + text);
+  const turnsOf = (...ids: readonly string[]): readonly string[] => ids.map((id, index) => `${id}{"number":${index + 1}}`);
+
+  it('goes on with what it remembers of the batch before, and reads no rows but those it touches', async () => {
+    const before = table.rowsRead;
+    await fold.apply([event(3, 'c')]);
+    await fold.apply([event(4, 'd', 1, 'sum.removed')]);
+    await fold.apply([event(5, 'e')]);
+    expect(table.rowsRead - before).toBe(2);
+    expect(await inTurn()).toEqual(turnsOf('a', 'b', 'c', 'e'));
+  });
+
+  it('remembers nothing of what was not stored', async () => {
+    rows.isWritable = false;
+    await expect(fold.apply([event(3, 'c'), event(4, 'd')])).rejects.toThrow('no room');
+    rows.isWritable = true;
+    await fold.apply([event(5, 'e', 1, 'sum.removed')]);
+    await fold.apply([event(3, 'c'), event(4, 'd')]);
+    expect(await inTurn()).toEqual(turnsOf('a', 'b', 'c', 'd'));
+  });
+
+  it('remembers nothing of a batch that it cannot fold', async () => {
+    await expect(fold.apply([event(3, 'c'), event(4, 'd', -1)])).rejects.toThrow(Unfoldable);
+    await fold.apply([event(5, 'e')]);
+    expect(await inTurn()).toEqual(turnsOf('a', 'b', 'c', 'e'));
+  });
 });

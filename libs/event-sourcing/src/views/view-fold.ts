@@ -35,6 +35,9 @@ type Rows<Row> = ReadonlyMap<string, Touched<Row>>;
 /** Folds events into the rows of one view, a batch at a time. */
 export class ViewFold<Row> {
   private readonly handles: ReadonlySet<string>;
+  /** What the view keeps from one batch to the next of the rows that it left. */
+  private remembered = new Map<string, unknown>();
+  private unstored = new Map<string, unknown>();
 
   constructor(
     readonly view: View<Row>,
@@ -90,6 +93,7 @@ export class ViewFold<Row> {
       fence,
     );
     for (const [key, { position, isThere }] of rows) if (position !== '') this.known.set(key, { position, isThere });
+    if (rows.size > 0) this.remembered = this.unstored;
   }
 
   /** The rows as these events leave them. @throws Unfoldable; DomainError `service_unavailable` */
@@ -106,7 +110,11 @@ export class ViewFold<Row> {
     };
     const ids = attempt(() => events.map((event) => this.view.idsOf((current = event))));
     const rows = await this.load(events, ids);
-    const evolve = (await this.view.evolveAfter?.(this.table, events)) ?? this.view.evolve.bind(this.view);
+    const remembered = this.remembered;
+    // Until what follows from it is stored, the table may be elsewhere than it says.
+    this.remembered = new Map();
+    this.unstored = remembered;
+    const evolve = (await this.view.evolveAfter?.(this.table, events, remembered)) ?? this.view.evolve.bind(this.view);
     return attempt(() => {
       for (const [index, event] of events.entries()) this.foldOne((current = event), ids[index]!, rows, evolve);
       return rows;

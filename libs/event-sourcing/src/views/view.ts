@@ -15,8 +15,9 @@ export interface View<Row> {
   evolve(row: Row | null, event: RecordedEvent, id: string): Row | null;
   /**
    * Instead of `evolve`, for rows that depend on the rows before them: the fold of the next events of the log, given the table as those before them left it.
+   * `remembered` is what the view put there for the batch before: nothing where that was not stored, or something else may have been.
    */
-  evolveAfter?(table: Table<Row>, events: readonly RecordedEvent[]): Promise<View<Row>['evolve']>;
+  evolveAfter?(table: Table<Row>, events: readonly RecordedEvent[], remembered: Map<string, unknown>): Promise<View<Row>['evolve']>;
   /** False where nobody counts on finding what was just recorded: no command waits for such a view. */
   readonly waitedFor?: false;
   /** The row's stored text; an allow-list serialiser where rows are sent as they are stored. Default: JSON. */
