@@ -7,7 +7,6 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised } from '#libs/contracts/src/operation';
 import { GetOrganization } from '#libs/contracts/src/organizations/operations';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { Positions } from '#libs/event-sourcing/src/following/positions';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
@@ -16,6 +15,7 @@ import { readSettings } from '#libs/platform/src/config/setting';
 import { TransportSettings } from '#libs/platform/src/config/settings';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { Positions } from '#libs/platform/src/positions';
 import { serveOperations } from '#libs/runtime/src/transport';
 
 /** Answers what a gateway asks in order to let a request in and to read an organization, from memory: what is measured is the way to it. */

@@ -39,9 +39,10 @@ const planted: readonly Planted[] = [
     passes: `import type { value } from '#apps/identity/src/value'; export type Value = typeof value;`,
   },
   {
-    rule: 'runtime-is-for-apps',
+    rule: 'libs-stand-on-lower-ones',
     file: 'libs/messaging/src/started.ts',
     breaks: `import type { value } from '#libs/runtime/src/value'; export type Value = typeof value;`,
+    passes: `import { value } from '#libs/read-models/src/value'; console.log(value);`,
   },
   {
     rule: 'contracts-do-no-io',
@@ -50,12 +51,13 @@ const planted: readonly Planted[] = [
     passes: `import { createHash } from 'node:crypto'; console.log(createHash);`,
   },
   {
-    rule: 'contracts-know-no-other-library',
+    rule: 'libs-stand-on-lower-ones',
     file: 'libs/contracts/src/page.ts',
     breaks: `import { value } from '#libs/read-models/src/value'; console.log(value);`,
     passes: `import { value } from '#libs/platform/src/value'; console.log(value);`,
   },
   { rule: 'no-cycles', file: 'libs/platform/src/back.ts', breaks: `import { forth } from './forth.ts'; console.log(forth); export const back = 1;` },
+  { rule: 'no-cycles', file: 'libs/platform/src/here.ts', breaks: `import type { There } from './there.ts'; export type Here = There | null;` },
   { rule: 'specs-are-not-imported', file: 'libs/platform/src/shared.ts', breaks: `import { given } from './given.spec.ts'; console.log(given);` },
   { rule: 'imports-resolve', file: 'libs/platform/src/lost.ts', breaks: `import { lost } from '#libs/platform/src/nowhere'; console.log(lost);` },
 ];
@@ -69,6 +71,7 @@ const surroundings: Readonly<Record<string, string>> = {
   'libs/platform/src/forth.ts': `import { back } from './back.ts'; console.log(back); export const forth = 1;`,
   'libs/runtime/src/value.ts': `import { value } from '#libs/platform/src/value'; console.log(value); export { value };`,
   'libs/testing/src/value.ts': `import { value } from '#libs/runtime/src/value'; console.log(value);`,
+  'libs/platform/src/there.ts': `import { forth } from './forth.ts'; import type { Here } from './here.ts'; console.log(forth); export type There = readonly Here[];`,
   'libs/read-models/src/value.ts': 'export const value = 1;',
 };
 

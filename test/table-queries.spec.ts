@@ -12,7 +12,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { EngineSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
-import { openEngines } from '#libs/runtime/src/engines';
+import { openEngines } from '#libs/runtime/src/open-engines';
 import { runtimeOver } from '#libs/runtime/src/runtime';
 import { provided } from '#libs/runtime/src/runtime.module';
 import { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Chance } from '../chance.ts';
-import type { Change, Unanswered } from './customer.ts';
+import type { Change, Unanswered } from './request.ts';
 
 export const PERMISSION = 'torture:read';
 /** Of an organization, which gives and takes its permission. */

@@ -2,25 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Chance } from '../chance.ts';
 import { Access } from './access.ts';
+import type { Change, Request, Unanswered } from './request.ts';
 
 /** The deadline of a request, and a machine that is busy. */
 const LONGEST = 15_000;
 /** So many of the latest organizations get members, resources and roles. */
 const RICH = 2;
-
-/** A request that was sent and not answered: the process was killed, and nobody knows whether it happened. */
-export interface Unanswered {
-  readonly request: Request;
-  readonly answered: (body: { readonly id?: string } | null) => void;
-}
-
-interface Request {
-  readonly method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  readonly path: string;
-  readonly body?: object;
-  readonly key?: string;
-  readonly expected: readonly number[];
-}
 
 /** What was acknowledged of one organization. */
 export interface Remembered {
@@ -33,19 +20,6 @@ export interface Remembered {
   readonly changes: Change[];
   /** Who may do what in it. */
   readonly access: Access;
-}
-
-/** An acknowledged change, and how its public event is recognised among those about one object. */
-export interface Change {
-  readonly event: string;
-  readonly about: string;
-  readonly recognise: (data: EventData) => boolean;
-}
-
-export interface EventData {
-  readonly id: string;
-  readonly name?: string;
-  readonly external_id?: string | null;
 }
 
 export interface Tally {

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { PERMISSION } from './access.ts';
-import type { Customer, EventData, Remembered } from './customer.ts';
+import type { Customer, Remembered } from './customer.ts';
+import type { EventData } from './request.ts';
 
 /** An event whose first delivery was cut off is delivered at the second or third try. */
 const DELIVERY_MS = 60_000;

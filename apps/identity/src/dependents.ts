@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
-import { Positions } from '#libs/event-sourcing/src/following/positions';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
+import { Positions } from '#libs/platform/src/positions';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { PageRequest, StoredRow, Table } from '#libs/read-models/src/read-models';
 

@@ -7,7 +7,7 @@ import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { App } from '#libs/runtime/src/app';
-import type { AppProcess } from '#libs/runtime/src/app-process';
+import type { RunningApp } from '#libs/runtime/src/app';
 import { identity, IdentityModule } from './identity.module.ts';
 
 /** Between two tries to make sure of the first key. */
@@ -28,7 +28,7 @@ export const identityApp: App = {
  * Makes a key of the environment `development` work from the first request on. Where an engine is away, or a view stands still, the process starts all the same
  * and the key follows. @throws StartRefused
  */
-export async function ensureKey(process: AppProcess, value: string, clientId: string | null): Promise<void> {
+export async function ensureKey(process: RunningApp, value: string, clientId: string | null): Promise<void> {
   const ensure = async (): Promise<boolean> => {
     const operation = Object.assign(new EnsureEnvironmentKey(), { name: 'development', value, ...(clientId !== null && { client_id: clientId }) });
     operation.context = systemContext(SYSTEM_ENVIRONMENT, process.clock.now());
@@ -51,7 +51,7 @@ export async function ensureKey(process: AppProcess, value: string, clientId: st
   })().catch(() => {});
 }
 
-function noRoom(process: AppProcess): StartRefused {
+function noRoom(process: RunningApp): StartRefused {
   const { DATA_DIR } = process.settings.of(PlatformSettings);
   return new StartRefused(`The disk of ${DATA_DIR} has too little room for a first start: make room, or set DATA_MIN_FREE lower.`);
 }

@@ -1,17 +1,17 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
-import { EventStore } from '#libs/event-sourcing/src/log/event-store';
-import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
 import { undoWhatMayNotHang } from '#libs/event-sourcing/src/deciding/guards/hanging';
-import { Positions } from '#libs/event-sourcing/src/following/positions';
-import { Reactions } from '#libs/event-sourcing/src/following/reaction';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
+import { Reactions } from '#libs/event-sourcing/src/following/reaction';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
-import { Log } from '#libs/platform/src/log';
-import type { Service } from '#libs/runtime/src/app';
 import { Lifecycle } from '#libs/platform/src/lifecycle';
+import { Log } from '#libs/platform/src/log';
+import { Positions } from '#libs/platform/src/positions';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels } from '#libs/read-models/src/read-models';
+import type { Service } from '#libs/runtime/src/service';
 import { Dependents } from './dependents.ts';
 import { Environments } from './environments/environments.ts';
 import { environmentsView } from './environments/environments.view.ts';
@@ -37,8 +37,8 @@ import { organizationsView } from './organizations/organizations.view.ts';
 import { PasswordKey } from './users/password-key.ts';
 import { PasswordWork } from './users/password-work.ts';
 import { Passwords } from './users/passwords.ts';
-import { Users } from './users/users.ts';
 import { usersOfOrganizationsView } from './users/users-of-organizations.view.ts';
+import { Users } from './users/users.ts';
 import { usersView } from './users/users.view.ts';
 
 export const identity: Service = {

@@ -4,7 +4,7 @@ import { ensureKey, identityApp } from '#apps/identity/src/identity.app';
 import { notificationsApp } from '#apps/notifications/src/notifications.app';
 import type { Operation } from '#libs/contracts/src/operation';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
-import type { App } from '#libs/runtime/src/app';
+import type { App, RunningApp } from '#libs/runtime/src/app';
 import { AppProcess, type ProcessOptions } from '#libs/runtime/src/app-process';
 import { adminAddress } from './admin/admin-address.ts';
 import { listenForAdmin } from './admin/admin-socket.ts';
@@ -53,7 +53,7 @@ export class Suite {
   }
 
   /** The key of development mode, and the one that the settings name, work from the first request on. */
-  private async prepare(process: AppProcess): Promise<void> {
+  private async prepare(process: RunningApp): Promise<void> {
     const { GATEHOUSE_MODE, DATA_DIR } = process.settings.of(PlatformSettings);
     if (GATEHOUSE_MODE === 'development') {
       this.firstKey = firstKey(DATA_DIR);

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Command as CqrsCommand, CommandBus, QueryBus } from '@nestjs/cqrs';
 import type { Operation } from '#libs/contracts/src/operation';
-import { Positions } from '#libs/event-sourcing/src/following/positions';
 import { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
+import { Positions } from '#libs/platform/src/positions';
 import { OperationTransport } from './operation-transport.ts';
 
 /** Calls the owner in this process. */

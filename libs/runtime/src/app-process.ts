@@ -12,13 +12,15 @@ import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { readSettings, unknownSettings, type Variables } from '#libs/platform/src/config/setting';
 import { EngineSettings, GatewaySettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import type { Log } from '#libs/platform/src/log';
-import { settingsOfProcess, type App, type Run, type SettingsOfProcess } from './app.ts';
-import { openEngines, type Engines } from './engines.ts';
+import { settingsOfProcess, type App, type Run, type RunningApp } from './app.ts';
+import type { Engines } from './engines.ts';
 import { NestLog } from './nest-log.ts';
+import { openEngines } from './open-engines.ts';
 import { requireSettings } from './required-settings.ts';
 import { RestoreMark } from './restore-mark.ts';
 import { provided } from './runtime.module.ts';
 import { runtimeOver, type Runtime } from './runtime.ts';
+import type { SettingsOfProcess } from './service.ts';
 import { openRemoteOperations, serveOperations, type OperationServer } from './transport.ts';
 
 export interface ProcessOptions {
@@ -31,7 +33,7 @@ export interface ProcessOptions {
 }
 
 /** One process: an app, put together over its engines. */
-export class AppProcess {
+export class AppProcess implements RunningApp {
   /** What stops what was started, in the order of starting. */
   private readonly stops: (() => Promise<unknown>)[] = [];
   private nest!: INestApplicationContext;
@@ -106,7 +108,6 @@ export class AppProcess {
     return this.nest.get<Port>(port);
   }
 
-  /** Stopped before what was started earlier. */
   stopLater(stop: () => Promise<unknown>): void {
     this.stops.push(stop);
   }

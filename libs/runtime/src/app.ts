@@ -1,25 +1,12 @@
 import type { Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { AbstractHttpAdapter } from '@nestjs/core';
-import { operations, type Owner } from '#libs/contracts/src/operation';
-import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
-import type { View } from '#libs/event-sourcing/src/views/view';
+import { operations, type Operation } from '#libs/contracts/src/operation';
+import type { Clock } from '#libs/platform/src/clock';
 import { EngineSettings, KafkaSettings, PlatformSettings, TransportSettings } from '#libs/platform/src/config/settings';
-import type { AppProcess } from './app-process.ts';
-
-/** A service that a process runs. */
-export interface Service {
-  readonly owner: Owner;
-  /** Each of rows of its own, which only the view itself knows. */
-  readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
-  /** Views of other services that its answers wait for. */
-  readonly awaits?: readonly ViewElsewhere[];
-}
-
-/** The settings of a process, by their class. */
-export interface SettingsOfProcess {
-  of<Settings extends object>(type: new () => Settings): Settings;
-}
+import type { Engines } from './engines.ts';
+import type { Runtime } from './runtime.ts';
+import type { Service, SettingsOfProcess } from './service.ts';
 
 /**
  * How much of an app a process runs: less than the server, where the command line takes its place. Then nothing listens and nothing works in the background.
@@ -27,12 +14,24 @@ export interface SettingsOfProcess {
  */
 export type Run = 'server' | 'views' | 'nothing' | 'backup' | 'restore';
 
+/** An app that a process runs, for what goes on in it beside requests. */
+export interface RunningApp {
+  readonly engines: Engines;
+  readonly runtime: Runtime;
+  readonly settings: SettingsOfProcess;
+  readonly clock: Clock;
+  call<Answer>(operation: Operation<Answer>): Promise<Answer>;
+  get<Port>(port: abstract new (...args: never[]) => Port): Port;
+  /** Stopped before what was started earlier. */
+  stopLater(stop: () => Promise<unknown>): void;
+}
+
 /** The public surface of an app, over HTTP. */
 export interface Api {
   adapter(settings: SettingsOfProcess): AbstractHttpAdapter;
   listen(app: NestFastifyApplication, settings: SettingsOfProcess): Promise<void>;
   /** Takes nothing new and finishes what is in flight. */
-  drain(process: AppProcess): Promise<void>;
+  drain(process: RunningApp): Promise<void>;
 }
 
 /** What one process runs: the gateway, a service, or all of them together. */
@@ -45,7 +44,7 @@ export interface App {
   /** Absent: the app is reached by other processes alone. */
   readonly api?: Api;
   /** Done before the first request is taken, with everything behind it running. */
-  prepare?(process: AppProcess): Promise<void>;
+  prepare?(process: RunningApp): Promise<void>;
 }
 
 /** The classes of settings that a process of an app uses. No other is shown to it, so it needs no other, and none of the secrets in them. */

@@ -54,16 +54,6 @@ export function areShared(addresses: EngineSettings): boolean {
   return ADDRESSES.some((name) => addresses[name] !== null);
 }
 
-/**
- * Opens what the settings name: the engines of a cluster, or a directory. Nowhere else does anything depend on which of the two it is.
- * @throws StartRefused when only some of the engines are named, or one of them cannot be opened
- */
-export async function openEngines(addresses: EngineSettings, needs: EnginesNeeds): Promise<Engines> {
-  const isNamed = (name: keyof EngineSettings): boolean => addresses[name] !== null;
-  if (!requireAllOrNone(isNamed, needs.kafka)) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
-  return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);
-}
-
 /** Whether engines are named. @throws StartRefused when only some of them are */
 export function requireAllOrNone(isNamed: (name: keyof EngineSettings) => boolean, kafka: KafkaSettings | null): boolean {
   const named = [...ADDRESSES, 'KEYS_URL' as const].filter(isNamed);

@@ -6,7 +6,6 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
-import { Positions } from '#libs/event-sourcing/src/following/positions';
 import { Reactions } from '#libs/event-sourcing/src/following/reaction';
 import { EventStore, START } from '#libs/event-sourcing/src/log/event-store';
 import { type Damage, DAMAGE_CAUSES } from '#libs/event-sourcing/src/log/log-damage';
@@ -36,17 +35,18 @@ import { Lifecycle } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { OperationsSurface } from '#libs/platform/src/operations/operations-surface';
+import { Positions } from '#libs/platform/src/positions';
 import { Readiness } from '#libs/platform/src/readiness';
 import { Replicas } from '#libs/platform/src/replicas';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import { Sweepers } from '#libs/platform/src/sweepers';
 import { Leases } from '#libs/read-models/src/leases';
 import { ListedReadModels } from '#libs/read-models/src/listed.read-models';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
-import type { Service, SettingsOfProcess } from './app.ts';
+import { Sweepers } from '#libs/read-models/src/sweepers';
 import type { Engines } from './engines.ts';
 import { provided, RuntimeModule, type Provided } from './runtime.module.ts';
+import type { Service, SettingsOfProcess } from './service.ts';
 
 interface Needs {
   readonly engines: Engines;

@@ -5,17 +5,17 @@ import { CreateResourceType, DeleteResourceType, GetResourceType, ListResourceTy
 import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { narrow } from '#libs/event-sourcing/src/deciding/guards/narrowing';
-import { Positions } from '#libs/event-sourcing/src/following/positions';
 import { Clock } from '#libs/platform/src/clock';
 import type { DomainError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
+import { Positions } from '#libs/platform/src/positions';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
 import { Reopening } from '../reopening.ts';
-import { AuthorizationModels } from './authorization-models.ts';
 import { byId, resourceTypeBySlug, shownResourceType, type AuthorizationModel, type ModelDecision } from './authorization-model.decider.ts';
+import { AuthorizationModels } from './authorization-models.ts';
 import { listedBy, present } from './listed.ts';
 import {
   closeForDeletion,

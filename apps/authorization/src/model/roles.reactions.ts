@@ -1,8 +1,8 @@
 import type { Repository } from '#libs/event-sourcing/src/deciding/repository';
-import type { Positions } from '#libs/event-sourcing/src/following/positions';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { Clock } from '#libs/platform/src/clock';
+import type { Positions } from '#libs/platform/src/positions';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { AuthorizationModelEvent } from './authorization-model.decider.ts';

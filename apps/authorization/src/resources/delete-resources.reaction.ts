@@ -1,12 +1,12 @@
-import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import type { Positions } from '#libs/event-sourcing/src/following/positions';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
+import type { Positions } from '#libs/platform/src/positions';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import type { ResourceEvent } from './resource.events.ts';
 import type { ResourceRows } from './resource-rows.ts';
 import type { ResourceTrees } from './resource-trees.ts';
+import type { ResourceEvent } from './resource.events.ts';
 
 interface Needs {
   readonly trees: ResourceTrees;

@@ -19,7 +19,7 @@ import type { ErasablePurpose } from '#libs/event-sourcing/src/sealing/key-store
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import type { Run } from '#libs/runtime/src/app';
-import type { AppProcess } from '#libs/runtime/src/app-process';
+import type { RunningApp } from '#libs/runtime/src/app';
 import { keysIn } from '#libs/runtime/src/embedded';
 import { systemContext } from '#libs/platform/src/system-context';
 import { StartRefused } from '#libs/platform/src/start-refused';
@@ -49,7 +49,7 @@ interface CommandDefinition {
 interface DataCommand extends CommandDefinition {
   /** What a process starts that takes the server's place: the views, where nothing else is said. With `--check`, always these. */
   readonly needs?: Run;
-  readonly run: (process: AppProcess, input: CommandInput, tell: (line: string) => void) => Promise<void>;
+  readonly run: (process: RunningApp, input: CommandInput, tell: (line: string) => void) => Promise<void>;
 }
 
 /** A command, or part of one, that needs only files. */
@@ -275,7 +275,7 @@ const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   },
 };
 
-async function expectFilled({ runtime }: AppProcess): Promise<void> {
+async function expectFilled({ runtime }: RunningApp): Promise<void> {
   const standing = (await runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
   if (standing.length > 0) throw new Error(`These views stand still: ${standing.join(', ')}. The log says why; look with 'verify'.`);
 }
@@ -335,7 +335,7 @@ export async function carryOut(here: Here, command: string): Promise<void> {
 }
 
 /** In the process that holds the data. */
-export async function carryOutOnData(process: AppProcess, { command, input }: AdminRequest, tell: (line: string) => void): Promise<void> {
+export async function carryOutOnData(process: RunningApp, { command, input }: AdminRequest, tell: (line: string) => void): Promise<void> {
   const known = DATA_PARTS[command] ?? DATA_COMMANDS[command];
   if (known === undefined) throw new WrongUsage(`The server knows no command '${command}': it may be of another release.`);
   try {

@@ -12,7 +12,7 @@ import { leaseOf } from '#libs/event-sourcing/src/views/projected-view';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { Leases } from '#libs/read-models/src/leases';
-import type { AppProcess } from '#libs/runtime/src/app-process';
+import type { RunningApp } from '#libs/runtime/src/app';
 import { RestoreMark } from '#libs/runtime/src/restore-mark';
 import { destinationOf, STREAM } from './destination.ts';
 import { setBackErasures } from './erasures.ts';
@@ -40,7 +40,7 @@ const GONE_POLL = 500;
 type Tell = (line: string) => void;
 
 /** Writes the small state of a cluster, which works on meanwhile, into a file that is not there yet. @throws StartRefused */
-export async function backUpCluster(process: AppProcess, path: string, tell: Tell): Promise<void> {
+export async function backUpCluster(process: RunningApp, path: string, tell: Tell): Promise<void> {
   const destination = destinationOf(path, tell);
   const arrived = async (): Promise<void> => {
     if (await process.engines.bus.handled(WEBHOOKS, ARRIVES_WITHIN)) return;
@@ -55,7 +55,7 @@ export async function backUpCluster(process: AppProcess, path: string, tell: Tel
  * Puts a backup into an emptied database, beside the log and the keys that were copied after it, and has the views filled. Cut short, it is run again.
  * @throws StartRefused where any of that is not so
  */
-export async function restoreCluster(process: AppProcess, path: string, tell: Tell): Promise<void> {
+export async function restoreCluster(process: RunningApp, path: string, tell: Tell): Promise<void> {
   if (path !== STREAM) return restoreFile(process, path, tell);
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-restore-'));
   try {
@@ -67,7 +67,7 @@ export async function restoreCluster(process: AppProcess, path: string, tell: Te
   }
 }
 
-async function restoreFile(process: AppProcess, path: string, tell: Tell): Promise<void> {
+async function restoreFile(process: RunningApp, path: string, tell: Tell): Promise<void> {
   const { engines, runtime } = process;
   const stores = storesOf(process);
   const file = await SealedFile.open(path, mastersOf(process));
@@ -105,7 +105,7 @@ async function restoreFile(process: AppProcess, path: string, tell: Tell): Promi
 }
 
 /** Whoever is at work keeps these leases. @throws StartRefused */
-async function expectNobody(process: AppProcess): Promise<void> {
+async function expectNobody(process: RunningApp): Promise<void> {
   const leases = process.get(Leases);
   const [views, followers] = await Promise.all([process.runtime.projector.status(), process.get(LeasedFollowers).status()]);
   const names = [...views.map(({ table }) => leaseOf(table)), ...followers.map(({ name }) => name)];
@@ -120,10 +120,10 @@ async function expectNobody(process: AppProcess): Promise<void> {
   }
 }
 
-function storesOf({ engines, runtime }: AppProcess): SmallStateStores {
+function storesOf({ engines, runtime }: RunningApp): SmallStateStores {
   return { tables: runtime.tables(), shortLived: engines.shortLived, events: engines.events, log: engines.log! };
 }
 
-function mastersOf({ settings }: AppProcess): MasterKeys {
+function mastersOf({ settings }: RunningApp): MasterKeys {
   return MasterKeys.of(settings.of(PlatformSettings).MASTER_KEYS ?? []);
 }

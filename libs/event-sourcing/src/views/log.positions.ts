@@ -1,7 +1,7 @@
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
-import { Positions } from '../following/positions.ts';
+import { Positions } from '#libs/platform/src/positions';
 import type { EventStore, Position } from '../log/event-store.ts';
 import type { Projector } from './projector.ts';
 

@@ -1,5 +1,4 @@
 import { createServer, type Server } from 'node:http';
-import type { LogDamage } from '#libs/event-sourcing/src/log/log-damage';
 import type { Metrics } from '../metrics.ts';
 import type { Readiness } from '../readiness.ts';
 import { StartRefused } from '../start-refused.ts';
@@ -17,12 +16,17 @@ export type OperationsPath = (typeof OPERATIONS_PATHS)[number];
 const NAMED = 20;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** What of the log is damaged, each as it is shown. */
+interface Damages {
+  list(): readonly object[];
+}
+
 /** What an orchestrator and a monitoring system ask: on a port of its own in production, beside the API in development. */
 export class OperationsSurface {
   constructor(
     private readonly readiness: Readiness,
     private readonly metrics: Metrics,
-    private readonly damage: Pick<LogDamage, 'list'>,
+    private readonly damage: Damages,
   ) {}
 
   async answer(path: OperationsPath): Promise<OperationsAnswer> {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ContainerRuntimeClient } from 'testcontainers';
 import { environmentVariables } from '#libs/platform/src/config/environment';
-import type { Engine, EngineDefinition } from './engine.ts';
+import type { EngineDefinition } from './engine-definition.ts';
+import type { Engine } from './engine.ts';
 import { freePort } from './free-port.ts';
 
 /** The first start fetches the image. */

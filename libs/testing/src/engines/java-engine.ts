@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EngineDefinition } from './engine.ts';
+import type { EngineDefinition } from './engine-definition.ts';
 import { EngineProcess } from './engine-process.ts';
 import { freePort } from './free-port.ts';
 import { JavaLibraries, type JavaProgram } from './java.ts';

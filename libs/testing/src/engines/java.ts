@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from '../process.ts';
-import { EngineMissing } from './engine.ts';
+import { EngineMissing } from './engine-definition.ts';
 
 /** Of the engines. */
 const ENGINES = join(ROOT, 'libs/testing/engines');

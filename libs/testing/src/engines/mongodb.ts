@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MongoClient, MongoServerError } from 'mongodb';
-import type { EngineDefinition, EngineGuard, EngineUser } from './engine.ts';
+import type { EngineDefinition } from './engine-definition.ts';
+import type { EngineGuard, EngineUser } from './engine.ts';
 import type { EngineProcess } from './engine-process.ts';
 import { startJavaEngine } from './java-engine.ts';
 import type { WatchedDirectory } from './watched-directory.ts';

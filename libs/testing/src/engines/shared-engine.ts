@@ -4,7 +4,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { lockDirectory } from '#libs/platform/src/storage/kernel-lock';
 import { ROOT } from '../process.ts';
-import type { EngineDefinition } from './engine.ts';
+import type { EngineDefinition } from './engine-definition.ts';
 import { WatchedDirectory } from './watched-directory.ts';
 
 /** Long enough for the next file of specs, short enough to be gone when somebody looks. */

@@ -1,6 +1,7 @@
 import type { Variables } from '#libs/platform/src/config/setting';
 import { ContainerEngine } from './container-engine.ts';
-import { EngineMissing, type Engine, type EngineDefinition } from './engine.ts';
+import { EngineMissing, type EngineDefinition } from './engine-definition.ts';
+import type { Engine } from './engine.ts';
 import { EngineProcess } from './engine-process.ts';
 import { eventstore } from './eventstore.ts';
 import { kafka } from './kafka.ts';

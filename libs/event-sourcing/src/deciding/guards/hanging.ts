@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { unavailable } from '#libs/platform/src/domain-error';
 import type { Clock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
+import type { Positions } from '#libs/platform/src/positions';
 import type { ReadModels } from '#libs/read-models/src/read-models';
-import type { EventStore, Position, RecordedEvent } from '../../log/event-store.ts';
-import type { Positions } from '../../following/positions.ts';
 import type { Reaction } from '../../following/reaction.ts';
+import type { EventStore, Position, RecordedEvent } from '../../log/event-store.ts';
 import { changesClosings, isAbandoned } from './closings.decider.ts';
 
 /** Declares what begins to hang on other things, and how it ends where it may not. */

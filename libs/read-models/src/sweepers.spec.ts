@@ -1,7 +1,7 @@
-import type { ShortLived } from '#libs/read-models/src/short-lived';
-import { SystemClock } from './clock.ts';
-import { Metrics } from './metrics.ts';
-import { PinoLog } from './pino.log.ts';
+import { SystemClock } from '#libs/platform/src/clock';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import type { ShortLived } from './short-lived.ts';
 import { Sweepers } from './sweepers.ts';
 
 /** Leases are all that the sweepers ask of the store. */

@@ -1,9 +1,9 @@
-import type { ShortLived } from '#libs/read-models/src/short-lived';
-import type { Clock } from './clock.ts';
-import type { Part } from './lifecycle.ts';
-import type { Log } from './log.ts';
-import type { Metrics } from './metrics.ts';
-import type { SweptData } from './retention.ts';
+import type { Clock } from '#libs/platform/src/clock';
+import type { Part } from '#libs/platform/src/lifecycle';
+import type { Log } from '#libs/platform/src/log';
+import type { Metrics } from '#libs/platform/src/metrics';
+import type { SweptData } from '#libs/platform/src/retention';
+import type { ShortLived } from './short-lived.ts';
 
 /** Removes at most `limit` things that are out of date at `now`; answers how many it removed. Fewer than `limit` means that nothing is left. */
 export type Sweep = (now: number, limit: number) => Promise<number>;
