@@ -1,7 +1,12 @@
 /** What each library may import: those before it. */
 const LIBS = ['platform', 'contracts', 'read-models', 'messaging', 'event-sourcing', 'runtime'];
+/** What features of an app share, from the ground up: each of these folders may import those before it. */
+const SHARED = {
+  authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
+  suite: ['backup'],
+};
 /** No product has it. */
-const TESTING = '\\.(spec|contract)\\.ts$';
+const TESTING = '(\\.(spec|contract)\\.ts$|/testing/)';
 
 /** The boundaries of the architecture. Each is seen failing on a planted import in test/boundaries.spec.ts. */
 export default {
@@ -27,6 +32,10 @@ export default {
       from: { path: '^apps/([^/]+)/', pathNot: '^apps/suite/' },
       to: { path: '^apps/', pathNot: '^apps/$1/', dependencyTypesNot: ['type-only'] },
     },
+    ...Object.entries(SHARED).flatMap(([app, shared]) => [
+      ...shared.map((folder, at) => beyond(app, `(${folder})`, shared.slice(0, at))),
+      beyond(app, `((?!(?:${shared.join('|')})/)[^/]+)`, shared),
+    ]),
     {
       name: 'libs-do-not-import-apps',
       comment: 'A library that knows a service cannot serve another.',
@@ -83,3 +92,14 @@ export default {
     enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['source', 'import', 'require', 'node', 'default', 'types'] },
   },
 };
+
+/** What a folder of an app may not import: whatever of the app is neither in it nor below it. */
+function beyond(app, folder, below) {
+  return {
+    name: 'features-share-what-lies-below',
+    comment: 'Features that import each other are one feature. What several need lies in a folder below them; the files beside the folders put them together.',
+    severity: 'error',
+    from: { path: `^apps/${app}/src/${folder}/`, pathNot: TESTING },
+    to: { path: `^apps/${app}/src/`, pathNot: `^apps/${app}/src/(${['$1', ...below].join('|')})/` },
+  };
+}

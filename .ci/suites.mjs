@@ -26,7 +26,7 @@ const shared = [
 ];
 
 /** Specs over HTTP that restart its processes. */
-const hurting = ['apps/authorization/src/access/access-checks.spec.ts', 'apps/identity/src/organizations/organization-domains.spec.ts'];
+const hurting = ['apps/authorization/src/checks/access-checks.spec.ts', 'apps/identity/src/organizations/organization-domains.spec.ts'];
 
 /** On every commit, on both clusters: how it was started. */
 const started = 'test/deployed-start.spec.ts';

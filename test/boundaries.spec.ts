@@ -33,6 +33,30 @@ const planted: readonly Planted[] = [
     passes: `import type { value } from '#apps/identity/src/value'; export type Value = typeof value;`,
   },
   {
+    rule: 'features-share-what-lies-below',
+    file: 'apps/authorization/src/checks/check.ts',
+    breaks: `import type { value } from '../model/value.ts'; export type Value = typeof value;`,
+    passes: `import { value } from '../domain/value.ts'; console.log(value);`,
+  },
+  {
+    rule: 'features-share-what-lies-below',
+    file: 'apps/authorization/src/model/composed.ts',
+    breaks: `import { value } from '../value.ts'; console.log(value);`,
+    passes: `import { value } from './value.ts'; console.log(value);`,
+  },
+  {
+    rule: 'features-share-what-lies-below',
+    file: 'apps/authorization/src/views/high.ts',
+    breaks: `import { value } from '../guards/value.ts'; console.log(value);`,
+    passes: `import { value } from '../domain/value.ts'; console.log(value);`,
+  },
+  {
+    rule: 'features-share-what-lies-below',
+    file: 'apps/authorization/src/guards/higher.ts',
+    breaks: `import { value } from '../model/value.ts'; console.log(value);`,
+    passes: `import { value } from '../views/value.ts'; console.log(value);`,
+  },
+  {
     rule: 'libs-do-not-import-apps',
     file: 'libs/messaging/src/transport.ts',
     breaks: `import { value } from '#apps/identity/src/value'; console.log(value);`,
@@ -63,6 +87,8 @@ const planted: readonly Planted[] = [
 ];
 
 const surroundings: Readonly<Record<string, string>> = {
+  'apps/authorization/src/value.ts': `import { value } from './model/value.ts'; console.log(value); export { value };`,
+  ...Object.fromEntries(['domain', 'views', 'guards', 'model'].map((folder) => [`apps/authorization/src/${folder}/value.ts`, 'export const value = 1;'])),
   'apps/identity/src/value.ts': 'export const value = 1;',
   'apps/suite/src/main.ts': `import { value } from '#apps/identity/src/value'; console.log(value);`,
   'libs/platform/src/value.ts': 'export const value = 1;',

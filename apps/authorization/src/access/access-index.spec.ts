@@ -15,10 +15,10 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { VIEWS } from '../testing/given-engines.ts';
+import { chance, Follower, GivenHistory } from '../testing/given-history.ts';
 import { AccessIndex } from './access-index.ts';
 import { EnvironmentModel } from './environment-model.ts';
-import { VIEWS } from './given-engines.ts';
-import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
 
 const clock = new SystemClock();

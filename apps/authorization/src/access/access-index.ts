@@ -1,24 +1,24 @@
 import { Injectable } from '@nestjs/common';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
-import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
+import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { within } from '#libs/platform/src/deadline';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
+import type { Part } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { Part } from '#libs/platform/src/lifecycle';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { organizationResourceId } from '../resources/resource-tree.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
 import { EnvironmentModel } from './environment-model.ts';
 import { Horizon } from './horizon.ts';
 import { hashOfRead, readId } from './id-table.ts';
 import { MembershipRoutes } from './membership-routes.ts';
-import { IndexRows } from './organization-loading.ts';
 import { OrganizationIndex } from './organization-index.ts';
+import { IndexRows } from './organization-loading.ts';
 import { Slices } from './slices.ts';
 
 /** After this, an organization that was too large is tried again: it may have become smaller. */

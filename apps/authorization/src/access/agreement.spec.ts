@@ -1,7 +1,7 @@
 import type { Walk } from '#libs/read-models/src/pages';
-import { accessibleChildren, holders } from './discovery.ts';
+import { accessibleChildren, holders } from '../checks/discovery.ts';
+import { chance, lived, type GivenHistory } from '../testing/given-history.ts';
 import type { Permission } from './environment-model.ts';
-import { chance, lived, type GivenHistory } from './given-history.ts';
 import type { OrganizationIndex, Way } from './organization-index.ts';
 
 const SEEDS = [1, 2, 3];

@@ -8,9 +8,9 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import { organizationResourceId } from '../resources/resource-tree.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import { GivenLog, GivenRows } from '../testing/given-engines.ts';
 import { AccessIndex } from './access-index.ts';
-import { GivenLog, GivenRows } from './given-engines.ts';
 
 const silent = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
 

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { accessibleChildren, holders } from './discovery.ts';
-import { lived } from './given-history.ts';
+import { accessibleChildren, holders } from '../checks/discovery.ts';
+import { lived } from '../testing/given-history.ts';
 
 /** What an object takes up beside what is in it, nearly; also of an array and a view. */
 const OVERHEAD = 60;

@@ -1,7 +1,8 @@
 import { changesClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { KnownClosings } from '#libs/event-sourcing/src/deciding/guards/known-closings';
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { ResourceTree, type Node } from '../resources/resource-tree.ts';
+import { ResourceTree, type Node } from '../domain/resource-tree.ts';
+import type { MembershipRow } from '../views/access.views.ts';
 import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';
 import { GroupMembers } from './group-members.ts';
@@ -39,14 +40,6 @@ export interface Chain {
   readonly group: string | null;
   /** Where the role was given. */
   readonly node: Node;
-}
-
-export interface MembershipRow {
-  readonly id: string;
-  readonly user_id: string;
-  readonly status: string;
-  /** Ids of its organization roles. */
-  readonly roles: readonly string[];
 }
 
 /** What is recorded of a role that was given on a resource. */

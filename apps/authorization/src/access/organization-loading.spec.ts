@@ -5,9 +5,9 @@ import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/eve
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { VIEWS } from '../testing/given-engines.ts';
+import { chance, Follower, GivenHistory } from '../testing/given-history.ts';
 import { EnvironmentModel } from './environment-model.ts';
-import { VIEWS } from './given-engines.ts';
-import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
 import { IndexRows } from './organization-loading.ts';
 

@@ -2,12 +2,9 @@ import { START, type EventStore, type Position, type RecordedEvent } from '#libs
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { ReadModels, StoredRow, Table } from '#libs/read-models/src/read-models';
-import type { LivingGroupRoleAssignment } from '../assignments/group-role-assignment.decider.ts';
-import { groupRoleAssignmentsView } from '../assignments/group-role-assignments.view.ts';
-import type { LivingRoleAssignment } from '../assignments/role-assignment.decider.ts';
-import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';
-import { organizationResourceId } from '../resources/resource-tree.ts';
-import { resourcesView, type ResourceRow } from '../resources/resources.view.ts';
+import type { LivingGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import type { LivingRoleAssignment } from '../domain/role-assignment.decider.ts';
 import {
   endedUsersView,
   groupMembersView,
@@ -17,7 +14,10 @@ import {
   type StoredGroup,
   type StoredMember,
   type StoredMembership,
-} from './access.views.ts';
+} from '../views/access.views.ts';
+import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
+import { resourcesView, type ResourceRow } from '../views/resources.view.ts';
+import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 import type { OrganizationIndex } from './organization-index.ts';
 import { Slices } from './slices.ts';
 

@@ -6,10 +6,10 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { systemContext } from '#libs/platform/src/system-context';
 import { isEverythingWanted } from '#libs/testing/src/seed';
+import { GivenLog, GivenRows, VIEWS } from '../testing/given-engines.ts';
+import { chance, Follower, GivenHistory } from '../testing/given-history.ts';
 import { AccessIndex } from './access-index.ts';
 import { EnvironmentModel } from './environment-model.ts';
-import { GivenLog, GivenRows, VIEWS } from './given-engines.ts';
-import { chance, Follower, GivenHistory } from './given-history.ts';
 import { OrganizationIndex } from './organization-index.ts';
 
 const SEEDS = Array.from({ length: isEverythingWanted() ? 200 : 8 }, (_, seed) => seed + 1);

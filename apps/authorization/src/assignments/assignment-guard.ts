@@ -7,9 +7,9 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import { mereStanding, resourceStanding, roleStanding } from '../access/standings.ts';
-import { Reopening } from '../reopening.ts';
-import type { AssignedResource, AssignedRole } from './role-assignment.decider.ts';
+import type { AssignedResource, AssignedRole } from '../domain/role-assignment.decider.ts';
+import { Reopening } from '../guards/reopening.ts';
+import { mereStanding, resourceStanding, roleStanding } from '../guards/standings.ts';
 
 /** A role on a resource, and who is given it. */
 interface Given {

@@ -8,12 +8,12 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import type { OrganizationIndex } from '../access/organization-index.ts';
+import type { LivingGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
+import type { AssignedResource, AssignedRole, LivingRoleAssignment } from '../domain/role-assignment.decider.ts';
+import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
+import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 import { areOfSameTime, boundsOfSameTime, groupEntryId, mayBeGroupEntry } from './group-entries.ts';
-import type { LivingGroupRoleAssignment } from './group-role-assignment.decider.ts';
-import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
 import { MergedPages, type Source, type Stretch } from './merged-pages.ts';
-import type { AssignedResource, AssignedRole, LivingRoleAssignment } from './role-assignment.decider.ts';
-import { roleAssignmentsView } from './role-assignments.view.ts';
 
 type Where = NonNullable<PageRequest['where']>;
 

@@ -14,11 +14,11 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { assignGroupRole, groupRoleAssignmentDecider, groupRoleAssignmentKey } from '../domain/group-role-assignment.decider.ts';
+import { assignRole, roleAssignmentDecider, roleAssignmentKey } from '../domain/role-assignment.decider.ts';
+import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
+import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 import { deleteAssignmentsOfWhatIsGone } from './delete-assignments.reaction.ts';
-import { assignGroupRole, groupRoleAssignmentDecider, groupRoleAssignmentKey } from './group-role-assignment.decider.ts';
-import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
-import { assignRole, roleAssignmentDecider, roleAssignmentKey } from './role-assignment.decider.ts';
-import { roleAssignmentsView } from './role-assignments.view.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000001';

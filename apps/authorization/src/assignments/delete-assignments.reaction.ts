@@ -5,10 +5,15 @@ import type { Clock } from '#libs/platform/src/clock';
 import type { Positions } from '#libs/platform/src/positions';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
-import { groupRoleAssignmentDecider, groupRoleAssignmentKey, removeGroupRoleAssignment, type NewGroupRoleAssignment } from './group-role-assignment.decider.ts';
-import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
-import { removeRoleAssignment, roleAssignmentDecider, roleAssignmentKey, type NewRoleAssignment } from './role-assignment.decider.ts';
-import { roleAssignmentsView } from './role-assignments.view.ts';
+import {
+  groupRoleAssignmentDecider,
+  groupRoleAssignmentKey,
+  removeGroupRoleAssignment,
+  type NewGroupRoleAssignment,
+} from '../domain/group-role-assignment.decider.ts';
+import { removeRoleAssignment, roleAssignmentDecider, roleAssignmentKey, type NewRoleAssignment } from '../domain/role-assignment.decider.ts';
+import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
+import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 
 interface Needs {
   readonly repository: Repository;

@@ -25,10 +25,8 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
+import { invalid, namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { AssignmentGuard } from './assignment-guard.ts';
-import { isLiving } from './assignment-lists.ts';
 import {
   assignGroupRole,
   groupRoleAssignmentDecider,
@@ -40,9 +38,11 @@ import {
   type GroupRoleAssignmentEvent,
   type GroupRoleAssignmentState,
   type LivingGroupRoleAssignment,
-} from './group-role-assignment.decider.ts';
-import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
-import { invalid, namedResource, namedRole, roleFor } from './named-resource.ts';
+} from '../domain/group-role-assignment.decider.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
+import { AssignmentGuard } from './assignment-guard.ts';
+import { isLiving } from './assignment-lists.ts';
 import { assignedResource } from './role-assignments.ts';
 
 type Given = Omit<LivingGroupRoleAssignment, 'object' | 'id' | 'created_at'>;

@@ -21,10 +21,10 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import type { AccessIndex } from '../access/access-index.ts';
 import { EnvironmentModel } from '../access/environment-model.ts';
 import { OrganizationIndex } from '../access/organization-index.ts';
-import type { Reopening } from '../reopening.ts';
+import type { Reopening } from '../guards/reopening.ts';
+import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { AssignmentGuard } from './assignment-guard.ts';
 import { GroupRoleAssignments } from './group-role-assignments.ts';
-import { groupRoleAssignmentsView } from './group-role-assignments.view.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000001';

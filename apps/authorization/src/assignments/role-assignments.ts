@@ -17,12 +17,9 @@ import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
+import { namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import type { Node } from '../resources/resource-tree.ts';
-import { AssignmentGuard } from './assignment-guard.ts';
-import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
-import { namedResource, namedRole, roleFor } from './named-resource.ts';
+import type { Node } from '../domain/resource-tree.ts';
 import {
   assignRole,
   livingRoleAssignment,
@@ -31,8 +28,11 @@ import {
   roleAssignmentDecider,
   roleAssignmentKey,
   type LivingRoleAssignment,
-} from './role-assignment.decider.ts';
-import { both, roleAssignmentsView } from './role-assignments.view.ts';
+} from '../domain/role-assignment.decider.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import { both, roleAssignmentsView } from '../views/role-assignments.view.ts';
+import { AssignmentGuard } from './assignment-guard.ts';
+import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
 
 type Where = NonNullable<PageRequest['where']>;
 

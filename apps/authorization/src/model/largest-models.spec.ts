@@ -11,9 +11,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { givenEngineSets, type EngineSet } from '#libs/testing/src/engine-sets';
 import { recordAndFold } from '#libs/testing/src/recorded-facts';
-import type { AuthorizationModel, AuthorizationModelEvent, ModelDecision } from './authorization-model.decider.ts';
-import { AuthorizationModels } from './authorization-models.ts';
-import { authorizationModelsView } from './authorization-models.view.ts';
+import type { AuthorizationModel, AuthorizationModelEvent, ModelDecision } from '../domain/authorization-model.decider.ts';
 import {
   addOrganizationRolePermission,
   createOrganizationRole,
@@ -21,10 +19,12 @@ import {
   updateOrganizationRole,
   type OrganizationRolesEvent,
   type OrganizationRolesState,
-} from './organization-roles.decider.ts';
-import { organizationRolesView } from './organization-roles.view.ts';
-import { createPermission, deletePermission } from './permissions.decider.ts';
-import { addRolePermission, createRole, setRolePriority, updateRole } from './roles.decider.ts';
+} from '../domain/organization-roles.decider.ts';
+import { createPermission, deletePermission } from '../domain/permissions.decider.ts';
+import { addRolePermission, createRole, setRolePriority, updateRole } from '../domain/roles.decider.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { authorizationModelsView } from '../views/authorization-models.view.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
 import { deleteRolesWhenOrganizationDeleted, dropPermissionWhenDeleted, tellOfChangedRoles } from './roles.reactions.ts';
 
 const clock = new SystemClock();

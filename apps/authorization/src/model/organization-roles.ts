@@ -14,11 +14,11 @@ import {
 import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
-import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { narrow } from '#libs/event-sourcing/src/deciding/guards/narrowing';
 import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/standings';
-import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Repository, type Transacted } from '#libs/event-sourcing/src/deciding/repository';
+import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, isNotFound } from '#libs/platform/src/domain-error';
@@ -27,10 +27,6 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
-import { typeStanding } from '../access/standings.ts';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { Reopening } from '../reopening.ts';
-import { AuthorizationModels } from './authorization-models.ts';
 import {
   badRequest,
   BUILT_IN_TYPE,
@@ -45,9 +41,7 @@ import {
   type AuthorizationModel,
   type PermissionReference,
   type TypeReference,
-} from './authorization-model.decider.ts';
-import { customRoleSlug } from './custom-role-slug.ts';
-import { present, whole } from './listed.ts';
+} from '../domain/authorization-model.decider.ts';
 import {
   addOrganizationRolePermission,
   closeOrganizationRole,
@@ -63,8 +57,14 @@ import {
   updateOrganizationRole,
   type OrganizationRolesEvent,
   type OrganizationRolesState,
-} from './organization-roles.decider.ts';
-import { organizationRolesView } from './organization-roles.view.ts';
+} from '../domain/organization-roles.decider.ts';
+import { Reopening } from '../guards/reopening.ts';
+import { typeStanding } from '../guards/standings.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import { present, whole } from '../views/listed.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
+import { customRoleSlug } from './custom-role-slug.ts';
 
 type Decide = Decision<OrganizationRolesState | null, OrganizationRolesEvent>;
 

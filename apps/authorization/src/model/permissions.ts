@@ -6,11 +6,11 @@ import { Permission } from '#libs/contracts/src/permissions/permission';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import { ReadModels } from '#libs/read-models/src/read-models';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { AuthorizationModels } from './authorization-models.ts';
-import { byId, permissionBySlug, shownPermission } from './authorization-model.decider.ts';
-import { listedBy, present } from './listed.ts';
-import { createPermission, deletePermission, updatePermission } from './permissions.decider.ts';
+import { byId, permissionBySlug, shownPermission } from '../domain/authorization-model.decider.ts';
+import { createPermission, deletePermission, updatePermission } from '../domain/permissions.decider.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import { listedBy, present } from '../views/listed.ts';
 
 @Injectable()
 export class Permissions {

@@ -12,11 +12,7 @@ import { Positions } from '#libs/platform/src/positions';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { Reopening } from '../reopening.ts';
-import { byId, resourceTypeBySlug, shownResourceType, type AuthorizationModel, type ModelDecision } from './authorization-model.decider.ts';
-import { AuthorizationModels } from './authorization-models.ts';
-import { listedBy, present } from './listed.ts';
+import { byId, resourceTypeBySlug, shownResourceType, type AuthorizationModel, type ModelDecision } from '../domain/authorization-model.decider.ts';
 import {
   closeForDeletion,
   closeForUpdate,
@@ -25,7 +21,11 @@ import {
   takesParentsAway,
   typeInUse,
   updateResourceType,
-} from './resource-types.decider.ts';
+} from '../domain/resource-types.decider.ts';
+import { Reopening } from '../guards/reopening.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import { listedBy, present } from '../views/listed.ts';
 import { TypeUses } from './type-uses.ts';
 
 /** What is taken from a type, or the type itself, unless it is used. */

@@ -5,10 +5,10 @@ import type { Clock } from '#libs/platform/src/clock';
 import type { Positions } from '#libs/platform/src/positions';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels } from '#libs/read-models/src/read-models';
-import type { AuthorizationModelEvent } from './authorization-model.decider.ts';
-import type { AuthorizationModels } from './authorization-models.ts';
-import { dropPermission, organizationRolesDecider, recordRoleDeletions } from './organization-roles.decider.ts';
-import { organizationRolesView } from './organization-roles.view.ts';
+import type { AuthorizationModelEvent } from '../domain/authorization-model.decider.ts';
+import { dropPermission, organizationRolesDecider, recordRoleDeletions } from '../domain/organization-roles.decider.ts';
+import type { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
 
 interface Needs {
   readonly repository: Repository;

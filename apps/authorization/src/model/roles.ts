@@ -17,11 +17,11 @@ import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels } from '#libs/read-models/src/read-models';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { AuthorizationModels } from './authorization-models.ts';
-import { byId, roleBySlug, shownRole, shownRoles, type ModelDecision } from './authorization-model.decider.ts';
-import { present, whole } from './listed.ts';
-import { addRolePermission, createRole, deleteRole, setRolePermissions, setRolePriority, updateRole } from './roles.decider.ts';
+import { byId, roleBySlug, shownRole, shownRoles, type ModelDecision } from '../domain/authorization-model.decider.ts';
+import { addRolePermission, createRole, deleteRole, setRolePermissions, setRolePriority, updateRole } from '../domain/roles.decider.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import { present, whole } from '../views/listed.ts';
 
 /** The roles of an environment, which all of its organizations have. */
 @Injectable()

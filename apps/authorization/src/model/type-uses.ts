@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
-import { ResourceRows } from '../resources/resource-rows.ts';
-import { typeKey } from '../resources/resources.view.ts';
-import type { OrganizationRolesState } from './organization-roles.decider.ts';
-import { organizationRolesView } from './organization-roles.view.ts';
+import type { OrganizationRolesState } from '../domain/organization-roles.decider.ts';
+import { ResourceRows } from '../repositories/resource-rows.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
+import { typeKey } from '../views/resources.view.ts';
 
 /** Rows that are read at once, while nothing living is found. */
 const MOST_AT_ONCE = 500;

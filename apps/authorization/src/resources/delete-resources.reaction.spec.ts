@@ -19,12 +19,12 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorization } from '../authorization.module.ts';
-import { hangings } from '../hangings.ts';
-import { ParentRows } from '../parent-rows.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import { hangings } from '../guards/hangings.ts';
+import { ParentRows } from '../repositories/parent-rows.ts';
+import { ResourceRows } from '../repositories/resource-rows.ts';
+import { ResourceTrees } from '../repositories/resource-trees.ts';
 import { deleteResourcesUnderDeleted, deleteResourcesWhenOrganizationDeleted } from './delete-resources.reaction.ts';
-import { ResourceRows } from './resource-rows.ts';
-import { organizationResourceId } from './resource-tree.ts';
-import { ResourceTrees } from './resource-trees.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000000';

@@ -4,9 +4,9 @@ import type { Clock } from '#libs/platform/src/clock';
 import type { Positions } from '#libs/platform/src/positions';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import type { ResourceRows } from './resource-rows.ts';
-import type { ResourceTrees } from './resource-trees.ts';
-import type { ResourceEvent } from './resource.events.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
+import type { ResourceRows } from '../repositories/resource-rows.ts';
+import type { ResourceTrees } from '../repositories/resource-trees.ts';
 
 interface Needs {
   readonly trees: ResourceTrees;

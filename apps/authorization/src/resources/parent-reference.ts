@@ -1,6 +1,6 @@
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { EnvironmentModel } from '../access/environment-model.ts';
-import type { TypeOfResource } from './resource.decider.ts';
+import type { TypeOfResource } from '../domain/resource.decider.ts';
 
 /** How a request names the parent of a resource. */
 export interface GivenParent {

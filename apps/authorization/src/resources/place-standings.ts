@@ -1,6 +1,6 @@
 import type { Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import { typeStanding } from '../access/standings.ts';
+import { typeStanding } from '../guards/standings.ts';
 
 /** A resource that was put under another. */
 export interface Placed {

@@ -2,10 +2,10 @@ import type { ListAuthorizationResources } from '#libs/contracts/src/authorizati
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { PageRequest } from '#libs/read-models/src/read-models';
 import type { EnvironmentModel } from '../access/environment-model.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import type { ResourceRows } from '../repositories/resource-rows.ts';
+import { together, typeKey, type ResourceRow } from '../views/resources.view.ts';
 import { invalid, parentNamed, type NamedParent } from './parent-reference.ts';
-import type { ResourceRows } from './resource-rows.ts';
-import { organizationResourceId } from './resource-tree.ts';
-import { together, typeKey, type ResourceRow } from './resources.view.ts';
 
 interface Filter {
   readonly where: NonNullable<PageRequest['where']>;

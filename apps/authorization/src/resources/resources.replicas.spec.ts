@@ -7,11 +7,11 @@ import {
   DeleteAuthorizationResourceByExternalId,
   UpdateAuthorizationResource,
 } from '#libs/contracts/src/authorization-resources/operations';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
-import type { EventStore, NewEvent } from '#libs/event-sourcing/src/log/event-store';
-import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
-import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { metaOf } from '#libs/event-sourcing/src/deciding/records';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import type { EventStore, NewEvent } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -26,13 +26,13 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { FaultyRows } from '#libs/testing/src/faulty-rows';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorization } from '../authorization.module.ts';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { Reopening } from '../reopening.ts';
-import { ResourceRows } from './resource-rows.ts';
-import { ResourceTrees } from './resource-trees.ts';
-import { organizationResourceId } from './resource-tree.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import { Reopening } from '../guards/reopening.ts';
+import { ResourceRows } from '../repositories/resource-rows.ts';
+import { ResourceTrees } from '../repositories/resource-trees.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import { resourcesView } from '../views/resources.view.ts';
 import { Resources } from './resources.ts';
-import { resourcesView } from './resources.view.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000000';

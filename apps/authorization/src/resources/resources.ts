@@ -13,9 +13,9 @@ import {
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
-import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { narrow } from '#libs/event-sourcing/src/deciding/guards/narrowing';
 import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { DomainError, isNotFound, notFound } from '#libs/platform/src/domain-error';
@@ -27,10 +27,6 @@ import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import { typeStanding } from '../access/standings.ts';
-import { authorizationDeletionsView } from '../authorization-deletions.view.ts';
-import { Reopening } from '../reopening.ts';
-import { placeStandings, type Placed } from './place-standings.ts';
 import {
   closeResource,
   createResource,
@@ -41,14 +37,18 @@ import {
   updateResource,
   type ResourceReference,
   type TypeOfResource,
-} from './resource.decider.ts';
-import type { ResourceEvent } from './resource.events.ts';
-import { filterOf } from './resource-filter.ts';
+} from '../domain/resource.decider.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
+import { Reopening } from '../guards/reopening.ts';
+import { typeStanding } from '../guards/standings.ts';
+import { undo } from '../guards/undo-resource.ts';
+import { ResourceRows, shown } from '../repositories/resource-rows.ts';
+import { ResourceTrees, type Carried, type TreeCommand } from '../repositories/resource-trees.ts';
+import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
+import type { ResourceRow } from '../views/resources.view.ts';
 import { parentNamed, typeNamed, type GivenParent, type NamedParent } from './parent-reference.ts';
-import { ResourceRows, shown } from './resource-rows.ts';
-import { ResourceTrees, type Carried, type TreeCommand } from './resource-trees.ts';
-import { undo } from './undo-resource.ts';
-import type { ResourceRow } from './resources.view.ts';
+import { placeStandings, type Placed } from './place-standings.ts';
+import { filterOf } from './resource-filter.ts';
 
 interface GivenChange extends GivenParent {
   readonly context: RequestContext;

@@ -1,9 +1,9 @@
+import type { AuthorizationModelEvent } from '#apps/authorization/src/domain/authorization-model.decider';
+import type { OrganizationRolesEvent } from '#apps/authorization/src/domain/organization-roles.decider';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { ReadModels, StoredRow } from '#libs/read-models/src/read-models';
-import type { AuthorizationModelEvent } from '../../../authorization/src/model/authorization-model.decider.ts';
-import type { OrganizationRolesEvent } from '../../../authorization/src/model/organization-roles.decider.ts';
 import type { Dependents } from '../dependents.ts';
 import type { OrganizationEvent } from '../organizations/organization.decider.ts';
 import type { UserEvent } from '../users/user.decider.ts';

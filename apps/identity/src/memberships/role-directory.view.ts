@@ -1,10 +1,10 @@
+import type { AuthorizationModelEvent } from '#apps/authorization/src/domain/authorization-model.decider';
+import type { OrganizationRolesEvent } from '#apps/authorization/src/domain/organization-roles.decider';
 import { ROLE_DIRECTORY } from '#libs/contracts/src/roles/role-directory';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { afterClosing, withoutClosing, type WithClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { View } from '#libs/event-sourcing/src/views/view';
-import type { AuthorizationModelEvent } from '../../../authorization/src/model/authorization-model.decider.ts';
-import type { OrganizationRolesEvent } from '../../../authorization/src/model/organization-roles.decider.ts';
 
 /** A role, as far as memberships need to know it. */
 export interface KnownRole {

@@ -1,7 +1,7 @@
 import type { Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
 import { START } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
-import type { OrganizationIndex } from './organization-index.ts';
+import type { OrganizationIndex } from '../access/organization-index.ts';
 
 // How what others hang on stands, as the index of an organization knows it.
 

@@ -2,13 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
-import { groupsView, membershipsView, type StoredGroup, type StoredMembership } from './access/access.views.ts';
-import type { AuthorizationModel, StoredResourceType } from './model/authorization-model.decider.ts';
-import { authorizationModelsView } from './model/authorization-models.view.ts';
-import type { OrganizationRolesState } from './model/organization-roles.decider.ts';
-import { organizationRolesView } from './model/organization-roles.view.ts';
-import { organizationResourceId } from './resources/resource-tree.ts';
-import { resourcesView, type ResourceRow } from './resources/resources.view.ts';
+import type { AuthorizationModel, StoredResourceType } from '../domain/authorization-model.decider.ts';
+import type { OrganizationRolesState } from '../domain/organization-roles.decider.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import { groupsView, membershipsView, type StoredGroup, type StoredMembership } from '../views/access.views.ts';
+import { authorizationModelsView } from '../views/authorization-models.view.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
+import { resourcesView, type ResourceRow } from '../views/resources.view.ts';
 
 /** Something that others hang on, and whether it is there and allows it. */
 interface Parent {

@@ -1,7 +1,7 @@
 import type { Decider } from '#libs/event-sourcing/src/deciding/decider';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { itReadsStoredExamples } from '#libs/testing/src/stored-examples';
-import type { ResourceEvent } from './resource.events.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
 import { resourcesView, type ResourceRow } from './resources.view.ts';
 
 type Rows = Readonly<Record<string, ResourceRow | null>>;

@@ -1,9 +1,9 @@
 import { deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
-import type { GroupRoleAssignmentEvent } from './assignments/group-role-assignment.decider.ts';
-import type { RoleAssignmentEvent } from './assignments/role-assignment.decider.ts';
-import type { AuthorizationModelEvent } from './model/authorization-model.decider.ts';
-import type { OrganizationRolesEvent } from './model/organization-roles.decider.ts';
-import type { ResourceEvent } from './resources/resource.events.ts';
+import type { AuthorizationModelEvent } from '../domain/authorization-model.decider.ts';
+import type { GroupRoleAssignmentEvent } from '../domain/group-role-assignment.decider.ts';
+import type { OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
+import type { RoleAssignmentEvent } from '../domain/role-assignment.decider.ts';
 
 export const authorizationDeletionsView = deletionsView('authorization', [
   'role_assignment.deleted' satisfies RoleAssignmentEvent['type'],

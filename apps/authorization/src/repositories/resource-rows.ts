@@ -7,8 +7,8 @@ import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
-import { organizationResourceId } from './resource-tree.ts';
-import { resourcesView, together, typeKey, type ResourceRow } from './resources.view.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import { resourcesView, together, typeKey, type ResourceRow } from '../views/resources.view.ts';
 
 const textOf = serialiserOf(AuthorizationResource);
 

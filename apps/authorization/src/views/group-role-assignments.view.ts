@@ -5,7 +5,7 @@ import {
   type GroupRoleAssignmentEvent,
   type GroupRoleAssignmentState,
   type LivingGroupRoleAssignment,
-} from './group-role-assignment.decider.ts';
+} from '../domain/group-role-assignment.decider.ts';
 import { both } from './role-assignments.view.ts';
 
 const indexes: readonly Index<LivingGroupRoleAssignment>[] = [

@@ -4,7 +4,7 @@ import {
   type AuthorizationModel,
   type AuthorizationModelEvent,
   type AuthorizationModelState,
-} from './authorization-model.decider.ts';
+} from '../domain/authorization-model.decider.ts';
 
 /** One row per environment, under its id. Private: answers are picked from it. */
 export const authorizationModelsView = primaryView<AuthorizationModelState, AuthorizationModelEvent, AuthorizationModel>({

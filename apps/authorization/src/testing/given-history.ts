@@ -1,8 +1,8 @@
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
 import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { newUlid } from '#libs/platform/src/ids';
-import { EnvironmentModel } from './environment-model.ts';
-import { OrganizationIndex } from './organization-index.ts';
+import { EnvironmentModel } from '../access/environment-model.ts';
+import { OrganizationIndex } from '../access/organization-index.ts';
 
 /** The same numbers in every run with the same seed. */
 export function chance(seed: number): (below: number) => number {

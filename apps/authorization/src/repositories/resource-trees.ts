@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
-import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/deciding/records';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/deciding/repeats';
+import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, isNotFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
@@ -14,10 +14,10 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import type { Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import type { ResourceEvent } from './resource.events.ts';
+import type { Node, ResourceTree } from '../domain/resource-tree.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
+import { resourceAfter, resourcesView, storedText, type ResourceRow } from '../views/resources.view.ts';
 import { ResourceRows } from './resource-rows.ts';
-import type { Node, ResourceTree } from './resource-tree.ts';
-import { resourceAfter, resourcesView, storedText, type ResourceRow } from './resources.view.ts';
 
 const CATEGORY = 'resource_tree';
 /** Ids of records that a command keeps for each aggregate that it asks; see the repository. */

@@ -1,17 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { pastAbandoned, type Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
+import { organizationRolesDecider, reopenOrganizationRole } from '../domain/organization-roles.decider.ts';
+import { reopenResourceType } from '../domain/resource-types.decider.ts';
+import { nodeOf, reopenResource } from '../domain/resource.decider.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { ResourceTrees } from '../repositories/resource-trees.ts';
 import type { CLOSED } from './hangings.ts';
-import { AuthorizationModels } from './model/authorization-models.ts';
-import { organizationRolesDecider, reopenOrganizationRole } from './model/organization-roles.decider.ts';
-import { reopenResourceType } from './model/resource-types.decider.ts';
-import { nodeOf, reopenResource } from './resources/resource.decider.ts';
-import { ResourceTrees } from './resources/resource-trees.ts';
 
 /** Ends intents that nothing came of: whoever had them found the thing used, or died. Nothing happens where they are over. */
 @Injectable()

@@ -1,8 +1,8 @@
 import type { ResourceReference } from '#libs/contracts/src/role-assignments/role-assignment';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
-import type { Role } from '../access/environment-model.ts';
-import type { OrganizationIndex } from '../access/organization-index.ts';
-import type { Node } from '../resources/resource-tree.ts';
+import type { Node } from '../domain/resource-tree.ts';
+import type { Role } from './environment-model.ts';
+import type { OrganizationIndex } from './organization-index.ts';
 
 interface Options {
   /** What is meant where no resource is named; absent: one has to be. */

@@ -1,10 +1,10 @@
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import { mayMoveUnder } from './resource.decider.ts';
-import type { ResourceEvent } from './resource.events.ts';
-import type { Node } from './resource-tree.ts';
-import { rowAfter, type Amendment } from './resource-trees.ts';
-import type { ResourceRow } from './resources.view.ts';
+import type { Node } from '../domain/resource-tree.ts';
+import { mayMoveUnder } from '../domain/resource.decider.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
+import { rowAfter, type Amendment } from '../repositories/resource-trees.ts';
+import type { ResourceRow } from '../views/resources.view.ts';
 
 /**
  * Takes back what a command recorded of a resource that may not be where it was put. One that it made is deleted, with whatever was hung under it meanwhile. One

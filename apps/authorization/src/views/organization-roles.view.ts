@@ -1,5 +1,5 @@
 import { primaryView } from '#libs/event-sourcing/src/views/view';
-import { organizationRolesDecider, type OrganizationRolesEvent, type OrganizationRolesState } from './organization-roles.decider.ts';
+import { organizationRolesDecider, type OrganizationRolesEvent, type OrganizationRolesState } from '../domain/organization-roles.decider.ts';
 
 /** One row per organization that ever had a role of its own, under the organization's id. Private: answers are picked from it. */
 export const organizationRolesView = primaryView<OrganizationRolesState | null, OrganizationRolesEvent, OrganizationRolesState>({

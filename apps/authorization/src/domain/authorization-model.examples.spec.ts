@@ -1,8 +1,8 @@
 import { itReadsStoredExamples } from '#libs/testing/src/stored-examples';
+import { authorizationModelsView } from '../views/authorization-models.view.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
 import { authorizationModelDecider } from './authorization-model.decider.ts';
-import { authorizationModelsView } from './authorization-models.view.ts';
 import { organizationRolesDecider } from './organization-roles.decider.ts';
-import { organizationRolesView } from './organization-roles.view.ts';
 
 describe('the log of an authorization model', () =>
   itReadsStoredExamples(authorizationModelDecider, authorizationModelsView.handles, new URL('authorization-model.examples.json', import.meta.url)));

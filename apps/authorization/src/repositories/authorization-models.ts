@@ -15,8 +15,8 @@ import {
   type AuthorizationModelEvent,
   type AuthorizationModelState,
   type ModelDecision,
-} from './authorization-model.decider.ts';
-import { authorizationModelsView } from './authorization-models.view.ts';
+} from '../domain/authorization-model.decider.ts';
+import { authorizationModelsView } from '../views/authorization-models.view.ts';
 
 /** The models of all environments. Nobody ever sees one without its seeds. */
 @Injectable()

@@ -1,7 +1,7 @@
 import type { Walk } from '#libs/read-models/src/pages';
-import type { Node } from '../resources/resource-tree.ts';
-import type { Permission } from './environment-model.ts';
-import type { OrganizationIndex, Way } from './organization-index.ts';
+import type { Permission } from '../access/environment-model.ts';
+import type { OrganizationIndex, Way } from '../access/organization-index.ts';
+import type { Node } from '../domain/resource-tree.ts';
 
 /** So many memberships are asked one by one for a page of those that have a permission; then those who may have it are collected. */
 const ASKED_ONE_BY_ONE = 100;

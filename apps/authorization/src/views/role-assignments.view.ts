@@ -1,6 +1,6 @@
 import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
-import { roleAssignmentDecider, type LivingRoleAssignment, type RoleAssignmentEvent, type RoleAssignmentState } from './role-assignment.decider.ts';
+import { roleAssignmentDecider, type LivingRoleAssignment, type RoleAssignmentEvent, type RoleAssignmentState } from '../domain/role-assignment.decider.ts';
 
 const indexes: readonly Index<LivingRoleAssignment>[] = [
   { name: 'organization', keys: ({ organization_id }) => [organization_id] },

@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Hanging } from '#libs/event-sourcing/src/deciding/guards/hanging';
 import type { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import {
@@ -9,19 +9,19 @@ import {
   removeGroupRoleAssignment,
   type GroupRoleAssignmentEvent,
   type NewGroupRoleAssignment,
-} from './assignments/group-role-assignment.decider.ts';
+} from '../domain/group-role-assignment.decider.ts';
+import { organizationRolesDecider, undoOrganizationRole, type OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
 import {
   removeRoleAssignment,
   roleAssignmentDecider,
   roleAssignmentKey,
   type NewRoleAssignment,
   type RoleAssignmentEvent,
-} from './assignments/role-assignment.decider.ts';
-import { organizationRolesDecider, undoOrganizationRole, type OrganizationRolesEvent } from './model/organization-roles.decider.ts';
-import type { ParentRows } from './parent-rows.ts';
-import type { ResourceEvent } from './resources/resource.events.ts';
-import type { ResourceTrees } from './resources/resource-trees.ts';
-import { undo } from './resources/undo-resource.ts';
+} from '../domain/role-assignment.decider.ts';
+import type { ParentRows } from '../repositories/parent-rows.ts';
+import type { ResourceTrees } from '../repositories/resource-trees.ts';
+import { undo } from './undo-resource.ts';
 
 interface Needs {
   readonly parents: ParentRows;

@@ -20,8 +20,8 @@ import {
 import type { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
-import { OrganizationMembershipWithUser } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { FindOrganizationMemberships } from '#libs/contracts/src/organization-memberships/operations';
+import { OrganizationMembershipWithUser } from '#libs/contracts/src/organization-memberships/organization-membership';
 import type { PageQuery } from '#libs/contracts/src/pages';
 import { Permission as PermissionAnswer } from '#libs/contracts/src/permissions/permission';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
@@ -30,17 +30,17 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { notFound } from '#libs/platform/src/domain-error';
 import { pageOfIds } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { namedResource } from '../assignments/named-resource.ts';
-import { AuthorizationModels } from '../model/authorization-models.ts';
-import { shownPermission } from '../model/authorization-model.decider.ts';
-import { listedBy } from '../model/listed.ts';
-import type { Node } from '../resources/resource-tree.ts';
-import { answerIn, resourcesView, type ResourceRow } from '../resources/resources.view.ts';
-import { AccessIndex } from './access-index.ts';
-import { membershipsView, type StoredMembership } from './access.views.ts';
+import { AccessIndex } from '../access/access-index.ts';
+import type { EnvironmentModel, Permission } from '../access/environment-model.ts';
+import { namedResource } from '../access/named-resource.ts';
+import type { Chain, OrganizationIndex, Way } from '../access/organization-index.ts';
+import { shownPermission } from '../domain/authorization-model.decider.ts';
+import type { Node } from '../domain/resource-tree.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { membershipsView, type StoredMembership } from '../views/access.views.ts';
+import { listedBy } from '../views/listed.ts';
+import { answerIn, resourcesView, type ResourceRow } from '../views/resources.view.ts';
 import { accessibleChildren, holders } from './discovery.ts';
-import type { EnvironmentModel, Permission } from './environment-model.ts';
-import type { Chain, OrganizationIndex, Way } from './organization-index.ts';
 
 /** Chains, or near misses, of one explanation. */
 const MOST = 100;

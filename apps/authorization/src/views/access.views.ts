@@ -1,8 +1,15 @@
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { View } from '#libs/event-sourcing/src/views/view';
-import type { MembershipRow } from './organization-index.ts';
 
 // What the index needs of identity, for organizations that are not in memory. The index follows the log itself: nobody waits for these rows.
+
+export interface MembershipRow {
+  readonly id: string;
+  readonly user_id: string;
+  readonly status: string;
+  /** Ids of its organization roles. */
+  readonly roles: readonly string[];
+}
 
 export interface StoredMembership extends MembershipRow {
   readonly organization_id: string;

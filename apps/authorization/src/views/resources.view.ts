@@ -1,11 +1,11 @@
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Closing } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { View } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
-import type { ResourceEvent } from './resource.events.ts';
-import { organizationResourceId } from './resource-tree.ts';
+import { organizationResourceId } from '../domain/resource-tree.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
 
 /** A resource as it is stored: `resource_type_id` stays with us. */
 export interface ResourceRow extends AuthorizationResource {

@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { EventStore, START, type Appended, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
+import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
-import { groupRoleAssignmentsView } from '../assignments/group-role-assignments.view.ts';
-import { roleAssignmentsView } from '../assignments/role-assignments.view.ts';
-import { resourcesView } from '../resources/resources.view.ts';
-import { endedUsersView, groupMembersView, groupsView, membershipsView } from './access.views.ts';
+import { endedUsersView, groupMembersView, groupsView, membershipsView } from '../views/access.views.ts';
+import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
+import { resourcesView } from '../views/resources.view.ts';
+import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 
 /** What an index is loaded from. */
 export const VIEWS = [
