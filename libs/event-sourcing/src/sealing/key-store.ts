@@ -60,8 +60,8 @@ export abstract class KeyStore {
     return found;
   }
 
-  /** Erases what was sealed with it, for ever and in every copy of the log. A tombstone stays, also where there was no key: under it none is ever made. */
-  abstract destroy(purpose: ErasablePurpose): Promise<void>;
+  /** Erases what was sealed with them, for ever and in every copy of the log. Tombstones stay, also where there was no key: under one none is ever made. */
+  abstract destroy(...purposes: readonly ErasablePurpose[]): Promise<void>;
 
   /**
    * Up to where the log's erasures were carried out on these keys. It lies with them, so that keys from an older backup come with the place from which on the

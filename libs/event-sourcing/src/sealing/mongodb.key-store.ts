@@ -86,7 +86,15 @@ export class MongodbKeyStore extends WrappedKeyStore {
     }
   }
 
-  protected async bury(purpose: ErasablePurpose): Promise<void> {
+  protected async bury(purposes: readonly ErasablePurpose[]): Promise<void> {
+    for (const purpose of purposes) await this.buryOne(purpose);
+  }
+
+  protected damaged(purpose: string): Error {
+    return new StartRefused(`The data key for ${purpose} is damaged: put it back from the backup of the keys.`);
+  }
+
+  private async buryOne(purpose: ErasablePurpose): Promise<void> {
     const replace = () => this.storage.answer((inSession) => this.stored.replaceOne({ _id: purpose }, { erased: true }, { upsert: true, ...inSession }));
     try {
       await replace();
@@ -95,10 +103,6 @@ export class MongodbKeyStore extends WrappedKeyStore {
       if (!isDuplicate(error)) throw error;
       await replace();
     }
-  }
-
-  protected damaged(purpose: string): Error {
-    return new StartRefused(`The data key for ${purpose} is damaged: put it back from the backup of the keys.`);
   }
 
   private get stored(): Collection<KeyDocument> {

@@ -55,10 +55,11 @@ export abstract class WrappedKeyStore extends KeyStore {
     return found;
   }
 
-  async destroy(purpose: ErasablePurpose): Promise<void> {
-    this.forget(purpose);
-    await this.bury(purpose);
-    this.forget(purpose);
+  async destroy(...purposes: readonly ErasablePurpose[]): Promise<void> {
+    if (purposes.length === 0) return;
+    purposes.forEach((purpose) => this.forget(purpose));
+    await this.bury(purposes);
+    purposes.forEach((purpose) => this.forget(purpose));
   }
 
   /** What is stored for these, key or tombstone. */
@@ -67,8 +68,8 @@ export abstract class WrappedKeyStore extends KeyStore {
   /** Stores a key durably, and only where there is neither key nor tombstone: whoever was first stays. */
   protected abstract putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void>;
 
-  /** Puts a tombstone, durably, in the place of the key. */
-  protected abstract bury(purpose: ErasablePurpose): Promise<void>;
+  /** Puts tombstones, durably, in the place of the keys. */
+  protected abstract bury(purposes: readonly ErasablePurpose[]): Promise<void>;
 
   /** What is wrong with a key that does not unwrap. */
   protected abstract damaged(purpose: string): Error;

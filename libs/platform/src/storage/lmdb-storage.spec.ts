@@ -34,10 +34,12 @@ async function problems(storage: LmdbStorage): Promise<unknown[]> {
 describe('the storage of a data directory', () => {
   it('refuses what a later release wrote', async () => {
     const directory = await newDirectory();
-    await writeFile(join(directory, 'format'), '2\n');
+    await writeFile(join(directory, 'format'), '3\n');
     await expect(LmdbStorage.open({ directory })).rejects.toThrow(NewerFormat);
     await writeFile(join(directory, 'format'), '1\n');
     await (await LmdbStorage.open({ directory })).close();
+    // A release that looks for key files would find none.
+    expect(await readFile(join(directory, 'format'), 'utf8')).toBe('2\n');
   });
 
   it('knows a clean end from a crash', async () => {

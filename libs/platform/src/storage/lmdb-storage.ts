@@ -6,13 +6,14 @@ import type { Log } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import { StartRefused } from '../start-refused.ts';
 import { expectEmpty } from './empty-directory.ts';
+import { ErasableEnvironment } from './erasable-environment.ts';
 import { type DirectoryLock, LOCK, lockDirectory, type TryLock } from './kernel-lock.ts';
 import { LmdbEnvironment } from './lmdb-environment.ts';
 import { byteTextKeys } from './lmdb-keys.ts';
 import { probe } from './lmdb-probe.ts';
 
 /** Counts up whenever a release lays the stored bytes out in a way that an older one cannot read. */
-const FORMAT = 1;
+const FORMAT = 2;
 /** Free space and owner. */
 const WATCH_EVERY_MS = 3_000;
 const TAKEN_OVER = 'another process has opened it';
@@ -72,10 +73,12 @@ export interface LmdbStorageOptions {
  * - `log/`: log, short-lived entries, bus, and tables that no rebuild can give back. Flushed before anything is acknowledged.
  * - `views/`: tables that the log can refill. Never flushed while running: their many small index entries would otherwise compete with the log for the
  *   disk. `kill -9` leaves them whole, since the system keeps the pages; after a loss of power (another boot id) they are dropped and filled again.
+ * - `keys/`: data keys, apart from what they seal: destroyed ones leave nothing behind, and they are backed up by themselves.
  */
 export class LmdbStorage {
   readonly log: LmdbEnvironment;
   readonly views: LmdbEnvironment;
+  private openedKeys: ErasableEnvironment | null = null;
   /** In bytes, as last seen. */
   private freeSpace = Infinity;
   private failure: string | null = null;
@@ -117,11 +120,13 @@ export class LmdbStorage {
       if (existsSync(join(directory, RESTORING))) throw new UnfinishedRestore(directory);
       checkFormat(directory);
       const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory);
-      if (afterCrash) await probe(join(directory, 'log')).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
+      for (const name of afterCrash ? ['log', 'keys'].filter((each) => isThere(directory, each)) : [])
+        await probe(join(directory, name)).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
       if (!(await viewsAreWhole(directory))) rmSync(join(directory, 'views'), { recursive: true, force: true });
       rmSync(join(directory, 'log.state'), { force: true });
       writeFileSync(join(directory, 'views.state'), bootId());
       const storage = new LmdbStorage(options, lock, afterCrash);
+      await storage.openKeys();
       await storage.watchFreeSpace();
       return storage;
     } catch (error) {
@@ -156,6 +161,10 @@ export class LmdbStorage {
 
   get directory(): string {
     return this.options.directory;
+  }
+
+  get keys(): ErasableEnvironment {
+    return this.openedKeys!;
   }
 
   /** @throws DomainError `storage_full`, or `service_unavailable` after the disk failed */
@@ -215,11 +224,17 @@ export class LmdbStorage {
     if (!this.failure) await this.views.sync();
     await this.views.close();
     await this.log.close();
+    await this.openedKeys?.close();
     if (!this.failure) {
       writeFileSync(join(this.directory, 'views.state'), 'clean');
       writeFileSync(join(this.directory, 'log.state'), cleanState(this.directory));
     }
     this.lock.release();
+  }
+
+  private async openKeys(): Promise<void> {
+    const path = keysIn(this.directory);
+    this.openedKeys = await ErasableEnvironment.open({ path, onFailure: (reason) => this.fail(reason), onTakenOver: () => this.takenOver() });
   }
 
   private get reserve(): number {
@@ -266,8 +281,13 @@ async function expectRestorable(directory: string): Promise<void> {
 
 function checkFormat(directory: string): void {
   const found = readState(directory, 'format');
-  if (found === null) writeFileSync(join(directory, 'format'), `${FORMAT}\n`);
-  else if (!(Number(found) <= FORMAT)) throw new NewerFormat(directory, found);
+  if (found !== null && !(Number(found) <= FORMAT)) throw new NewerFormat(directory, found);
+  if (found !== String(FORMAT)) writeFileSync(join(directory, 'format'), `${FORMAT}\n`);
+}
+
+/** Where the data keys of a data directory lie, each wrapped by a master key. */
+export function keysIn(directory: string): string {
+  return join(directory, 'keys');
 }
 
 function isThere(directory: string, name: string): boolean {

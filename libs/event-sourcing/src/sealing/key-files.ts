@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import { removeScrubbed, syncDirectory } from '#libs/platform/src/storage/erasable-environment';
+import type { Position } from '../log/event-store.ts';
+import type { KeyPurpose } from './key-store.ts';
+import type { WrappedKey } from './master-keys.ts';
+
+// How earlier releases kept the keys of embedded engines: a file each, called after a hash of its purpose.
+
+const KEY_FILE = /^[0-9a-f]{40}\.key$/;
+const ERASER = 'eraser.position';
+const DRAFT = '.tmp';
+/** Files that are open at the same time: a process may have few. */
+const TOGETHER = 64;
+
+/** A key, or what stands in the place of one that was destroyed. */
+export type KeyInFile = WrappedKey | { readonly purpose: string; readonly erased: true };
+
+/** Where keys move to; each is durable there when it resolves. */
+interface NewPlace {
+  readonly put: (key: KeyInFile) => Promise<void>;
+  readonly setErasedUpTo: (position: Position) => Promise<void>;
+}
+
+/**
+ * Moves the keys that lie in files. All of them are durable in their new place before the first file goes, and a start after a crash in between does it again: `put` meets
+ * what it has put before. @throws StartRefused for a damaged file, before anything is removed
+ */
+export async function takeOverKeyFiles(directory: string, place: NewPlace): Promise<void> {
+  const names = (await readdir(directory)).filter((name) => KEY_FILE.test(name) || name === ERASER || name.endsWith(DRAFT));
+  if (names.length === 0) return;
+  for await (const keys of keyFilesIn(directory)) await Promise.all(keys.map(place.put));
+  if (names.includes(ERASER)) await place.setErasedUpTo((await readFile(join(directory, ERASER), 'utf8')).trim());
+  for (let from = 0; from < names.length; from += TOGETHER)
+    await Promise.all(names.slice(from, from + TOGETHER).map((name) => (KEY_FILE.test(name) ? removeScrubbed : rm)(join(directory, name))));
+  await syncDirectory(directory);
+}
+
+/** What the files of a directory hold, many at a time. @throws StartRefused for a damaged one */
+export async function* keyFilesIn(directory: string): AsyncIterable<readonly KeyInFile[]> {
+  const names = (await readdir(directory)).filter((name) => KEY_FILE.test(name));
+  for (let from = 0; from < names.length; from += TOGETHER)
+    yield await Promise.all(names.slice(from, from + TOGETHER).map(async (name) => keyIn(join(directory, name), await readFile(join(directory, name), 'utf8'))));
+}
+
+/** @throws StartRefused also for one of another purpose, as a file that was copied over: under another naming key, every claimed value would be free to take */
+function keyIn(path: string, text: string): KeyInFile {
+  const stored = objectIn(text);
+  const purpose = stored?.['purpose'] as KeyPurpose | undefined;
+  const isThere = purpose !== undefined && path.endsWith(`${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
+  const isErased = stored?.['erased'] === true;
+  const isWhole = isErased ? purpose !== 'naming' && purpose !== 'passwords' : ['master', 'iv', 'wrapped'].every((name) => typeof stored?.[name] === 'string');
+  if (!isThere || !isWhole) throw new StartRefused(`The data key in ${path} is damaged: put it back from the backup of the keys.`);
+  return stored as unknown as KeyInFile;
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    return JSON.parse(text) as Readonly<Record<string, unknown>> | null;
+  } catch {
+    return null;
+  }
+}
