@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Text } from '#libs/contracts/src/fields';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
-import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
 import { newUlid } from '#libs/platform/src/ids';
@@ -240,7 +240,7 @@ describe('personal values', () => {
     const canaries = new Canaries();
     const directory = join(root, 'personal');
     const storage = await LmdbStorage.open({ directory });
-    const keys = await FileKeyStore.open(join(directory, 'keys'), []);
+    const keys = await LmdbKeyStore.open(storage.keys, []);
     const events = new SealingEventStore(new LmdbEventStore(storage), keys, sealedFieldsOf({ person: Person }));
     const person = { name: canaries.add('name', 'Augusta Ada King'), email: canaries.add('email', 'ada@lovelace.test'), nick: 'countess-of-numbers' };
     const id = newUlid(Date.now());

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loseKey } from '#libs/testing/src/given-keys';
 import { failedStart, gatehouse, SuiteProcess } from '#libs/testing/src/process';
 
 interface Answer {
@@ -85,7 +85,7 @@ describe('keys that are older than the log', () => {
     const copy = { ...variables, DATA_DIR: join(root, 'given-up') };
     cpSync(variables.DATA_DIR, copy.DATA_DIR, { recursive: true });
     const purposeOf = (id: string) => `person.user-${environment}-${id}`;
-    rmSync(fileOf(join(copy.DATA_DIR, 'keys'), purposeOf(lost.body.id)));
+    await loseKey(join(copy.DATA_DIR, 'keys'), purposeOf(lost.body.id));
     rmSync(join(copy.DATA_DIR, 'views'), { recursive: true });
     const refused = await gatehouse(copy, 'data-keys', 'give-up', purposeOf(known.body.id));
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is not missing')]);
@@ -108,14 +108,10 @@ describe('keys that are older than the log', () => {
     await suite.stop();
     const copy = { ...variables, DATA_DIR: join(root, `without-${purpose}`) };
     cpSync(variables.DATA_DIR, copy.DATA_DIR, { recursive: true });
-    rmSync(fileOf(join(copy.DATA_DIR, 'keys'), purpose));
+    await loseKey(join(copy.DATA_DIR, 'keys'), purpose);
     const { code, stderr } = await failedStart(copy);
     expect(code).not.toBe(0);
     expect(stderr).toContain(sentence);
     suite = await SuiteProcess.start(variables);
   });
 });
-
-function fileOf(directory: string, purpose: string): string {
-  return join(directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);
-}

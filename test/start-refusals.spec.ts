@@ -179,7 +179,7 @@ describe('data that cannot be used is told in one line, and is left as it is', (
   // The log is opened first, which raises the number of its owner.
   it.each<[string, (keys: string) => void, RegExp]>([
     ['with keys that were lost', (keys) => rmSync(keys, { recursive: true }), /keys are missing/],
-    ['with keys that are garbled', (keys) => everyFile(keys, (file) => writeFileSync(file, 'nonsense')), /The data key in .* is damaged/],
+    ['with keys that are garbled', (keys) => everyFile(keys, (file) => writeFileSync(file, 'nonsense')), /The data keys in .* are damaged/],
   ])('%s', async (_, damage, expected) => {
     const directory = copy();
     damage(join(directory, 'keys'));

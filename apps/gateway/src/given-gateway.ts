@@ -15,7 +15,7 @@ import { Command, created, empty, ok, Operation, Query, Serialised, type Answer 
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
-import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
@@ -267,7 +267,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: EventStore, useValue: events },
     { provide: ShortLived, useValue: shortLived },
     { provide: Positions, useClass: FivePositions },
-    { provide: KeyStore, useValue: await FileKeyStore.open(join(data, 'keys'), []) },
+    { provide: KeyStore, useValue: await LmdbKeyStore.open(storage.keys, []) },
     { provide: Replicas, useClass: beside === undefined ? OnlyReplica : ManyReplicas },
     { provide: Keys, useValue: keys },
     { provide: GatewaySettings, useValue: settings },

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { SystemClock } from '#libs/platform/src/clock';
 import { ManyReplicas } from '#libs/platform/src/replicas';
 import { readSettings } from '#libs/platform/src/config/setting';
@@ -244,7 +244,7 @@ describe('among several processes', () => {
 
   const processes = async (): Promise<readonly [Idempotency, Idempotency]> => {
     const store = new LmdbShortLived(storage, clock);
-    const keys = await FileKeyStore.open(join(directory, 'keys'), []);
+    const keys = await LmdbKeyStore.open(storage.keys, []);
     const start = (): Idempotency => new Idempotency(store, new AnswerVault(keys), new ManyReplicas(), clock, settings, new KeptLog());
     return [start(), start()];
   };

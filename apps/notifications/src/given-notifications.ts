@@ -12,7 +12,7 @@ import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
 import { publicEventsOf } from '#libs/event-sourcing/src/following/public-events';
-import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
@@ -65,7 +65,7 @@ interface SharedEngines {
   readonly bus: InProcessMessageBus;
   readonly readModels: LmdbReadModels;
   readonly shortLived: ShortLived;
-  readonly keys: FileKeyStore;
+  readonly keys: LmdbKeyStore;
 }
 
 /** Engines as one replica sees them. */
@@ -104,7 +104,7 @@ export class GivenNotifications {
       bus: new InProcessMessageBus(storage),
       readModels: new LmdbReadModels(storage),
       shortLived: new LmdbShortLived(storage, new SystemClock()),
-      keys: await FileKeyStore.open(join(path, 'keys'), []),
+      keys: await LmdbKeyStore.open(storage.keys, []),
     };
     return GivenNotifications.over(engines, changes);
   }

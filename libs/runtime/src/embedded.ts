@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
 import { OnlyReplica } from '#libs/platform/src/replicas';
 import { StartRefused } from '#libs/platform/src/start-refused';
@@ -9,20 +8,20 @@ import type { Engines, EnginesNeeds } from './engines.ts';
  * @throws StartRefused when the directory is held, unwritable, open to others, damaged or of a newer release
  */
 export async function openEmbeddedEngines({ settings, clock, log, onFatal }: EnginesNeeds): Promise<Engines> {
-  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { InProcessMessageBus }, { FileKeyStore }] = await Promise.all([
+  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { InProcessMessageBus }, { LmdbKeyStore }] = await Promise.all([
     import('#libs/platform/src/storage/lmdb-storage'),
     import('#libs/event-sourcing/src/lmdb/lmdb.event-store'),
     import('#libs/read-models/src/lmdb.read-models'),
     import('#libs/read-models/src/lmdb.short-lived'),
     import('#libs/messaging/src/in-process.message-bus'),
-    import('#libs/event-sourcing/src/sealing/file.key-store'),
+    import('#libs/event-sourcing/src/sealing/lmdb.key-store'),
   ]);
   const directory = settings.DATA_DIR;
   const { DATA_MIN_FREE: minFree, DATA_DIR_WAIT: wait } = settings;
   const storage = await LmdbStorage.open({ directory, minFree, wait, log, onFatal }).catch((error: unknown) => {
     throw directoryRefused(directory, error);
   });
-  const keys = await FileKeyStore.open(keysIn(directory), settings.MASTER_KEYS ?? []).catch(async (error: unknown) => {
+  const keys = await LmdbKeyStore.open(storage.keys, settings.MASTER_KEYS ?? []).catch(async (error: unknown) => {
     await storage.close();
     throw error;
   });
@@ -43,11 +42,6 @@ export async function openEmbeddedEngines({ settings, clock, log, onFatal }: Eng
       await storage.close();
     },
   };
-}
-
-/** Where the data keys of a data directory lie, each wrapped by a master key. */
-export function keysIn(directory: string): string {
-  return join(directory, 'keys');
 }
 
 const OBSTACLES: Readonly<Record<string, string>> = {

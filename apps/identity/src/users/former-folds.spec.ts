@@ -6,7 +6,7 @@ import { CreateUser, UpdateUser } from '#libs/contracts/src/users/operations';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
-import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
@@ -39,7 +39,7 @@ describe('a user whose email was compared in another spelling before', () => {
     readModels = new LmdbReadModels(storage);
     repository = new LogRepository(events, readModels, naming, clock, new PinoLog({ level: 'silent', readable: false }));
     repository.keep(usersView);
-    const passwords = new Passwords(await FileKeyStore.open(join(directory, 'keys'), []), new PasswordWork(clock, new Metrics()));
+    const passwords = new Passwords(await LmdbKeyStore.open(storage.keys, []), new PasswordWork(clock, new Metrics()));
     users = new Users(repository, passwords, readModels);
   });
   afterEach(async () => {

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
 import { SystemClock } from '#libs/platform/src/clock';
 import { Metrics } from '#libs/platform/src/metrics';
+import { givenKeys } from '#libs/testing/src/given-keys';
 import { PasswordWork } from './password-work.ts';
 import { Passwords } from './passwords.ts';
 
@@ -13,7 +13,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 const later = (): number => Date.now() + 60_000;
 const newWork = (): PasswordWork => new PasswordWork(new SystemClock(), new Metrics());
-const newPasswords = async (keys = 'keys'): Promise<Passwords> => new Passwords(await FileKeyStore.open(join(directory, keys), []), newWork());
+const newPasswords = async (keys = 'keys'): Promise<Passwords> => new Passwords(await givenKeys(join(directory, keys)), newWork());
 
 describe('a password', () => {
   it('is right for itself alone, also after a restart', async () => {
@@ -132,7 +132,7 @@ describe('work on passwords', () => {
   it('on a large hash from elsewhere waits for another such, and on a small one does not', async () => {
     const metrics = new Metrics();
     const work = new PasswordWork(new SystemClock(), metrics);
-    const passwords = new Passwords(await FileKeyStore.open(join(directory, 'keys'), []), work);
+    const passwords = new Passwords(await givenKeys(join(directory, 'keys')), work);
     let open = (): void => {};
     const held = work.run(later(), () => new Promise<void>((resolve) => (open = resolve)), { isLarge: true });
     const large = { type: 'pbkdf2', hash: '$pbkdf2-sha256$i=600000$0ZrzXitFSGltTQnBWOsdAw$Y11AchqV4b0sUisdZd0Xr97KWoymNE0LNNrnEgY4H9M' } as const;

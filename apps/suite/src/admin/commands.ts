@@ -20,7 +20,7 @@ import { milliseconds } from '#libs/platform/src/config/kinds';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import type { Run } from '#libs/runtime/src/app';
 import type { RunningApp } from '#libs/runtime/src/app';
-import { keysIn } from '#libs/runtime/src/embedded';
+import { keysIn } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';

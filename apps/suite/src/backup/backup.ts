@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { cp, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, cp, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { Position } from '#libs/event-sourcing/src/log/event-store';
-import { copyKeyFiles } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { copyKeys } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { BUS_TREES } from '#libs/messaging/src/in-process.message-bus';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { expectEmpty } from '#libs/platform/src/storage/empty-directory';
-import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { keysIn } from '#libs/runtime/src/embedded';
+import { keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { verifyLog } from './verify.ts';
 
 /** A layout of the backup's directory, not of what lies in the files. */
@@ -33,7 +32,7 @@ export async function copyData(storage: LmdbStorage, directory: string, keysDire
   for (const target of [directory, keysDirectory]) await expectEmpty(target);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await storage.backup(join(directory, 'data'), BUS_TREES);
-  await copyKeyFiles(keysIn(storage.directory), keysDirectory);
+  await copyKeys(storage.keys, keysDirectory);
 }
 
 /** In the process that asked for it: reads the copy once, and writes what it is. Without its manifest a backup is unfinished. @throws StartRefused */
@@ -69,7 +68,9 @@ export async function restoreBackup(directory: string, keysDirectory: string, da
   await LmdbStorage.restore({ directory: dataDirectory }, async (into) => {
     // Backups of earlier releases hold views: they are filled again all the same.
     await cp(data, into, { recursive: true, preserveTimestamps: true, filter: (source) => !isView(data, source) });
-    if (Object.keys(keys).length > 0) await copyKeyFiles(keysDirectory, keysIn(into));
+    // Those of earlier releases lie in files, which the first start takes over.
+    await mkdir(keysIn(into), { mode: 0o700 });
+    for (const name of Object.keys(keys)) await copyFile(join(keysDirectory, name), join(keysIn(into), name));
   });
   return position;
 }

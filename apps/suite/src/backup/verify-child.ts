@@ -1,7 +1,7 @@
 import { existsSync, writeSync } from 'node:fs';
 import { SEALED } from '#libs/contracts/src/sealed';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
-import { FileKeyStore } from '#libs/event-sourcing/src/sealing/file.key-store';
+import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { environmentVariables } from '#libs/platform/src/config/environment';
@@ -28,7 +28,7 @@ if (isWhole && keys !== '' && !existsSync(keys)) tell({ refusal: `There are no k
 else if (isWhole && keys !== '') {
   const { MASTER_KEYS } = readSettings(PlatformSettings, environmentVariables());
   try {
-    const stored = await FileKeyStore.openForReading(keys, MASTER_KEYS ?? []);
+    const stored = await LmdbKeyStore.openForReading(keys, MASTER_KEYS ?? []);
     for await (const problem of keyProblems(store, stored, sealedFieldsOf(SEALED))) tell({ problem });
   } catch (error) {
     tell({ refusal: (error as Error).message });

@@ -20,7 +20,7 @@ import { UnreadableRecord } from '../log/event-store.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { eventLogDamaged } from '../log/log-damage.ts';
 import { Reactions, type Reaction } from './reaction.ts';
-import { FileKeyStore } from '../sealing/file.key-store.ts';
+import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
 import { Vault } from '../sealing/vault.ts';
 
 const clock = new SystemClock();
@@ -30,7 +30,7 @@ describe('a reaction', () => {
   let directory: string;
   let storage: LmdbStorage;
   let events: LmdbEventStore;
-  let keys: FileKeyStore;
+  let keys: LmdbKeyStore;
   let lines: string[];
   /** Milliseconds by which followers, and what happens, are ahead of the clock of the leases. */
   let later: number;
@@ -41,7 +41,7 @@ describe('a reaction', () => {
     directory = await mkdtemp(join(tmpdir(), 'reaction-'));
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
-    keys = await FileKeyStore.open(join(directory, 'keys'), []);
+    keys = await LmdbKeyStore.open(storage.keys, []);
     lines = [];
     running = null;
     later = 0;

@@ -7,8 +7,9 @@ import { unavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
+import { givenKeys } from '#libs/testing/src/given-keys';
 import { START, type NewEvent, type RecordedEvent } from '../log/event-store.ts';
-import { FileKeyStore } from './file.key-store.ts';
+import { LmdbKeyStore } from './lmdb.key-store.ts';
 import { KeyMissing } from './key-store.ts';
 import { sealedFieldsOf } from './sealed-fields.ts';
 import { SealingEventStore } from './sealing.event-store.ts';
@@ -45,7 +46,7 @@ describe('the log', () => {
   let directory: string;
   let storage: LmdbStorage;
   let stored: LmdbEventStore;
-  let keys: FileKeyStore;
+  let keys: LmdbKeyStore;
   let events: SealingEventStore;
   const sealedFields = sealedFieldsOf({ person: Person, webhook_endpoint: WebhookEndpoint });
 
@@ -53,7 +54,7 @@ describe('the log', () => {
     directory = await mkdtemp(join(tmpdir(), 'sealing-'));
     storage = await LmdbStorage.open({ directory });
     stored = new LmdbEventStore(storage);
-    keys = await FileKeyStore.open(join(directory, 'keys'), []);
+    keys = await LmdbKeyStore.open(storage.keys, []);
     events = new SealingEventStore(stored, keys, sealedFields);
   });
   afterEach(async () => {
@@ -138,7 +139,7 @@ describe('the log', () => {
       await events.append(STREAM, 0, [event('person.created', { name: 'Ada', nick: 'a' })]);
       await cp(join(directory, 'keys'), join(directory, 'older'), { recursive: true });
       await events.append(other, 0, [event('person.created', { name: 'Grace', nick: 'g' })]);
-      restored = new SealingEventStore(stored, await FileKeyStore.open(join(directory, 'older'), []), sealedFields);
+      restored = new SealingEventStore(stored, await givenKeys(join(directory, 'older')), sealedFields);
     });
 
     it('names it to whoever reads that person, and says nothing of them', async () => {
@@ -163,7 +164,7 @@ describe('the log', () => {
     });
 
     it('never takes another key for it', async () => {
-      const older = await FileKeyStore.open(join(directory, 'older'), []);
+      const older = await givenKeys(join(directory, 'older'));
       await older.obtain(`person.${other}`);
       const mixed = new SealingEventStore(stored, older, sealedFields);
       await expect(mixed.read(other)).rejects.toThrow('is another one than this log was sealed with');
@@ -174,7 +175,7 @@ describe('the log', () => {
     const streams = Array.from({ length: 20 }, (_, index) => `person-${ENVIRONMENT}-person_${index}`);
     for (const stream of streams) await events.append(stream, 0, [event('person.created', { name: 'Ada', nick: 'a' })]);
     const questions: number[] = [];
-    const counted = await FileKeyStore.open(join(directory, 'keys'), []);
+    const counted = await LmdbKeyStore.open(storage.keys, []);
     const findMany = counted.findMany.bind(counted);
     counted.findMany = async (purposes) => {
       questions.push(purposes.length);

@@ -14,6 +14,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
+import { givenKeys } from '#libs/testing/src/given-keys';
 import { until } from '#libs/testing/src/until';
 import { FollowerStates } from '../following/follower-states.ts';
 import { Forwarders } from '../following/forwarder.ts';
@@ -21,7 +22,6 @@ import { LeasedFollowers } from '../following/leased-followers.ts';
 import { Reactions } from '../following/reaction.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { type EventStore, type NewEvent, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
-import { FileKeyStore } from '../sealing/file.key-store.ts';
 import { Vault } from '../sealing/vault.ts';
 import { AwaitedViews } from './awaited-views.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
@@ -107,7 +107,7 @@ class GatedReadModels extends ReadModels {
 }
 
 const keysDirectory = await mkdtemp(join(tmpdir(), 'replicas-keys-'));
-const keys = await FileKeyStore.open(keysDirectory, []);
+const keys = await givenKeys(keysDirectory);
 afterAll(() => rm(keysDirectory, { recursive: true }));
 
 /** One process of the cluster, as far as it follows the log. */

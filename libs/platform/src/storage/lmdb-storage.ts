@@ -52,6 +52,12 @@ export class DamagedData extends StartRefused {
   }
 }
 
+class DamagedKeys extends StartRefused {
+  constructor(path: string, detail: string) {
+    super(`The data keys in ${path} are damaged (${detail}): put them back from the backup of the keys.`);
+  }
+}
+
 export interface LmdbStorageOptions {
   readonly directory: string;
   /** Below this many free bytes writes are refused with `storage_full`; reads and sweeps go on. */
@@ -119,11 +125,12 @@ export class LmdbStorage {
     try {
       if (existsSync(join(directory, RESTORING))) throw new UnfinishedRestore(directory);
       checkFormat(directory);
-      const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory);
-      for (const name of afterCrash ? ['log', 'keys'].filter((each) => isThere(directory, each)) : [])
-        await probe(join(directory, name)).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
+      const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory, 'log');
+      if (afterCrash) await probe(join(directory, 'log')).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
+      if (isThere(directory, 'keys') && readState(directory, 'keys.state') !== cleanState(directory, 'keys'))
+        await probe(keysIn(directory)).catch((error: Error) => Promise.reject(new DamagedKeys(keysIn(directory), error.message)));
       if (!(await viewsAreWhole(directory))) rmSync(join(directory, 'views'), { recursive: true, force: true });
-      rmSync(join(directory, 'log.state'), { force: true });
+      for (const name of ['log', 'keys']) rmSync(join(directory, `${name}.state`), { force: true });
       writeFileSync(join(directory, 'views.state'), bootId());
       const storage = new LmdbStorage(options, lock, afterCrash);
       await storage.openKeys();
@@ -212,7 +219,7 @@ export class LmdbStorage {
     await copy.close();
     if (failure !== null) throw new Error(`The copy in ${path} cannot be written (${failure as string}).`);
     rmSync(whole, { recursive: true });
-    writeFileSync(join(path, 'log.state'), cleanState(path));
+    writeFileSync(join(path, 'log.state'), cleanState(path, 'log'));
   }
 
   /** Waits for everything written, and leaves the mark of a clean end. */
@@ -227,14 +234,20 @@ export class LmdbStorage {
     await this.openedKeys?.close();
     if (!this.failure) {
       writeFileSync(join(this.directory, 'views.state'), 'clean');
-      writeFileSync(join(this.directory, 'log.state'), cleanState(this.directory));
+      for (const name of ['log', 'keys']) writeFileSync(join(this.directory, `${name}.state`), cleanState(this.directory, name));
     }
     this.lock.release();
   }
 
   private async openKeys(): Promise<void> {
     const path = keysIn(this.directory);
-    this.openedKeys = await ErasableEnvironment.open({ path, onFailure: (reason) => this.fail(reason), onTakenOver: () => this.takenOver() });
+    try {
+      this.openedKeys = await ErasableEnvironment.open({ path, onFailure: (reason) => this.fail(reason), onTakenOver: () => this.takenOver() });
+    } catch (error) {
+      clearInterval(this.watchTimer);
+      for (const environment of [this.views, this.log]) await environment.close();
+      throw error;
+    }
   }
 
   private get reserve(): number {
@@ -315,9 +328,9 @@ function readState(directory: string, file: string): string | null {
   }
 }
 
-/** Length and time of the log's file: a file that was cut or edited since the last clean end is looked at like one after a crash. */
-function cleanState(directory: string): string {
-  const { size, mtimeMs } = statSync(join(directory, 'log', 'data.mdb'), { throwIfNoEntry: false }) ?? { size: 0, mtimeMs: 0 };
+/** Length and time of the file: one that was cut or edited since the last clean end is looked at like one after a crash. */
+function cleanState(directory: string, name: string): string {
+  const { size, mtimeMs } = statSync(join(directory, name, 'data.mdb'), { throwIfNoEntry: false }) ?? { size: 0, mtimeMs: 0 };
   return `clean ${size} ${mtimeMs}`;
 }
 
