@@ -38,8 +38,8 @@ class HeldKeyStore extends WrappedKeyStore {
     if (!this.stored.has(key.purpose)) this.stored.set(key.purpose, key);
   }
 
-  protected async bury(purpose: ErasablePurpose): Promise<void> {
-    this.stored.set(purpose, 'erased');
+  protected async bury(purposes: readonly ErasablePurpose[]): Promise<void> {
+    for (const purpose of purposes) this.stored.set(purpose, 'erased');
   }
 
   protected damaged(purpose: string): Error {
