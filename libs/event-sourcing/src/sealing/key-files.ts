@@ -42,7 +42,9 @@ export async function takeOverKeyFiles(directory: string, place: NewPlace): Prom
 export async function* keyFilesIn(directory: string): AsyncIterable<readonly KeyInFile[]> {
   const names = (await readdir(directory)).filter((name) => KEY_FILE.test(name));
   for (let from = 0; from < names.length; from += TOGETHER)
-    yield await Promise.all(names.slice(from, from + TOGETHER).map(async (name) => keyIn(join(directory, name), await readFile(join(directory, name), 'utf8'))));
+    yield await Promise.all(
+      names.slice(from, from + TOGETHER).map(async (name) => keyIn(join(directory, name), await readFile(join(directory, name), 'utf8'))),
+    );
 }
 
 /** @throws StartRefused also for one of another purpose, as a file that was copied over: under another naming key, every claimed value would be free to take */

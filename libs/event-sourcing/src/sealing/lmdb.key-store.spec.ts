@@ -185,7 +185,8 @@ describe('data keys in LMDB', () => {
       await cp(copy, `${copy}-looked-at`, { recursive: true });
       const looked = await LmdbKeyStore.openForReading(`${copy}-looked-at`, []);
       const copied = await LmdbKeyStore.open(await openEnvironment(copy), []);
-      for (const reader of [looked, copied]) for (const [index, id] of before.entries()) expect(await reader.find(person(`before-${index}`))).toMatchObject({ id });
+      for (const reader of [looked, copied])
+        for (const [index, id] of before.entries()) expect(await reader.find(person(`before-${index}`))).toMatchObject({ id });
     }
   });
 
@@ -248,7 +249,10 @@ describe('data keys in LMDB', () => {
         // What the killed process had done: all or some keys in their new place, and only then some files gone.
         for (const purpose of names.slice(0, removed === 0 ? 2 : names.length)) {
           const { master, iv, wrapped } = masters.wrap(purpose, keys.get(purpose)!);
-          await environment.putFirst(purpose, Buffer.concat([Buffer.of(1), Buffer.from(master, 'hex'), Buffer.from(iv, 'base64'), Buffer.from(wrapped, 'base64')]));
+          await environment.putFirst(
+            purpose,
+            Buffer.concat([Buffer.of(1), Buffer.from(master, 'hex'), Buffer.from(iv, 'base64'), Buffer.from(wrapped, 'base64')]),
+          );
         }
         for (const purpose of names.slice(0, removed)) await rm(fileOf(purpose).replace(directory, copy));
         await expectKeys(await LmdbKeyStore.open(environment, [wrapping]));

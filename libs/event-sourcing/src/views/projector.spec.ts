@@ -1,6 +1,5 @@
 import { createSecretKey } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SystemClock } from '#libs/platform/src/clock';
