@@ -47,7 +47,12 @@ async function newWorld(): Promise<World> {
   return { caller, ...(await inhabitants(caller, receiver.url)) };
 }
 
-/** What of a request chance does not find: something new, something unused, an id of the customer's own. */
+const PROJECT = { resource_type_slug: 'project', resource_external_id: 'project-42' };
+const QUESTION = { permission_slug: 'documents:read', ...PROJECT };
+const editorOf = (project: string): object => ({ role_slug: 'editor', ...PROJECT, resource_external_id: project });
+const rightsOf = (ids: World['ids']): string => `/authorization/organization_memberships/${ids.get(OrganizationMembership)}`;
+
+/** What of a request chance does not find, or not before hundreds of tries: something new, something unused, an id of the customer's own, a role on a resource. */
 const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?: string; readonly body?: object }>>> = {
   GetOrganizationByExternalId: async ({ externalId }) => ({ path: `/organizations/external_id/${externalId}` }),
   GetUserByExternalId: async ({ externalId }) => ({ path: `/user_management/users/external_id/${externalId}` }),
@@ -62,19 +67,18 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     path: `/organizations/${at.ids.get(Organization)}/groups/${at.ids.get(Group)}/organization-memberships`,
     body: { add: [await newMembership(at)] },
   }),
-  // Every question of it has to be about something that is there.
-  CheckAccessBatch: async ({ ids }) => ({
-    path: `/authorization/organization_memberships/${ids.get(OrganizationMembership)}/check_batch`,
-    body: { checks: [{ permission_slug: 'documents:read', resource_type_slug: 'project', resource_external_id: 'project-42' }] },
-  }),
+  // What is asked has to be about something that is there.
+  CheckAccess: async ({ ids }) => ({ path: `${rightsOf(ids)}/check`, body: QUESTION }),
+  ExplainAccess: async ({ ids }) => ({ path: `${rightsOf(ids)}/check/explain`, body: QUESTION }),
+  CheckAccessBatch: async ({ ids }) => ({ path: `${rightsOf(ids)}/check_batch`, body: { checks: [QUESTION] } }),
   CreateResourceType: async () => ({ body: { slug: named('type'), name: 'Type', parent_type_slugs: ['organization'] } }),
   DeleteResourceType: async ({ caller }) => ({
     path: `/admin/resource_types/${await slugOf(caller, '/admin/resource_types', { parent_type_slugs: ['organization'] })}`,
   }),
-  CreateGroupRoleAssignment: async ({ ids }) => ({
-    path: `/authorization/groups/${ids.get(Group)}/role_assignments`,
-    body: { role_slug: 'editor', resource_type_slug: 'project', resource_external_id: 'project-7' },
-  }),
+  CreateRoleAssignment: async ({ ids }) => ({ path: `${rightsOf(ids)}/role_assignments`, body: editorOf('project-7') }),
+  DeleteRoleAssignment: async ({ ids }) => ({ path: `${rightsOf(ids)}/role_assignments`, body: editorOf('project-42') }),
+  CreateGroupRoleAssignment: async ({ ids }) => ({ path: `/authorization/groups/${ids.get(Group)}/role_assignments`, body: editorOf('project-7') }),
+  DeleteGroupRoleAssignment: async ({ ids }) => ({ path: `/authorization/groups/${ids.get(Group)}/role_assignments`, body: editorOf('project-42') }),
   AddRolePermission: async ({ caller }) => ({
     path: '/authorization/roles/editor/permissions',
     body: { slug: await slugOf(caller, '/authorization/permissions', { resource_type_slug: 'project' }) },
