@@ -1,20 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { PinoLog } from '#libs/platform/src/pino.log';
-import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
+import type { ServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
 import { until } from '#libs/testing/src/until';
 import { newEvent } from '../log/event-store.contract.ts';
 import type { EventStore, Position, RecordedEvent } from '../log/event-store.ts';
-import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
+import type { EventstoredbEventStore } from './eventstoredb.event-store.ts';
+import { givenOwnServer, givenStore, opened } from './given-event-store.ts';
 import { LogEnd } from './log-end.ts';
 import type { LogEvent } from './wire.ts';
 
-const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
 const FOREIGN = { data: 'of another product', metadata: '', contentType: '' };
 const AT_ONCE = 1_000;
 
 describe('the end of a log behind which others write', () => {
-  const opened: (() => Promise<unknown> | void)[] = [];
-  let server: Awaited<ReturnType<typeof givenServerHere>>;
+  let server: ServerHere;
   let store: EventstoredbEventStore;
   /** Records that the server has looked at for whoever reads or follows all of them. */
   let looked: number;
@@ -23,8 +21,7 @@ describe('the end of a log behind which others write', () => {
 
   beforeEach(async () => {
     held = Promise.resolve();
-    server = await givenServerHere();
-    opened.push(() => server.close());
+    server = await givenOwnServer();
     const { log: whole } = server.streams;
     const subscribe = whole.subscribe.bind(whole);
     Object.assign(whole, {
@@ -36,18 +33,9 @@ describe('the end of a log behind which others write', () => {
         }
       },
     });
-    store = await givenStore();
+    store = await givenStore(server.url);
     looked = 0;
   });
-  afterEach(async () => {
-    for (const close of opened.splice(0).reverse()) await close();
-  });
-
-  async function givenStore(): Promise<EventstoredbEventStore> {
-    const connected = await EventstoredbEventStore.connect({ url: server.url, installation: 'gatehouse', log, patience: 10_000 });
-    opened.push(() => connected.close());
-    return connected;
-  }
 
   let orders = 0;
   async function writeForeign(count: number): Promise<void> {
@@ -82,7 +70,7 @@ describe('the end of a log behind which others write', () => {
   it('is found once at the start, and what lies behind it is not looked through again, by no call and no follower', async () => {
     const { position } = await store.append('thing-1', 0, [newEvent()]);
     await writeForeign(5_000);
-    const fresh = await givenStore();
+    const fresh = await givenStore(server.url);
     expect(await fresh.head()).toBe(position);
     for (let count = 0; count < 5; count++) expect(await costOf(() => fresh.head())).toBeLessThan(5);
     let seen: readonly RecordedEvent[] = [];
@@ -96,7 +84,7 @@ describe('the end of a log behind which others write', () => {
 
   it('is found where there is none', async () => {
     await writeForeign(3_000);
-    const fresh = await givenStore();
+    const fresh = await givenStore(server.url);
     expect(await fresh.head()).toBe('');
     expect(await costOf(() => fresh.head())).toBeLessThan(5);
     const seen = follow(fresh, '');
@@ -146,7 +134,7 @@ describe('the end of a log behind which others write', () => {
     await writeForeign(1_000);
     expect(await costOf(() => store.head())).toBeLessThan(1_100);
     expect(await costOf(() => store.head())).toBeLessThan(5);
-    const other = await givenStore();
+    const other = await givenStore(server.url);
     const second = await other.append('thing-2', 0, [newEvent()]);
     await writeForeign(1_000);
     expect(await costOf(async () => expect(await store.head()).toBe(second.position))).toBeLessThan(1_100);

@@ -1,8 +1,8 @@
 import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
-import { PinoLog } from '#libs/platform/src/pino.log';
-import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
+import type { ServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
 import { newEvent } from '../log/event-store.contract.ts';
 import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
+import { givenOwnServer, givenStore, log, opened } from './given-event-store.ts';
 import type { Damage, ExaminedPage } from '../log/log-damage.ts';
 import { fingerprintOf, KnownVersions } from './known-versions.ts';
 import { examined } from './log-examination.ts';
@@ -10,30 +10,17 @@ import { StreamNames } from './stream-names.ts';
 import { eventOf, type LogEvent } from './wire.ts';
 import { Connection } from './connection.ts';
 
-const log = new PinoLog({ level: 'silent', readable: false });
-
 describe('the log in EventStoreDB, read from end to end', () => {
-  const opened: (() => Promise<unknown> | void)[] = [];
-  let server: Awaited<ReturnType<typeof givenServerHere>>;
+  let server: ServerHere;
   let others: EventStoreDBClient;
   let store: EventstoredbEventStore;
 
   beforeEach(async () => {
-    server = await givenServerHere();
-    opened.push(() => server.close());
+    server = await givenOwnServer();
     others = EventStoreDBClient.connectionString(server.url);
     opened.push(() => others.dispose());
-    store = await givenStore();
+    store = await givenStore(server.url);
   });
-  afterEach(async () => {
-    for (const close of opened.splice(0).reverse()) await close();
-  });
-
-  async function givenStore(): Promise<EventstoredbEventStore> {
-    const connected = await EventstoredbEventStore.connect({ url: server.url, installation: 'gatehouse', log, patience: 10_000 });
-    opened.push(() => connected.close());
-    return connected;
-  }
 
   async function append(stream: string, count: number, from = 0): Promise<void> {
     for (let version = from; version < from + count; version++) await store.append(stream, version, [newEvent(version + 1)]);
@@ -93,7 +80,7 @@ describe('the log in EventStoreDB, read from end to end', () => {
     ]);
     expect(places).toEqual(expect.arrayContaining(['thing-counted null truncated', 'thing-deleted null truncated']));
     // Every process knows it from then on.
-    expect(new Set((await givenStore()).damage.list().map(({ stream }) => stream))).toEqual(new Set(damages.map(({ stream }) => stream)));
+    expect(new Set((await givenStore(server.url)).damage.list().map(({ stream }) => stream))).toEqual(new Set(damages.map(({ stream }) => stream)));
   });
 
   it('names nothing twice, nor what was skipped, and sees what was mended', async () => {
@@ -109,7 +96,7 @@ describe('the log in EventStoreDB, read from end to end', () => {
     expect(damagesOf(await pagesOf(store.damage.examine()))).toEqual([]);
     expect(store.damage.list()).toEqual([]);
     await append('thing-1', 1, 5);
-    expect(damagesOf(await pagesOf((await givenStore()).damage.examine()))).toEqual([]);
+    expect(damagesOf(await pagesOf((await givenStore(server.url)).damage.examine()))).toEqual([]);
   });
 
   it('says that there is nothing to skip, or no such stream where a name is mistyped', async () => {
@@ -133,7 +120,7 @@ describe('the log in EventStoreDB, read from end to end', () => {
     opened.push(() => connection.close());
     const search = async (request: Parameters<Connection['read']>[0], most: number): Promise<readonly LogEvent[]> =>
       (await connection.read(request, 10_000, most)).flatMap((response) => eventOf(response, names) ?? []);
-    const later = await givenStore();
+    const later = await givenStore(server.url);
     const looked: string[] = [];
     const inspect = (stream: string): Promise<readonly Damage[]> => {
       looked.push(stream);
