@@ -18,6 +18,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { EngineSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { modulesOf } from '#libs/runtime/src/service';
 import type { Engines } from '#libs/runtime/src/engines';
 import { openEngines } from '#libs/runtime/src/open-engines';
 import { runtimeOver, type Runtime } from '#libs/runtime/src/runtime';
@@ -56,7 +57,7 @@ beforeAll(async () => {
   const also = [PlatformSettings, EngineSettings, ...apps.flatMap((app) => app.settings)].map((type) => provided(type, settings.of(type)));
   const services = apps.flatMap((app) => app.services);
   runtime = await runtimeOver({ engines: { ...engines, events, damage: events.damage }, services, settings, clock, log, also });
-  const root = { module: AppModule, imports: [runtime.module(null), ...apps.flatMap(({ modules }) => modules)] };
+  const root = { module: AppModule, imports: [runtime.module(null), ...apps.flatMap(modulesOf)] };
   nest = await NestFactory.createApplicationContext(root, { logger: false });
   await runtime.lifecycle.start();
 });

@@ -12,6 +12,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { EngineSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { modulesOf } from '#libs/runtime/src/service';
 import { openEngines } from '#libs/runtime/src/open-engines';
 import { runtimeOver } from '#libs/runtime/src/runtime';
 import { provided } from '#libs/runtime/src/runtime.module';
@@ -63,7 +64,7 @@ async function tablesOfProduct(): Promise<readonly TableDefinition<never>[]> {
   const also = [PlatformSettings, EngineSettings, ...apps.flatMap((app) => app.settings)].map((type) => provided(type, settings.of(type)));
   const services = apps.flatMap((app) => app.services);
   const runtime = await runtimeOver({ engines: { ...engines, readModels: tables }, services, settings, clock, log, also });
-  const root = { module: AppModule, imports: [runtime.module(null), ...apps.flatMap(({ modules }) => modules)] };
+  const root = { module: AppModule, imports: [runtime.module(null), ...apps.flatMap(modulesOf)] };
   const nest = await NestFactory.createApplicationContext(root, { logger: false });
   await runtime.lifecycle.start();
   await runtime.lifecycle.stop();

@@ -1,5 +1,5 @@
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import type { App } from '#libs/runtime/src/app';
-import { authorization, AuthorizationModule } from './authorization.module.ts';
+import { authorization } from './authorization.module.ts';
 
-export const authorizationApp: App = { name: 'authorization', modules: [AuthorizationModule], services: [authorization], settings: [AuthorizationSettings] };
+export const authorizationApp: App = { name: 'authorization', services: [authorization], settings: [AuthorizationSettings] };

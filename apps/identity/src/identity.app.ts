@@ -8,14 +8,13 @@ import { StartRefused } from '#libs/platform/src/start-refused';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { App } from '#libs/runtime/src/app';
 import type { RunningApp } from '#libs/runtime/src/app';
-import { identity, IdentityModule } from './identity.module.ts';
+import { identity } from './identity.module.ts';
 
 /** Between two tries to make sure of the first key. */
 const RETRY = 1_000;
 
 export const identityApp: App = {
   name: 'identity',
-  modules: [IdentityModule],
   services: [identity],
   settings: [IdentitySettings],
   prepare: async (process) => {

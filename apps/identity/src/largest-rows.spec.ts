@@ -2,8 +2,9 @@ import { createSecretKey } from 'node:crypto';
 import type { OrganizationRolesEvent } from '#apps/authorization/src/domain/organization-roles.decider';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
+import { LogPositions } from '#libs/event-sourcing/src/views/log.positions';
 import { tableOf, type PrimaryView, type View } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
@@ -20,7 +21,6 @@ import { groupsView } from './groups/groups.view.ts';
 import { membershipDecider, setRoles, type MembershipEvent } from './memberships/membership.decider.ts';
 import { membershipsView } from './memberships/memberships.view.ts';
 import { roleDirectoryView } from './memberships/role-directory.view.ts';
-import { deleteDomainsWhenOrganizationDeleted } from './organizations/delete-domains.reaction.ts';
 import {
   addDomain,
   deleteOrganization,
@@ -129,8 +129,11 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
       updateOrganization(id, { name: `${LONG.repeat(254)}x`, external_id: 'f'.repeat(128), metadata: { ...metadata, [keyOf(0, 40)]: 'x' } }, DOMAINS),
     );
     await decide(deleteOrganization(id));
-    const reaction = deleteDomainsWhenOrganizationDeleted(repository, clock);
-    const deleted = { data: { id: key }, meta: { environment } } as unknown as RecordedEvent;
+    const reaction = new Cascade(repository, new LogPositions(engines.events, [], clock), engines.readModels, clock).reactionOf(
+      [organizationDecider as never],
+      new Map(),
+    );
+    const deleted = { type: 'organization.deleted', data: { id: key }, meta: { environment } } as never;
     for (let time = 0; time < 2; time++) await reaction.react(deleted);
     const ended = (await records()).filter(({ type }) => type === 'organization_domain.deleted').map(({ data }) => (data as { readonly id: string }).id);
     expect([ended.length, new Set(ended).size]).toEqual([DOMAINS, DOMAINS]);

@@ -1,4 +1,4 @@
-import { DomainError } from '#libs/platform/src/domain-error';
+import { refusedField, type DomainError } from '#libs/platform/src/domain-error';
 
 /**
  * Given keys are set, null removes a key, `{}` or null removes all. Made from entries, where `__proto__` is a key like any other.
@@ -8,11 +8,6 @@ export function mergedMetadata(current: Readonly<Record<string, string>>, given:
   const changes = Object.entries(given ?? {});
   const kept = changes.length === 0 ? [] : Object.entries(current);
   return Object.fromEntries(fitMetadata([...new Map([...kept, ...changes])].filter(([, value]) => value !== null)));
-}
-
-export function sameMetadata(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
-  const entries = Object.entries(one);
-  return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
 }
 
 // As all text, without NUL.
@@ -29,5 +24,5 @@ function fitMetadata(entries: readonly (readonly [string, unknown])[]): readonly
 }
 
 function invalidMetadata(message: string): DomainError {
-  return new DomainError('invalid', 'invalid_metadata', message, { errors: [{ code: 'invalid_metadata', field: 'metadata', message }] });
+  return refusedField('invalid', 'invalid_metadata', { field: 'metadata', message });
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { List } from '#libs/contracts/src/operation';
 import { CreateWebhookEndpoint, ListWebhookDeliveries } from '#libs/contracts/src/webhook-endpoints/operations';
 import type { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import type { EventMeta, NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
@@ -135,7 +136,16 @@ export class GivenNotifications {
     const schedule = new RetrySchedule(PAUSES);
     const leases = new Leases(shortLived, newUlid(clock.now()), log, metrics);
     const work = new WebhookWork(bus, events, readModels, leases, feed, deliveries, secrets, excerpts, rule, schedule, settings, clock, log, metrics);
-    const endpoints = new WebhookEndpoints(repository, secrets, rule, settings, shortLived, clock, readModels);
+    const endpoints = new WebhookEndpoints(
+      repository,
+      secrets,
+      rule,
+      settings,
+      shortLived,
+      clock,
+      new Deletions(readModels, deletionsView('notifications', ['webhook_endpoint.deleted'])),
+      readModels,
+    );
     const lifecycle = new Lifecycle();
     for (const part of work.parts) lifecycle.add(part);
     await lifecycle.start();

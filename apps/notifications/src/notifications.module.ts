@@ -1,4 +1,4 @@
-import { Module, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ListEnvironments } from '#libs/contracts/src/environments/operations';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
@@ -7,21 +7,19 @@ import { Lifecycle } from '#libs/platform/src/lifecycle';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { Sweepers } from '#libs/read-models/src/sweepers';
-import type { Service } from '#libs/runtime/src/service';
+import { feature, service } from '#libs/runtime/src/feature';
 import { Feed } from './feed/feed.ts';
 import { feedView } from './feed/feed.view.ts';
-import { notificationsDeletionsView } from './notifications-deletions.view.ts';
 import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
 import { ResponseExcerpts } from './webhook-deliveries/response-excerpts.ts';
 import { RETRY_PAUSES, RetrySchedule } from './webhook-deliveries/retry-schedule.ts';
 import { TargetRule } from './webhook-deliveries/target-address.ts';
 import { WebhookDeliveries } from './webhook-deliveries/webhook-deliveries.ts';
 import { WebhookWork } from './webhook-deliveries/webhook-work.ts';
+import { webhookEndpointDecider } from './webhook-endpoints/webhook-endpoint.decider.ts';
 import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
 import { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
 import { webhookEndpointsView } from './webhook-endpoints/webhook-endpoints.view.ts';
-
-export const notifications: Service = { owner: 'notifications', views: [webhookEndpointsView, feedView, notificationsDeletionsView] };
 
 const targetRule = {
   provide: TargetRule,
@@ -36,9 +34,9 @@ const retrySchedule = {
   inject: [PlatformSettings],
 };
 
-/** Needs from the runtime: the ports and settings that its classes name. */
-@Module({ providers: [Feed, DeliveryLog, EndpointSecrets, ResponseExcerpts, WebhookEndpoints, WebhookDeliveries, WebhookWork, targetRule, retrySchedule] })
-export class NotificationsModule implements OnModuleInit {
+/** Starts the work beside requests, and sweeps what is past its retention. */
+@Injectable()
+class NotificationsWork implements OnModuleInit {
   constructor(
     private readonly feed: Feed,
     private readonly deliveries: DeliveryLog,
@@ -67,3 +65,10 @@ export class NotificationsModule implements OnModuleInit {
     return swept;
   }
 }
+
+const feed = feature({ views: [feedView], providers: [Feed] });
+const endpoints = feature({ deciders: [webhookEndpointDecider], views: [webhookEndpointsView], providers: [EndpointSecrets, WebhookEndpoints, targetRule] });
+const deliveries = feature({ providers: [DeliveryLog, ResponseExcerpts, WebhookDeliveries, WebhookWork, NotificationsWork, retrySchedule] });
+
+/** Nobody outside is told of endpoints. */
+export const notifications = service('notifications', [endpoints, feed, deliveries], { isForwarded: false });

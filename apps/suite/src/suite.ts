@@ -17,7 +17,7 @@ const apps: readonly App[] = [gatewayApp, identityApp, authorizationApp, notific
 export class Suite {
   static readonly app: App = {
     name: 'suite',
-    modules: apps.flatMap(({ modules }) => modules),
+    modules: apps.flatMap(({ modules = [] }) => modules),
     services: apps.flatMap(({ services }) => services),
     settings: apps.flatMap(({ settings }) => settings),
     api: gatewayApp.api,

@@ -8,6 +8,10 @@ export interface FieldError {
   readonly message: string;
 }
 
+interface RefusedField extends Pick<FieldError, 'field' | 'message'> {
+  readonly reason?: string;
+}
+
 export interface ErrorDetails {
   readonly errors?: readonly FieldError[];
   readonly entity_id?: string;
@@ -35,6 +39,11 @@ export class DomainError extends Error {
 /** Answers a missing thing; a foreign environment's id answers exactly the same. */
 export function notFound(resource: string, id: string): DomainError {
   return new DomainError('not-found', 'entity_not_found', `${resource} not found: '${id}'.`, { entity_id: id });
+}
+
+/** Refuses one field of a request. `reason`: what is wrong with it, where that is more than the code of the refusal. */
+export function refusedField(kind: ErrorKind, code: string, { field, message, reason = code }: RefusedField): DomainError {
+  return new DomainError(kind, code, message, { errors: [{ code: reason, field, message }] });
 }
 
 /** An engine did not answer in time, or this process cannot be sure: nothing happened, try again. */

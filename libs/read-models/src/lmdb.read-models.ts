@@ -214,16 +214,16 @@ export class LmdbTable<Row> extends Table<Row> {
     this.hasTombstones = this.trees.tombstones.getKeysCount({ start: '\0', end: HIGHEST_RANK, limit: 1 }) > 0;
   }
 
-  async get(environment: string, id: string): Promise<StoredRow | null> {
+  async get(environment: string, id: string): Promise<StoredRow<Row> | null> {
     return this.rowAt(this.shard(environment), id);
   }
 
-  async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
+  async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow<Row> | null)[]> {
     const shard = this.shard(environment);
     return ids.map((id) => this.rowAt(shard, id));
   }
 
-  async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage> {
+  async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage<Row>> {
     const shard = this.shard(environment);
     const lists = where ? [...new Set(where.values.map((value) => this.listOf(where.index, value)))] : [ALL_ROWS];
     const all: Window = { lower: from === undefined ? '' : byteText(from), upper: to === undefined ? HIGHEST_RANK : this.behind(byteText(to)) };

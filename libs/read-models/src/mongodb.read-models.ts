@@ -193,7 +193,7 @@ export class MongodbTable<Row> extends Table<Row> {
     this.place = definition.sortKey ? 'rank' : '_id';
   }
 
-  async get(environment: string, id: string): Promise<StoredRow | null> {
+  async get(environment: string, id: string): Promise<StoredRow<Row> | null> {
     this.gathered ??= this.gather();
     const { keys, rows } = this.gathered;
     const _id = key(environment, id);
@@ -201,7 +201,7 @@ export class MongodbTable<Row> extends Table<Row> {
     return (await rows).get(_id) ?? null;
   }
 
-  async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
+  async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow<Row> | null)[]> {
     if (ids.length === 0) return [];
     const keys = ids.map((id) => key(environment, id));
     const rows = await this.fetch(new Set(keys));
@@ -213,7 +213,7 @@ export class MongodbTable<Row> extends Table<Row> {
     return held !== undefined && held.row.position >= position;
   }
 
-  async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage> {
+  async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage<Row>> {
     await this.prepared();
     const lists = this.listsOf(environment, where);
     const bounds = this.boundsOf(environment, from, to);

@@ -31,16 +31,16 @@ interface Kept {
   readonly textsOf: (ids: readonly string[]) => readonly (string | null)[] | Promise<readonly (string | null)[]>;
 }
 
-interface Shown {
+interface Shown<Row> {
   /** What the ids of the list begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
   /** One declared index; no query scans. */
   readonly where?: PageRequest['where'];
   /** The answers' texts in the order of the rows; null for what is dead although its row is still there, which the page makes up for. */
-  readonly textsOf: (rows: readonly StoredRow[]) => Promise<readonly (string | null)[]>;
+  readonly textsOf: (rows: readonly StoredRow<Row>[]) => Promise<readonly (string | null)[]>;
   /** Where the list shows other things than the rows themselves: the row's id for an id of the list, and back. */
   readonly rowIdOf?: (id: string) => string;
-  readonly idOf?: (row: StoredRow) => string;
+  readonly idOf?: (row: StoredRow<Row>) => string;
 }
 
 /** So that what is read at once stays small, however long the search. */
@@ -103,7 +103,7 @@ export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, text
  * say that something does.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, shown: Shown): Promise<Serialised<List<T>>> {
+export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, shown: Shown<Row>): Promise<Serialised<List<T>>> {
   const { idPrefix, where, textsOf, rowIdOf = (id) => id, idOf = ({ id }) => id } = shown;
   return answered(query, idPrefix, async ({ order, limit, after, before }) => {
     const isBackwards = before !== undefined;
@@ -112,7 +112,7 @@ export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, show
     if (cursor !== undefined) cursor = rowIdOf(cursor);
     // One more than the page holds tells whether another one follows; where many are not to be seen, ever more are read at once.
     let size = limit + 1;
-    const next = (): Promise<RowPage> => table.page(query.context.environment, { where, order, limit: size, [isBackwards ? 'before' : 'after']: cursor });
+    const next = (): Promise<RowPage<Row>> => table.page(query.context.environment, { where, order, limit: size, [isBackwards ? 'before' : 'after']: cursor });
     let page = await next();
     const isBehind = isBackwards ? page.hasAfter : page.hasBefore;
     for (; ; page = await next()) {

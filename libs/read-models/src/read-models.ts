@@ -1,3 +1,4 @@
+import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 
 /** A declared index: a row's keys under it. Every filter, and every allowed combination, has one; no query scans. */
@@ -11,6 +12,8 @@ export interface Index<Row> {
 export interface TableDefinition<Row> {
   readonly name: string;
   readonly indexes: readonly Index<Row>[];
+  /** What callers call a row, in the answer that there is none: `Organization`. Absent: callers never name one. */
+  readonly noun?: string;
   /** Orders the pages; absent: by id, which is by time of creation. Must never change for a row. */
   readonly sortKey?: (row: Row) => string;
   /** False for collections that a rebuild cannot give back (deliveries): `rebuild` leaves them alone. */
@@ -19,14 +22,23 @@ export interface TableDefinition<Row> {
   readonly isMadeAnew?: true;
 }
 
-export interface StoredRow {
+export interface StoredRow<Row = unknown> {
   readonly id: string;
-  /** The row as JSON text, exactly as written; the caller parses where it needs more than the text. */
+  /** The row as JSON text, exactly as written; `contentOf` parses it where more than the text is needed. */
   readonly text: string;
   /** Log position of the write; a write with an older one is ignored. */
   readonly position: string;
   /** Version of the row's stream at the write, where the row is the fold of one stream; else 0. */
   readonly revision: number;
+  /** For the compiler alone, which learns from it what the text says: no row has this. */
+  [CONTENT]?(content: Row): void;
+}
+
+declare const CONTENT: unique symbol;
+
+/** What a stored row says, in the type of its table. */
+export function contentOf<Row>({ text }: StoredRow<Row>): Row {
+  return JSON.parse(text) as Row;
 }
 
 export interface Write {
@@ -53,15 +65,15 @@ export interface PageRequest {
   readonly to?: string;
 }
 
-export interface RowPage {
-  readonly rows: readonly StoredRow[];
+export interface RowPage<Row = unknown> {
+  readonly rows: readonly StoredRow<Row>[];
   /** Whether rows precede the first / follow the last row in the requested order. */
   readonly hasBefore: boolean;
   readonly hasAfter: boolean;
 }
 
 /** A row or tombstone as a table holds it. */
-export interface DumpedRow extends Omit<StoredRow, 'text'> {
+export interface DumpedRow extends Omit<StoredRow, 'text' | typeof CONTENT> {
   readonly environment: string;
   /** Null: deleted. */
   readonly text: string | null;
@@ -117,10 +129,10 @@ export function refuseTooLargeRows(table: string, writes: readonly Write[]): voi
 export abstract class Table<Row> {
   abstract readonly definition: TableDefinition<Row>;
 
-  abstract get(environment: string, id: string): Promise<StoredRow | null>;
+  abstract get(environment: string, id: string): Promise<StoredRow<Row> | null>;
 
   /** The rows of several ids, in their order; absent ones are null. */
-  abstract getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]>;
+  abstract getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow<Row> | null)[]>;
 
   /**
    * Whether what is held of an id, a row or its tombstone, is of this position or a later one. Of a store that never shows an older state, it is.
@@ -133,21 +145,31 @@ export abstract class Table<Row> {
    * A page in the order of (sort key, id). Complete: every row written before the first page was asked for, and alive when its page is read, appears
    * exactly once; never reads more than 2 × limit + 100 rows for each 200 values asked for. @throws UnknownCursor
    */
-  abstract page(environment: string, request: PageRequest): Promise<RowPage>;
+  abstract page(environment: string, request: PageRequest): Promise<RowPage<Row>>;
 
   /**
    * As `get`, for an answer that says whether there is such a thing: in the tables that services get, what is not there is looked for once more when they show
    * what the log says by then. A table by itself knows of no log, and looks once.
    * @throws DomainError `service_unavailable` past the deadline
    */
-  find({ environment }: Seeker, id: string): Promise<StoredRow | null> {
+  find({ environment }: Seeker, id: string): Promise<StoredRow<Row> | null> {
     return this.get(environment, id);
   }
 
   /** As `find`, for the last of the rows that an index finds. */
-  async findBy({ environment }: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow | null> {
+  async findBy({ environment }: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow<Row> | null> {
     const { rows } = await this.page(environment, { where, order: 'desc', limit: 1 });
     return rows[0] ?? null;
+  }
+
+  /** As `find`. @throws DomainError `entity_not_found` where there is no such row, and as `find` */
+  async require(seeker: Seeker, id: string): Promise<StoredRow<Row>> {
+    return (await this.find(seeker, id)) ?? this.refuseAbsent(id);
+  }
+
+  /** As `findBy`, for one value of an index, which the refusal names. @throws DomainError as `require` */
+  async requireBy(seeker: Seeker, index: string, value: string): Promise<StoredRow<Row>> {
+    return (await this.findBy(seeker, { index, values: [value] })) ?? this.refuseAbsent(value);
   }
 
   /** Whether a row of this id is or was in this table: then the id is a cursor. */
@@ -188,6 +210,12 @@ export abstract class Table<Row> {
 
   /** Every row and tombstone in a stable order, for comparison with a rebuild and for backups; resumes internally, so it holds no long read. */
   abstract dump(): AsyncIterable<DumpedRow>;
+
+  private refuseAbsent(name: string): never {
+    const { noun } = this.definition;
+    if (noun === undefined) throw new Error(`Rows of ${this.definition.name} are required, but nothing says what callers call them.`);
+    throw notFound(noun, name);
+  }
 }
 
 export abstract class ReadModels {

@@ -20,7 +20,7 @@ import { requireSettings } from './required-settings.ts';
 import { RestoreMark } from './restore-mark.ts';
 import { provided } from './runtime.module.ts';
 import { runtimeOver, type Runtime } from './runtime.ts';
-import type { SettingsOfProcess } from './service.ts';
+import { modulesOf, type SettingsOfProcess } from './service.ts';
 import { openRemoteOperations, serveOperations, type OperationServer } from './transport.ts';
 
 export interface ProcessOptions {
@@ -118,13 +118,13 @@ export class AppProcess implements RunningApp {
   }
 
   private async assemble(): Promise<void> {
-    const { api, modules } = this.app;
+    const { api } = this.app;
     const remote = settingsOfProcess(this.app, this.run).includes(TransportSettings) ? await openRemoteOperations(this.owners, this.transportNeeds) : null;
     if (remote !== null) {
       this.stopLater(() => remote.close());
       if (api !== undefined) this.awaitServices(remote);
     }
-    const root = { module: AppModule, imports: [this.runtime.module(remote), ...modules] };
+    const root = { module: AppModule, imports: [this.runtime.module(remote), ...modulesOf(this.app)] };
     const options = { logger: new NestLog(this.log), abortOnError: false };
     this.nest =
       api === undefined

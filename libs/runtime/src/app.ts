@@ -37,7 +37,8 @@ export interface Api {
 /** What one process runs: the gateway, a service, or all of them together. */
 export interface App {
   readonly name: string;
-  readonly modules: readonly Type[];
+  /** What it consists of beside the services. */
+  readonly modules?: readonly Type[];
   readonly services: readonly Service[];
   /** Classes of settings that its modules want to have injected. */
   readonly settings: readonly (new () => object)[];

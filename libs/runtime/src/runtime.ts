@@ -4,6 +4,7 @@ import { SEALED } from '#libs/contracts/src/sealed';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import { Reactions } from '#libs/event-sourcing/src/following/reaction';
@@ -101,7 +102,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   engines.directory?.measure(metrics);
 
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
-  const events = logOf(engines, upcastsOf(primaries.map(({ decider }) => decider)), metrics);
+  const events = logOf(engines, upcastsOf(services.flatMap(({ deciders }) => deciders)), metrics);
   const stopped = new StoppedViews();
   // A process without services decides nothing, so it starts while the log is away. Data without keys is left as it is: no table has been opened yet, nor made.
   const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
@@ -158,6 +159,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         { port: OperationTransport, by: remote === null ? DirectOperationTransport : RoutedOperationTransport },
         { port: Handlers, by: Handlers },
         { port: Reactions, by: Reactions },
+        { port: Cascade, by: Cascade },
         { port: Forwarders, by: Forwarders },
       ],
     );

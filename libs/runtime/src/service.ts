@@ -1,14 +1,33 @@
+import type { DynamicModule, Type } from '@nestjs/common';
 import type { Owner } from '#libs/contracts/src/operation';
+import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
 import type { View } from '#libs/event-sourcing/src/views/view';
 
-/** A service that a process runs. */
+/** An aggregate as a service declares it; of one whose commands another class carries out, the category alone. */
+export type DeclaredDecider = Pick<Decider<never, Fact>, 'category' | 'upcasts' | 'hangsOn'>;
+
+/** A service that a process runs, as `service` puts it together from its features. */
 export interface Service {
   readonly owner: Owner;
+  /** Needs from the runtime: the ports and settings that its classes name. */
+  readonly module: DynamicModule;
+  readonly deciders: readonly DeclaredDecider[];
   /** Each of rows of its own, which only the view itself knows. */
   readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
   /** Views of other services that its answers wait for. */
   readonly awaits?: readonly ViewElsewhere[];
+}
+
+/** What Nest puts together for an app. */
+export function modulesOf({
+  modules = [],
+  services,
+}: {
+  readonly modules?: readonly Type[];
+  readonly services: readonly Service[];
+}): readonly (Type | DynamicModule)[] {
+  return [...modules, ...services.map(({ module }) => module)];
 }
 
 /** The settings of a process, by their class. */

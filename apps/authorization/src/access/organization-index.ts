@@ -1,3 +1,4 @@
+import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
 import { changesClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { KnownClosings } from '#libs/event-sourcing/src/deciding/guards/known-closings';
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
@@ -466,10 +467,8 @@ export class OrganizationIndex {
 
   /** Whose last role is gone has the default one, from then on. */
   private effectiveRolesOf(membership: number): readonly Role[] {
-    const living = this.rolesOf(membership)
-      .map((role) => this.roles[role]!)
-      .filter((role) => role.isAlive);
-    return living.length > 0 ? living : [this.model.defaultRole];
+    const held = this.rolesOf(membership).map((role) => this.roles[role]!);
+    return effectiveRoles(held, ({ isAlive }) => !isAlive, this.model.defaultRole);
   }
 
   private holdsByRole(membership: number, { number }: Permission): boolean {

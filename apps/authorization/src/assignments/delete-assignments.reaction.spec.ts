@@ -2,11 +2,13 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
+import { primariesOf } from '#libs/event-sourcing/src/views/view';
 import { LogPositions } from '#libs/event-sourcing/src/views/log.positions';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
@@ -18,7 +20,6 @@ import { assignGroupRole, groupRoleAssignmentDecider, groupRoleAssignmentKey } f
 import { assignRole, roleAssignmentDecider, roleAssignmentKey } from '../domain/role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { roleAssignmentsView } from '../views/role-assignments.view.ts';
-import { deleteAssignmentsOfWhatIsGone } from './delete-assignments.reaction.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000001';
@@ -46,7 +47,11 @@ describe('assignments of what is gone', () => {
     );
     repository.keep(roleAssignmentsView);
     repository.keep(groupRoleAssignmentsView);
-    reaction = deleteAssignmentsOfWhatIsGone({ repository, readModels, positions: new LogPositions(events, [], clock), clock });
+    const cascade = new Cascade(repository, new LogPositions(events, [], clock), readModels, clock);
+    reaction = cascade.reactionOf(
+      [roleAssignmentDecider as never, groupRoleAssignmentDecider as never],
+      primariesOf([roleAssignmentsView, groupRoleAssignmentsView]),
+    );
     // An empty log has no position to be at.
     await give(id('om'));
   });

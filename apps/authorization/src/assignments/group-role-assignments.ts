@@ -39,7 +39,6 @@ import {
   type GroupRoleAssignmentState,
   type LivingGroupRoleAssignment,
 } from '../domain/group-role-assignment.decider.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { AssignmentGuard } from './assignment-guard.ts';
 import { isLiving } from './assignment-lists.ts';
@@ -59,7 +58,6 @@ const textOf = serialiserOf(GroupRoleAssignment);
 @Injectable()
 export class GroupRoleAssignments {
   private readonly rows: Table<LivingGroupRoleAssignment>;
-  private readonly deletions: Deletions;
   /** The end of the last replacement that was asked for, by group. */
   private readonly turns = new Map<string, Promise<void>>();
 
@@ -68,10 +66,10 @@ export class GroupRoleAssignments {
     private readonly access: AccessIndex,
     private readonly guard: AssignmentGuard,
     private readonly clock: Clock,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(groupRoleAssignmentsView));
-    this.deletions = new Deletions(readModels, authorizationDeletionsView);
   }
 
   @Handles(ListGroupRoleAssignments)

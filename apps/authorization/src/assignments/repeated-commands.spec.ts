@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateGroupRoleAssignment, ReplaceGroupRoleAssignments, UpdateGroupRoleAssignments } from '#libs/contracts/src/role-assignments/operations';
+import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { metaOf } from '#libs/event-sourcing/src/deciding/records';
@@ -88,7 +89,7 @@ describe('a command about the roles of a group', () => {
     const access = { ofGroup: async () => index, ofOrganization: async () => index } as unknown as AccessIndex;
     // Nothing is closed here.
     const guard = new AssignmentGuard(events, access, { past: (_context: unknown, work: () => unknown) => work() } as unknown as Reopening, clock);
-    assignments = new GroupRoleAssignments(repository, access, guard, clock, readModels);
+    assignments = new GroupRoleAssignments(repository, access, guard, clock, new Deletions(readModels, deletionsView('authorization', [])), readModels);
   });
   afterEach(async () => {
     await storage.close();

@@ -29,7 +29,6 @@ import {
   roleAssignmentKey,
   type LivingRoleAssignment,
 } from '../domain/role-assignment.decider.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import { both, roleAssignmentsView } from '../views/role-assignments.view.ts';
 import { AssignmentGuard } from './assignment-guard.ts';
 import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
@@ -40,17 +39,16 @@ type Where = NonNullable<PageRequest['where']>;
 @Injectable()
 export class RoleAssignments {
   private readonly rows: Table<LivingRoleAssignment>;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
     private readonly access: AccessIndex,
     private readonly lists: AssignmentLists,
     private readonly guard: AssignmentGuard,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(roleAssignmentsView));
-    this.deletions = new Deletions(readModels, authorizationDeletionsView);
   }
 
   @Handles(CreateRoleAssignment)

@@ -2,6 +2,12 @@ import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { AssignedResource, AssignedRole } from './role-assignment.decider.ts';
 
+import type { GroupEvent } from '#apps/identity/src/groups/group.decider';
+import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
+import type { AuthorizationModelEvent } from './authorization-model.decider.ts';
+import type { OrganizationRolesEvent } from './organization-roles.decider.ts';
+import type { ResourceEvent } from './resource.events.ts';
+
 // These types are the storage format: a stored name or shape is never edited.
 
 export type GroupRoleAssignmentEvent =
@@ -48,6 +54,18 @@ export const groupRoleAssignmentDecider: Decider<GroupRoleAssignmentState, Group
   evolve,
   organization: (state) => state?.organization_id,
   announce: () => null,
+  hangsOn: {
+    reaction: 'delete-assignments-of-what-is-gone',
+    parents: [
+      { ends: 'group.deleted' satisfies GroupEvent['type'], index: 'group' },
+      { ends: 'role.deleted' satisfies AuthorizationModelEvent['type'], index: 'role' },
+      { ends: 'organization_role.deleted' satisfies OrganizationRolesEvent['type'], index: 'role' },
+      { ends: 'resource.deleted' satisfies ResourceEvent['type'], index: 'resource' },
+      { ends: 'organization.deleted' satisfies OrganizationEvent['type'], index: 'organization' },
+    ],
+    keyOf: ({ group_id, role, resource }: LivingGroupRoleAssignment) => groupRoleAssignmentKey(group_id, role.id, resource.id),
+    end: removeGroupRoleAssignment,
+  },
 };
 
 type Decide = Decision<GroupRoleAssignmentState, GroupRoleAssignmentEvent>;

@@ -9,6 +9,7 @@ import {
   type WithClosings,
 } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
 import {
   byId,
   bySlug,
@@ -88,6 +89,11 @@ export const organizationRolesDecider: Decider<State, OrganizationRolesEvent> = 
   announce,
   // What follows from the end of a permission, or of the organization, is decided by what is left.
   mayFollow: ['organization_role.updated', 'organization_role.deleted'],
+  hangsOn: {
+    reaction: 'delete-roles-when-organization-deleted',
+    parents: [{ ends: 'organization.deleted' satisfies OrganizationEvent['type'] }],
+    end: recordRoleDeletions,
+  },
 };
 
 type Decide = Decision<State, OrganizationRolesEvent>;

@@ -1,6 +1,12 @@
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { notFound } from '#libs/platform/src/domain-error';
 
+import type { MembershipEvent } from '#apps/identity/src/memberships/membership.decider';
+import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
+import type { AuthorizationModelEvent } from './authorization-model.decider.ts';
+import type { OrganizationRolesEvent } from './organization-roles.decider.ts';
+import type { ResourceEvent } from './resource.events.ts';
+
 // These types are the storage format: a stored name or shape is never edited.
 
 export type RoleAssignmentEvent = Fact<'role_assignment.created', NewRoleAssignment> | Fact<'role_assignment.deleted', { readonly id: string }>;
@@ -57,6 +63,18 @@ export const roleAssignmentDecider: Decider<RoleAssignmentState, RoleAssignmentE
   evolve,
   organization: (state) => state?.organization_id,
   announce: () => null,
+  hangsOn: {
+    reaction: 'delete-assignments-of-what-is-gone',
+    parents: [
+      { ends: 'organization_membership.deleted' satisfies MembershipEvent['type'], index: 'membership' },
+      { ends: 'role.deleted' satisfies AuthorizationModelEvent['type'], index: 'role' },
+      { ends: 'organization_role.deleted' satisfies OrganizationRolesEvent['type'], index: 'role' },
+      { ends: 'resource.deleted' satisfies ResourceEvent['type'], index: 'resource' },
+      { ends: 'organization.deleted' satisfies OrganizationEvent['type'], index: 'organization' },
+    ],
+    keyOf: ({ organization_membership_id, role, resource }: LivingRoleAssignment) => roleAssignmentKey(organization_membership_id, role.id, resource.id),
+    end: removeRoleAssignment,
+  },
 };
 
 type Decide = Decision<RoleAssignmentState, RoleAssignmentEvent>;

@@ -1,5 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
@@ -25,7 +27,7 @@ import { addRolePermission, createRole, setRolePriority, updateRole } from '../d
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
 import { authorizationModelsView } from '../views/authorization-models.view.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
-import { deleteRolesWhenOrganizationDeleted, dropPermissionWhenDeleted, tellOfChangedRoles } from './roles.reactions.ts';
+import { DropDeletedPermission, TellOfChangedRoles } from './model.reactions.ts';
 
 const clock = new SystemClock();
 const log = new PinoLog({ level: 'silent', readable: false });
@@ -147,8 +149,9 @@ describe.each(await givenEngineSets())('on %s', (_, open) => {
       const { roles } = await rolesOf();
       const before = (await engines.events.read(streamOf())).length;
       const positions = { reached: async () => {} };
-      const dropOn = (events: EventStore) => dropPermissionWhenDeleted({ repository: repositoryOn(events), readModels: engines.readModels, positions, clock });
-      const endOn = (events: EventStore) => deleteRolesWhenOrganizationDeleted({ repository: repositoryOn(events), clock });
+      const cascadeOn = (events: EventStore) => new Cascade(repositoryOn(events), positions, engines.readModels, clock);
+      const dropOn = (events: EventStore): Reaction => new DropDeletedPermission(cascadeOn(events), engines.readModels);
+      const endOn = (events: EventStore): Reaction => cascadeOn(events).reactionOf([organizationRolesDecider as never], new Map());
       for (const [reactionOn, event] of [
         [dropOn, eventOf('permission.deleted', everywhere.id)],
         [endOn, eventOf('organization.deleted', organization)],
@@ -253,8 +256,9 @@ describe.each(await givenEngineSets())('on %s', (_, open) => {
         expect(facts.length).toBeLessThan(changed);
         expect(state!.untold).toHaveLength(changed - facts.length + 1);
         const event = eventOf(type, everywhere);
-        await expect(tellOfChangedRoles(modelsOn(dying(engines.events, 1))).react(event)).rejects.toThrow('killed');
-        for (let time = 0; time < 2; time++) await tellOfChangedRoles(modelsOn(engines.events)).react(event);
+        const tellOn = (events: EventStore): Reaction => new TellOfChangedRoles(modelsOn(events));
+        await expect(tellOn(dying(engines.events, 1)).react(event)).rejects.toThrow('killed');
+        for (let time = 0; time < 2; time++) await tellOn(engines.events).react(event);
         const [first, ...told] = await engines.events.read(streamOf(), before + 1);
         expect(first!.type).toBe(type);
         expect(told.map((record) => record.type)).toEqual(times(changed, () => 'role.updated'));

@@ -61,7 +61,6 @@ import {
 import { Reopening } from '../guards/reopening.ts';
 import { typeStanding } from '../guards/standings.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import { present, whole } from '../views/listed.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
 import { customRoleSlug } from './custom-role-slug.ts';
@@ -83,7 +82,6 @@ interface KnownRoles {
 @Injectable()
 export class OrganizationRoles {
   private readonly rows: Table<OrganizationRolesState>;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -92,10 +90,10 @@ export class OrganizationRoles {
     private readonly reopening: Reopening,
     private readonly events: EventStore,
     private readonly clock: Clock,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationRolesView));
-    this.deletions = new Deletions(readModels, authorizationDeletionsView);
   }
 
   @Handles(ListOrganizationRoles)

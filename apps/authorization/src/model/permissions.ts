@@ -5,23 +5,17 @@ import { CreatePermission, DeletePermission, GetPermission, ListPermissions, Upd
 import { Permission } from '#libs/contracts/src/permissions/permission';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
-import { ReadModels } from '#libs/read-models/src/read-models';
 import { byId, permissionBySlug, shownPermission } from '../domain/authorization-model.decider.ts';
 import { createPermission, deletePermission, updatePermission } from '../domain/permissions.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import { listedBy, present } from '../views/listed.ts';
 
 @Injectable()
 export class Permissions {
-  private readonly deletions: Deletions;
-
   constructor(
     private readonly models: AuthorizationModels,
-    readModels: ReadModels,
-  ) {
-    this.deletions = new Deletions(readModels, authorizationDeletionsView);
-  }
+    private readonly deletions: Deletions,
+  ) {}
 
   @Handles(ListPermissions)
   async list(query: ListPermissions): Promise<Serialised<List<Permission>>> {

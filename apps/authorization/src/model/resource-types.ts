@@ -10,7 +10,6 @@ import type { DomainError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { Positions } from '#libs/platform/src/positions';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { byId, resourceTypeBySlug, shownResourceType, type AuthorizationModel, type ModelDecision } from '../domain/authorization-model.decider.ts';
 import {
@@ -24,7 +23,6 @@ import {
 } from '../domain/resource-types.decider.ts';
 import { Reopening } from '../guards/reopening.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import { listedBy, present } from '../views/listed.ts';
 import { TypeUses } from './type-uses.ts';
 
@@ -40,8 +38,6 @@ interface NarrowedType {
 
 @Injectable()
 export class ResourceTypes {
-  private readonly deletions: Deletions;
-
   constructor(
     private readonly models: AuthorizationModels,
     private readonly uses: TypeUses,
@@ -49,10 +45,8 @@ export class ResourceTypes {
     private readonly positions: Positions,
     private readonly reopening: Reopening,
     private readonly clock: Clock,
-    readModels: ReadModels,
-  ) {
-    this.deletions = new Deletions(readModels, authorizationDeletionsView);
-  }
+    private readonly deletions: Deletions,
+  ) {}
 
   @Handles(CreateResourceType)
   async create(operation: CreateResourceType): Promise<ResourceType> {

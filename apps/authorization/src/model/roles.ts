@@ -16,24 +16,18 @@ import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels } from '#libs/read-models/src/read-models';
 import { byId, roleBySlug, shownRole, shownRoles, type ModelDecision } from '../domain/authorization-model.decider.ts';
 import { addRolePermission, createRole, deleteRole, setRolePermissions, setRolePriority, updateRole } from '../domain/roles.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import { present, whole } from '../views/listed.ts';
 
 /** The roles of an environment, which all of its organizations have. */
 @Injectable()
 export class Roles {
-  private readonly deletions: Deletions;
-
   constructor(
     private readonly models: AuthorizationModels,
-    readModels: ReadModels,
-  ) {
-    this.deletions = new Deletions(readModels, authorizationDeletionsView);
-  }
+    private readonly deletions: Deletions,
+  ) {}
 
   @Handles(ListRoles)
   async list({ context }: ListRoles): Promise<List<Role>> {

@@ -19,7 +19,8 @@ import type { ResourceEvent } from '../domain/resource.events.ts';
 import { resourceAfter, resourcesView, storedText, type ResourceRow } from '../views/resources.view.ts';
 import { ResourceRows } from './resource-rows.ts';
 
-const CATEGORY = 'resource_tree';
+/** The aggregate whose commands this file carries out, instead of a repository. */
+export const RESOURCE_TREE = { category: 'resource_tree' } as const;
 /** Ids of records that a command keeps for each aggregate that it asks; see the repository. */
 const IDS_PER_TRANSACT = 1_024;
 /** Records that are read at once. */
@@ -114,7 +115,7 @@ export class ResourceTrees {
    * that nothing tells of up to a position, which has to be as new as what it answers. False where there are none.
    */
   async recordEnds(context: RequestContext, organizationId: string, left: (upTo: Position) => Promise<readonly string[]>): Promise<boolean> {
-    const stream = streamName(CATEGORY, context.environment, organizationId);
+    const stream = streamName(RESOURCE_TREE.category, context.environment, organizationId);
     const last = await this.events.last(stream);
     if (last === null) return false;
     const ids = new Set(await left(last.position));
@@ -144,7 +145,7 @@ export class ResourceTrees {
    * @throws DomainError `service_unavailable` past the context's deadline
    */
   async amend(context: RequestContext, organizationId: string, id: string, decide: Amendment): Promise<void> {
-    const stream = streamName(CATEGORY, context.environment, organizationId);
+    const stream = streamName(RESOURCE_TREE.category, context.environment, organizationId);
     for (;;) {
       const now = this.clock.now();
       if (now > context.deadline) throw tooManyWrites();
@@ -164,7 +165,7 @@ export class ResourceTrees {
 
   /** What this command recorded of a resource before, or null: for commands that come again. */
   async recordOf({ environment, commandId }: RequestContext, organizationId: string, id: string, type: ResourceEvent['type']): Promise<RecordedEvent | null> {
-    const { told } = await this.toldOf(streamName(CATEGORY, environment, organizationId), id);
+    const { told } = await this.toldOf(streamName(RESOURCE_TREE.category, environment, organizationId), id);
     return told.find((record) => record.type === type && record.meta.commandId === commandId) ?? null;
   }
 
@@ -272,7 +273,10 @@ export class ResourceTrees {
     const { environment } = doubtful[0]!.context;
     const calls = doubtful.map((waiting) => ({ context: waiting.context, firstId: firstIdOf(waiting) }));
     const after = Math.min(...doubtful.map(({ missingUpTo }) => missingUpTo));
-    const { records, unknown } = await recordedCalls({ events: this.events, clock: this.clock }, streamName(CATEGORY, environment, id), { calls, after });
+    const { records, unknown } = await recordedCalls({ events: this.events, clock: this.clock }, streamName(RESOURCE_TREE.category, environment, id), {
+      calls,
+      after,
+    });
     for (const waiting of doubtful) {
       waiting.missingUpTo = version;
       if (unknown.has(firstIdOf(waiting))) waiting.reject(outcomeUnknown());
@@ -305,7 +309,7 @@ export class ResourceTrees {
   /** Another replica was faster: answers those that it carried out itself, having been asked as well when this one did not answer. */
   private async outrun(waiting: readonly Waiting[], { tree, id }: OrganizationIndex, version: number): Promise<readonly Waiting[]> {
     const [{ context }] = waiting as readonly [Waiting];
-    const news = await this.events.read(streamName(CATEGORY, context.environment, id), version + 1);
+    const news = await this.events.read(streamName(RESOURCE_TREE.category, context.environment, id), version + 1);
     const last = news.at(-1);
     if (last !== undefined) {
       await this.access.reached(last.position, context.deadline);
@@ -336,7 +340,7 @@ export class ResourceTrees {
   ): Promise<{ readonly position: Position; readonly rows: Carried['rows'] }> {
     const { environment } = decided[0]!.context;
     const records = decided.flatMap(({ context, firstId, facts, at }) => recordsOf(context, firstId, facts, metaOf(context, at, organizationId)));
-    const appended = await this.events.append(streamName(CATEGORY, environment, organizationId), version, records);
+    const appended = await this.events.append(streamName(RESOURCE_TREE.category, environment, organizationId), version, records);
     const rows = new Map<string, ResourceRow | null>(row === null ? [] : [[row.id, row]]);
     for (const { facts, at } of decided)
       for (const fact of facts) rows.set(fact.data.id, resourceAfter(rows.get(fact.data.id) ?? null, fact, new Date(at).toISOString()));

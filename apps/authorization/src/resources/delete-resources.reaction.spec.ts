@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { metaOf } from '#libs/event-sourcing/src/deciding/records';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { START, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
@@ -24,7 +25,7 @@ import { hangings } from '../guards/hangings.ts';
 import { ParentRows } from '../repositories/parent-rows.ts';
 import { ResourceRows } from '../repositories/resource-rows.ts';
 import { ResourceTrees } from '../repositories/resource-trees.ts';
-import { deleteResourcesUnderDeleted, deleteResourcesWhenOrganizationDeleted } from './delete-resources.reaction.ts';
+import { DeleteResourcesOfDeletedOrganization, DeleteResourcesUnderDeleted } from './delete-resources.reaction.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000000';
@@ -101,8 +102,12 @@ describe('what dies with something deleted is told of once', () => {
       return found;
     };
     const positions: Positions = { reached: (position) => follow(position) };
-    const needs = { trees, rows: { table: { page } } as ResourceRows, positions, clock };
-    return { withOrganization: deleteResourcesWhenOrganizationDeleted(needs), underDeleted: deleteResourcesUnderDeleted(needs) };
+    const needs = [trees, { table: { page } } as ResourceRows, positions, clock] as const;
+    const [withOrganization, underDeleted]: readonly Reaction[] = [
+      new DeleteResourcesOfDeletedOrganization(...needs),
+      new DeleteResourcesUnderDeleted(...needs),
+    ];
+    return { withOrganization: withOrganization!, underDeleted: underDeleted! };
   }
 
   function once(work: () => Promise<unknown>): () => Promise<void> {
@@ -122,8 +127,8 @@ describe('what dies with something deleted is told of once', () => {
   /** The beginning of a resource, as it comes by the reaction that takes back what may not hang. */
   function undo(event: RecordedEvent): Promise<unknown> {
     const repository = null as never;
-    const [{ undo: takeBack }] = hangings({ parents: new ParentRows(readModels), repository, trees, clock }) as [ReturnType<typeof hangings>[number]];
-    return takeBack(event);
+    const [ofResources] = hangings({ parents: new ParentRows(readModels), repository, trees, clock }) as [ReturnType<typeof hangings>[number]];
+    return ofResources.undo(event);
   }
 
   it('where another replica takes over while the first has only looked', async () => {

@@ -1,60 +1,71 @@
+import { Injectable } from '@nestjs/common';
+import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { Positions } from '#libs/platform/src/positions';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
-import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import type { Clock } from '#libs/platform/src/clock';
-import type { Positions } from '#libs/platform/src/positions';
+import type { Position } from '#libs/event-sourcing/src/log/event-store';
+import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
+import { contentOf, type StoredRow } from '#libs/read-models/src/read-models';
 import type { ResourceEvent } from '../domain/resource.events.ts';
-import type { ResourceRows } from '../repositories/resource-rows.ts';
-import type { ResourceTrees } from '../repositories/resource-trees.ts';
+import { ResourceRows } from '../repositories/resource-rows.ts';
+import { ResourceTrees } from '../repositories/resource-trees.ts';
+import type { ResourceRow } from '../views/resources.view.ts';
 
-interface Needs {
-  readonly trees: ResourceTrees;
-  readonly rows: ResourceRows;
-  readonly positions: Positions;
-  readonly clock: Clock;
-}
+type ResourceDeleted = FactOf<ResourceEvent, 'resource.deleted'>;
+type OrganizationDeleted = FactOf<OrganizationEvent, 'organization.deleted'>;
 
 /** How many ends are recorded at once. */
 const BATCH = 500;
 
-/**
- * What hung under a deleted resource died with it; this tells so of each, one level at a time: the event of a child makes it tell of the grandchildren. Asked
- * again, it finds nothing left to tell of.
- */
-export function deleteResourcesUnderDeleted(needs: Needs): Reaction {
-  return {
-    name: 'delete-resources-under-deleted',
-    handles: ['resource.deleted' satisfies ResourceEvent['type']],
-    react: (event) => recordEnds(needs, event, 'parent', idIn(event)),
-  };
+/** Records the end of what dies with something: asked again, it finds nothing left to record. */
+@Injectable()
+abstract class DeleteResources<Event extends ResourceDeleted | OrganizationDeleted> implements Reaction<Event> {
+  abstract readonly name: string;
+  abstract readonly handles: readonly Event['type'][];
+  /** What finds those that hang on it. */
+  protected abstract readonly index: 'parent' | 'organization';
+
+  constructor(
+    private readonly trees: ResourceTrees,
+    private readonly rows: ResourceRows,
+    private readonly positions: Positions,
+    private readonly clock: Clock,
+  ) {}
+
+  async react({ data, meta, position }: Recorded<Event>): Promise<void> {
+    const where = { index: this.index, values: [data.id] };
+    // Nothing is put under what is dead; what was put there before has its row when the views have come so far.
+    const left = async (upTo: Position): Promise<readonly string[]> => {
+      await this.positions.reached(upTo > position ? upTo : position, this.context(meta.environment).deadline);
+      const page = await this.rows.table.page(meta.environment, { where, order: 'asc', limit: BATCH });
+      return page.rows.filter(isNoOrganization).map(({ id }) => id);
+    };
+    while (await this.trees.recordEnds(this.context(meta.environment), meta.organization!, left));
+  }
+
+  private context(environment: string): RequestContext {
+    return systemContext(environment, this.clock.now());
+  }
 }
 
-export function deleteResourcesWhenOrganizationDeleted(needs: Needs): Reaction {
-  return {
-    name: 'delete-resources-when-organization-deleted',
-    handles: ['organization.deleted'],
-    react: (event) => recordEnds(needs, event, 'organization', idIn(event)),
-  };
+/** One level at a time: the event of a child makes it record the grandchildren. */
+@Injectable()
+export class DeleteResourcesUnderDeleted extends DeleteResources<ResourceDeleted> {
+  readonly name = 'delete-resources-under-deleted';
+  readonly handles = ['resource.deleted'] as const;
+  protected readonly index = 'parent';
 }
 
-async function recordEnds({ trees, rows, positions, clock }: Needs, { meta, position }: RecordedEvent, index: string, value: string): Promise<void> {
-  const { environment } = meta;
-  const context = (): RequestContext => systemContext(environment, clock.now());
-  // Nothing is put under what is dead; what was put there before has its row when the views have come so far.
-  const left = async (upTo: Position): Promise<readonly string[]> => {
-    await positions.reached(upTo > position ? upTo : position, context().deadline);
-    const page = await rows.table.page(environment, { where: { index, values: [value] }, order: 'asc', limit: BATCH });
-    // The organization resource is told of by its organization.
-    return page.rows.filter(({ text }) => !isOrganizationResource(text)).map(({ id }) => id);
-  };
-  while (await trees.recordEnds(context(), meta.organization!, left));
+@Injectable()
+export class DeleteResourcesOfDeletedOrganization extends DeleteResources<OrganizationDeleted> {
+  readonly name = 'delete-resources-when-organization-deleted';
+  readonly handles = ['organization.deleted'] as const;
+  protected readonly index = 'organization';
 }
 
-function isOrganizationResource(text: string): boolean {
-  return (JSON.parse(text) as { readonly parent_resource_id: string | null }).parent_resource_id === null;
-}
-
-function idIn({ data }: RecordedEvent): string {
-  return (data as { readonly id: string }).id;
+/** The resource that stands for an organization is recorded by its organization. */
+function isNoOrganization(row: StoredRow<ResourceRow>): boolean {
+  return contentOf(row).parent_resource_id !== null;
 }

@@ -8,6 +8,7 @@ import {
   UpdateAuthorizationResource,
 } from '#libs/contracts/src/authorization-resources/operations';
 import { metaOf } from '#libs/event-sourcing/src/deciding/records';
+import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import type { EventStore, NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
@@ -30,12 +31,13 @@ import { organizationResourceId } from '../domain/resource-tree.ts';
 import { Reopening } from '../guards/reopening.ts';
 import { ResourceRows } from '../repositories/resource-rows.ts';
 import { ResourceTrees } from '../repositories/resource-trees.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import { resourcesView } from '../views/resources.view.ts';
 import { Resources } from './resources.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000000';
+
+const deletions = deletionsView('authorization', ['resource.deleted']);
 
 describe('resources in several processes', () => {
   let directory: string;
@@ -90,7 +92,7 @@ describe('resources in several processes', () => {
     // What intents close are the resources of these trees alone.
     const none = null as never;
     const reopening = new Reopening(none, none, trees, clock);
-    return new Resources(access, trees, resources, reopening, log, settings, clock, rows, metrics);
+    return new Resources(access, trees, resources, reopening, log, settings, clock, new Deletions(rows, deletions), metrics);
   }
 
   function slowed(): EventStore {
@@ -123,7 +125,7 @@ describe('resources in several processes', () => {
     const recorded = await events.read(streamName('resource_tree', ENVIRONMENT, ORGANIZATION));
     for (const event of recorded) {
       await new ViewFold(resourcesView, readModels.table(tableOf(resourcesView))).apply([event]);
-      await new ViewFold(authorizationDeletionsView, readModels.table(tableOf(authorizationDeletionsView))).apply([event]);
+      await new ViewFold(deletions, readModels.table(tableOf(deletions))).apply([event]);
     }
   }
 

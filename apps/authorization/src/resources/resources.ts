@@ -24,7 +24,6 @@ import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
-import { ReadModels } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import {
@@ -44,7 +43,6 @@ import { typeStanding } from '../guards/standings.ts';
 import { undo } from '../guards/undo-resource.ts';
 import { ResourceRows, shown } from '../repositories/resource-rows.ts';
 import { ResourceTrees, type Carried, type TreeCommand } from '../repositories/resource-trees.ts';
-import { authorizationDeletionsView } from '../views/authorization-deletions.view.ts';
 import type { ResourceRow } from '../views/resources.view.ts';
 import { parentNamed, typeNamed, type GivenParent, type NamedParent } from './parent-reference.ts';
 import { placeStandings, type Placed } from './place-standings.ts';
@@ -69,7 +67,6 @@ type Find = (organization: OrganizationIndex) => ResourceReference;
 @Injectable()
 export class Resources {
   private readonly crowded;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly access: AccessIndex,
@@ -79,10 +76,9 @@ export class Resources {
     private readonly events: EventStore,
     private readonly settings: AuthorizationSettings,
     private readonly clock: Clock,
-    readModels: ReadModels,
+    private readonly deletions: Deletions,
     metrics: Metrics,
   ) {
-    this.deletions = new Deletions(readModels, authorizationDeletionsView);
     this.crowded = metrics.counter({
       name: 'resources_over_limit_total',
       help: 'Resources that were created although their organization had RESOURCES_PER_TYPE of their type.',

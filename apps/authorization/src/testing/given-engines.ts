@@ -143,7 +143,7 @@ export class GivenRows extends ReadModels {
 }
 
 interface Given {
-  readonly stored: StoredRow;
+  readonly stored: StoredRow<never>;
   readonly isThere: boolean;
   /** By the names of indexes. */
   readonly keys: Readonly<Record<string, readonly string[]>>;
@@ -161,21 +161,21 @@ class GivenTable<Row> extends Table<Row> {
     super();
   }
 
-  async get(environment: string, id: string): Promise<StoredRow | null> {
+  async get(environment: string, id: string): Promise<StoredRow<Row> | null> {
     await this.given.meanwhile('get', this.definition.name);
     return this.stored(environment, id);
   }
 
-  async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
+  async getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow<Row> | null)[]> {
     await this.given.meanwhile('get', this.definition.name);
     return ids.map((id) => this.stored(environment, id));
   }
 
-  async page(environment: string, { where, limit, after = '' }: PageRequest): Promise<RowPage> {
+  async page(environment: string, { where, limit, after = '' }: PageRequest): Promise<RowPage<Row>> {
     await this.given.meanwhile('page', this.definition.name);
     const all = this.rows.get(environment) ?? [];
     const most = Math.min(limit, this.given.most);
-    const rows: StoredRow[] = [];
+    const rows: StoredRow<Row>[] = [];
     for (let place = placeOf(all, after); place < all.length && rows.length <= most; place++) {
       const { stored, isThere, keys } = all[place]!;
       if (isThere && stored.id !== after && keys[where!.index]!.some((key) => where!.values.includes(key))) rows.push(stored);
@@ -215,7 +215,7 @@ class GivenTable<Row> extends Table<Row> {
 
   async *dump(): AsyncIterable<never> {}
 
-  private stored(environment: string, id: string): StoredRow | null {
+  private stored(environment: string, id: string): StoredRow<Row> | null {
     const all = this.rows.get(environment) ?? [];
     const found = all[placeOf(all, id)];
     return found?.stored.id === id && found.isThere ? found.stored : null;

@@ -2,6 +2,8 @@ import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
 import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
+import type { OrganizationEvent } from '../organizations/organization.decider.ts';
+
 // These types are the storage format: a stored name or shape is never edited.
 
 export type GroupEvent =
@@ -61,6 +63,12 @@ export const groupDecider: Decider<GroupState, GroupEvent> = {
   evolve,
   organization: (state) => state?.organization_id,
   announce,
+  hangsOn: {
+    reaction: 'delete-groups-with-their-organization',
+    parents: [{ ends: 'organization.deleted' satisfies OrganizationEvent['type'], index: 'organization', category: 'organization', field: 'organization_id' }],
+    begins: ['group.created'],
+    end: recordDeletion,
+  },
 };
 
 type Decide = Decision<GroupState, GroupEvent>;

@@ -1,58 +1,43 @@
-import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
+import { Injectable } from '@nestjs/common';
+import type { GroupMember } from '#libs/contracts/src/groups/group';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import type { ReadModels } from '#libs/read-models/src/read-models';
-import type { Dependents } from '../dependents.ts';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { MembershipEvent } from '../memberships/membership.decider.ts';
-import type { ShownMemberships } from '../memberships/shown-memberships.ts';
-import type { OrganizationEvent } from '../organizations/organization.decider.ts';
-import { groupDecider, recordDeletion, removeMember, type GroupEvent } from './group.decider.ts';
-import { groupMembersView, groupsView } from './groups.view.ts';
+import { MembershipReader } from '../memberships/membership-reader.ts';
+import { groupDecider, removeMember, type GroupEvent } from './group.decider.ts';
+import { groupMembersView } from './groups.view.ts';
 
-export interface GroupReactionNeeds {
-  readonly dependents: Dependents;
-  readonly memberships: ShownMemberships;
-  readonly readModels: ReadModels;
-}
+type Handled = FactOf<MembershipEvent, 'organization_membership.deleted'> | FactOf<GroupEvent, 'group.member_added'>;
 
-/** Groups are dead with their organization; this tells so of each, also of one that was created at the very moment. */
-export function deleteGroupsWithTheirOrganization({ dependents, memberships, readModels }: GroupReactionNeeds): Reaction {
-  const rows = readModels.table(tableOf(groupsView));
-  return {
-    name: 'delete-groups-with-their-organization',
-    handles: ['organization.deleted' satisfies OrganizationEvent['type'], 'group.created' satisfies GroupEvent['type']],
-    react: async (event) => {
-      const { id } = event.data as { readonly id: string };
-      if (event.type === 'organization.deleted') {
-        const where = { index: 'organization', values: [id] };
-        return dependents.each(event, rows, where, (row) => dependents.decide(event, groupDecider, row.id, recordDeletion()));
-      }
-      const { organization_id } = event.data as Group;
-      if (!(await memberships.hasOrganization(event.meta.environment, organization_id))) await dependents.decide(event, groupDecider, id, recordDeletion());
-    },
-  };
-}
+/** Takes a deleted membership out of each of its groups, including groups that it was added to concurrently. */
+@Injectable()
+export class RemoveDeletedMembers implements Reaction<Handled> {
+  readonly name = 'remove-deleted-members';
+  readonly handles = ['organization_membership.deleted', 'group.member_added'] as const;
+  private readonly pairs: Table<GroupMember>;
 
-/** A deleted membership is in no group any more; this tells so of each group, also of one that it was added to at the very moment. */
-export function removeDeletedMembers({ dependents, memberships, readModels }: GroupReactionNeeds): Reaction {
-  const pairs = readModels.table(tableOf(groupMembersView));
-  const remove = (event: RecordedEvent, { group_id, organization_membership_id }: GroupMember): Promise<void> =>
-    dependents.decide(event, groupDecider, group_id, removeMember(group_id, organization_membership_id));
-  return {
-    name: 'remove-deleted-members',
-    handles: ['organization_membership.deleted' satisfies MembershipEvent['type'], 'group.member_added' satisfies GroupEvent['type']],
-    react: async (event) => {
-      const { environment, organization } = event.meta;
-      // With the organization its groups go as a whole.
-      if (!(await memberships.hasOrganization(environment, organization!))) return;
-      if (event.type === 'organization_membership.deleted') {
-        const { id } = event.data as { readonly id: string };
-        const where = { index: 'membership', values: [id] };
-        return dependents.each(event, pairs, where, (row) => remove(event, JSON.parse(row.text) as GroupMember));
-      }
-      const pair = event.data as GroupMember;
-      if ((await memberships.withIds(environment, [pair.organization_membership_id]))[0] === null) await remove(event, pair);
-    },
-  };
+  constructor(
+    private readonly cascade: Cascade,
+    private readonly memberships: MembershipReader,
+    readModels: ReadModels,
+  ) {
+    this.pairs = readModels.table(tableOf(groupMembersView));
+  }
+
+  async react(event: Recorded<Handled>): Promise<void> {
+    const { environment, organization } = event.meta;
+    // With the organization its groups go as a whole.
+    if (!(await this.memberships.hasOrganization(environment, organization!))) return;
+    if (event.type === 'organization_membership.deleted') {
+      const where = { index: 'membership', values: [event.data.id] };
+      await this.cascade.each(event, this.pairs, where, (row) => this.remove(event, contentOf(row)));
+    } else if ((await this.memberships.withIds(environment, [event.data.organization_membership_id]))[0] === null) await this.remove(event, event.data);
+  }
+
+  private remove(event: Recorded<Handled>, { group_id, organization_membership_id }: GroupMember): Promise<void> {
+    return this.cascade.decide(event, groupDecider, group_id, removeMember(group_id, organization_membership_id));
+  }
 }

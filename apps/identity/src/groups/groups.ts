@@ -16,20 +16,21 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import { ListOrganizationMembershipGroups } from '#libs/contracts/src/organization-memberships/operations';
 import { OrganizationMembershipWithUser } from '#libs/contracts/src/organization-memberships/organization-membership';
+import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
-import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
-import { identityDeletionsView } from '../identity-deletions.view.ts';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { pageOfNamed, searchWords } from '../name-search.ts';
-import { ShownMemberships } from '../memberships/shown-memberships.ts';
+import { MembershipReader } from '../memberships/membership-reader.ts';
+import { organizationsView } from '../organizations/organizations.view.ts';
 import {
   addMember,
   changeMembers,
@@ -52,31 +53,32 @@ const MOST_MEMBERS_AT_ONCE = 100;
 @Injectable()
 export class Groups {
   private readonly rows: Table<StoredGroup>;
+  private readonly organizations: Table<Organization>;
   private readonly pairs: Table<GroupMember>;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
-    private readonly memberships: ShownMemberships,
+    private readonly memberships: MembershipReader,
     private readonly settings: IdentitySettings,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(groupsView));
+    this.organizations = readModels.table(tableOf(organizationsView));
     this.pairs = readModels.table(tableOf(groupMembersView));
-    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateGroup)
   async create(operation: CreateGroup): Promise<Group> {
     const { context, organization_id } = operation;
-    await this.memberships.requireOrganization(context, organization_id);
+    await this.organizations.require(context, organization_id);
     return this.transact(context, `group_${derivedId(context.commandId, 0)}`, createGroup(operation));
   }
 
   @Handles(ListGroups)
   async list(query: ListGroups): Promise<Serialised<List<Group>>> {
     const { context, organization_id } = query;
-    await this.memberships.requireOrganization(context, organization_id);
+    await this.organizations.require(context, organization_id);
     const words = searchWords(query.search ?? '');
     if (words.length === 0)
       return pageOf(this.rows, query, { idPrefix: 'group', where: { index: 'organization', values: [organization_id] }, textOf: shownGroup });
@@ -141,9 +143,9 @@ export class Groups {
       idPrefix: 'om',
       where: { index: 'group', values: [id] },
       rowIdOf: (organization_membership_id) => pairId({ group_id: id, organization_membership_id }),
-      idOf: (row) => pairOf(row).organization_membership_id,
+      idOf: (row) => contentOf(row).organization_membership_id,
       textsOf: async (rows) => {
-        const ids = rows.map((row) => pairOf(row).organization_membership_id);
+        const ids = rows.map((row) => contentOf(row).organization_membership_id);
         return (await this.memberships.withIds(environment, ids)).map((membership) => (membership === null ? null : serialiseMembership(membership)));
       },
     });
@@ -152,22 +154,22 @@ export class Groups {
   @Handles(FindGroups)
   async find({ context, ids }: FindGroups): Promise<readonly Group[]> {
     const rows = await this.rows.getMany(context.environment, ids);
-    return rows.flatMap((row) => (row === null ? [] : [JSON.parse(row.text) as StoredGroup]));
+    return rows.flatMap((row) => (row === null ? [] : [contentOf(row)]));
   }
 
   @Handles(ListOrganizationMembershipGroups)
   async listOfMembership(query: ListOrganizationMembershipGroups): Promise<Serialised<List<Group>>> {
     const { environment } = query.context;
-    const { id } = await this.memberships.found(query.context, query.id);
+    const { id } = await this.memberships.require(query.context, query.id);
     return pageOfShown(this.pairs, query, {
       idPrefix: 'group',
       where: { index: 'membership', values: [id] },
       rowIdOf: (group_id) => pairId({ group_id, organization_membership_id: id }),
-      idOf: (row) => pairOf(row).group_id,
+      idOf: (row) => contentOf(row).group_id,
       textsOf: async (rows) => {
         const groups = await this.rows.getMany(
           environment,
-          rows.map((row) => pairOf(row).group_id),
+          rows.map((row) => contentOf(row).group_id),
         );
         return groups.map((row) => (row === null ? null : shownGroup(row.text)));
       },
@@ -176,15 +178,14 @@ export class Groups {
 
   /** @throws DomainError `entity_not_found`, also where it is a group of another organization */
   private async found({ context, organization_id, group_id }: Pick<GetGroup, 'context' | 'organization_id' | 'group_id'>): Promise<StoredGroup> {
-    await this.memberships.requireOrganization(context, organization_id);
-    const row = await this.rows.find(context, group_id);
-    const group = row === null ? null : (JSON.parse(row.text) as StoredGroup);
-    if (group?.organization_id !== organization_id) throw notFound('Group', group_id);
+    await this.organizations.require(context, organization_id);
+    const group = contentOf(await this.rows.require(context, group_id));
+    if (group.organization_id !== organization_id) throw notFound('Group', group_id);
     return group;
   }
 
   private async requireMembership({ context, organization_id }: Pick<AddGroupMember, 'context' | 'organization_id'>, id: string): Promise<void> {
-    const membership = await this.memberships.found(context, id);
+    const membership = await this.memberships.require(context, id);
     if (membership.organization_id !== organization_id) throw notFound('Organization membership', id);
   }
 
@@ -192,10 +193,6 @@ export class Groups {
     const { state } = await this.repository.transact(groupDecider, context, id, decision);
     return livingGroup(state, id);
   }
-}
-
-function pairOf({ text }: StoredRow): GroupMember {
-  return JSON.parse(text) as GroupMember;
 }
 
 /** Each once. @throws DomainError where one is to be added and removed, or there are too many */
@@ -209,5 +206,5 @@ function membersToChange({ add = [], remove = [] }: UpdateGroupMembers): { reado
 }
 
 function invalid(code: string, field: string, message: string): DomainError {
-  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code, field, message }] });
+  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
 }

@@ -1,5 +1,6 @@
 import { Group, type GroupMember } from '#libs/contracts/src/groups/group';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
+import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import { primaryView, type View } from '#libs/event-sourcing/src/views/view';
 import { searchKeys } from '../name-search.ts';
 import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from './group.decider.ts';
@@ -7,6 +8,7 @@ import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from
 /** Every living group. Rows hold the members, whom no answer shows: they are answered through `shownGroup`. */
 export const groupsView = primaryView<GroupState, GroupEvent, StoredGroup>({
   name: 'groups',
+  noun: 'Group',
   version: 2,
   decider: groupDecider,
   indexes: [
@@ -30,16 +32,16 @@ export function shownGroup(text: string): string {
 }
 
 /** Which membership is in which group: answers both ways round. Pairs of deleted groups stay; they are never shown, since their group is not there. */
-export const groupMembersView: View<GroupMember> = {
+export const groupMembersView: View<GroupMember, FactOf<GroupEvent, 'group.member_added' | 'group.member_removed'>> = {
   name: 'group_members',
   version: 1,
-  handles: ['group.member_added', 'group.member_removed'] satisfies readonly GroupEvent['type'][],
+  handles: ['group.member_added', 'group.member_removed'],
   indexes: [
     { name: 'group', keys: ({ group_id }) => [group_id] },
     { name: 'membership', keys: ({ organization_membership_id }) => [organization_membership_id] },
   ],
-  idsOf: ({ data }) => [pairId(data as GroupMember)],
-  evolve: (_, { type, data }) => (type === 'group.member_added' ? (data as GroupMember) : null),
+  idsOf: ({ data }) => [pairId(data)],
+  evolve: (_, { type, data }) => (type === 'group.member_added' ? data : null),
 };
 
 /** Of one group, pairs sort by their memberships; of one membership, by their groups. */

@@ -2,22 +2,16 @@ import { Injectable } from '@nestjs/common';
 import type { Hanging } from '#libs/event-sourcing/src/deciding/guards/hanging';
 import { mayHang } from '#libs/event-sourcing/src/deciding/guards/standings';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
-import { EventStore, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { streamName } from '#libs/event-sourcing/src/log/naming';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { factsOf, stateAfter } from '#libs/event-sourcing/src/deciding/records';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
+import { streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import {
-  membershipDecider,
-  recordDeletion,
-  takeRolesBack,
-  type HeldRole,
-  type MembershipEvent,
-  type MembershipState,
-  type StoredMembership,
-} from './membership.decider.ts';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { membershipDecider, recordDeletion, takeRolesBack, type HeldRole, type MembershipEvent, type StoredMembership } from './membership.decider.ts';
 import { membershipsView } from './memberships.view.ts';
 import { defaultRole, refused, RoleDirectory } from './role-directory.ts';
 
@@ -28,11 +22,7 @@ interface Given {
   readonly roles: readonly HeldRole[];
 }
 
-/** What is recorded of a membership, as far as it gives roles. */
-interface RolesFact {
-  readonly id: string;
-  readonly roles?: readonly HeldRole[];
-}
+type RolesGiven = FactOf<MembershipEvent, 'organization_membership.created' | 'organization_membership.updated'>;
 
 /** Sees to it that nobody has a custom role that is deleted because nobody has it: authorization, which does that, says so before it looks. */
 @Injectable()
@@ -59,27 +49,26 @@ export class GivenRoles {
     if (roles.every(({ id }) => id === fallback.id)) return;
     const standings = await this.roles.standings(context, organizationId, roles);
     if (standings.length === 0) return;
-    const records = await this.events.read(streamName(membershipDecider.category, context.environment, key));
-    const gives = ({ data }: RecordedEvent): boolean => (data as RolesFact).roles !== undefined;
+    const giving = (await factsOf(this.events, membershipDecider, context.environment, key)).filter(givesRoles);
     // Of a command that comes again, what it recorded itself, which may have been taken back since.
-    const giving = records.find((record) => gives(record) && record.meta.commandId === context.commandId) ?? records.findLast(gives);
-    if (giving === undefined || (await mayHang(this.events, standings, giving.position))) return;
-    await this.undo(giving);
+    const given = giving.find(({ meta }) => meta.commandId === context.commandId) ?? giving.at(-1);
+    if (given === undefined || (await mayHang(this.events, standings, given.position))) return;
+    await this.undo(given);
     const { id } = standings.find(({ allows, closing }) => !allows || closing !== null) ?? standings[0]!;
     const { slug } = roles.find((role) => role.id === id)!;
     throw refused('invalid_role', 'role_slug', `The organization has no role '${slug}'.`, slug);
   }
 
   /** Memberships hang on the custom roles that they still have. */
-  hanging(): Hanging {
+  hanging(): Hanging<RolesGiven> {
     return {
-      begins: ['organization_membership.created', 'organization_membership.updated'] satisfies readonly MembershipEvent['type'][],
+      begins: ['organization_membership.created', 'organization_membership.updated'],
       hangsOn: async ({ data, meta: { environment, organization } }) => {
-        const { id, roles = [] } = data as RolesFact;
+        const { id, roles = [] } = data;
         const fallback = defaultRole(environment);
         if (roles.every((role) => role.id === fallback.id)) return [];
         const row = await this.rows.get(environment, id);
-        const held = row === null ? [] : (JSON.parse(row.text) as StoredMembership).roles;
+        const held = row === null ? [] : contentOf(row).roles;
         const kept = roles.filter((role) => held.some((other) => other.id === role.id));
         return this.roles.known(environment, organization!, kept);
       },
@@ -87,18 +76,21 @@ export class GivenRoles {
     };
   }
 
-  private async undo({ stream, type, version, data, meta }: RecordedEvent): Promise<void> {
+  private async undo({ stream, type, version, data, meta }: Recorded<RolesGiven>): Promise<void> {
     const { environment, actor } = meta;
-    const { id, roles: given = [] } = data as RolesFact;
+    const { id, roles: given = [] } = data;
     const own = systemContext(environment, this.clock.now());
-    const key = stream.slice(streamName(membershipDecider.category, environment, '').length);
-    if (type === ('organization_membership.created' satisfies MembershipEvent['type'])) {
+    const key = streamKeyOf(stream);
+    if (type === 'organization_membership.created') {
       await this.repository.transact(membershipDecider, own, key, recordDeletion(id));
       return;
     }
-    const records = await this.events.read(stream);
-    if (records.some((record) => record.version > version && (record.data as RolesFact).roles !== undefined)) return;
-    const before = stateAfter(records.filter((record) => record.version < version));
+    const facts = await factsOf(this.events, membershipDecider, environment, key);
+    if (facts.some((fact) => fact.version > version && givesRoles(fact))) return;
+    const before = stateAfter(
+      membershipDecider,
+      facts.filter((fact) => fact.version < version),
+    );
     if (before?.object !== 'organization_membership') return;
     // What was taken back, and cannot stay either, ends with the role that everybody has.
     const { roles, status } = actor.source === 'system' ? { ...before, roles: [defaultRole(environment)] } : before;
@@ -106,10 +98,6 @@ export class GivenRoles {
   }
 }
 
-function stateAfter(records: readonly RecordedEvent[]): MembershipState {
-  return records.reduce(
-    (state, { type, data, meta }) =>
-      membershipDecider.evolve(state, { type, data, at: new Date(meta.at).toISOString() } as MembershipEvent & { readonly at: string }),
-    membershipDecider.initial,
-  );
+function givesRoles(fact: Recorded<MembershipEvent>): fact is Recorded<RolesGiven> {
+  return fact.type !== 'organization_membership.deleted' && fact.data.roles !== undefined;
 }

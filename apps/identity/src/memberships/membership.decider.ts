@@ -1,6 +1,10 @@
 import type { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
+import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
 import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
+
+import type { OrganizationEvent } from '../organizations/organization.decider.ts';
+import type { UserEvent } from '../users/user.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -69,6 +73,16 @@ export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
   evolve,
   organization: (state) => state?.organization_id,
   announce,
+  hangsOn: {
+    reaction: 'delete-memberships-with-their-ends',
+    parents: [
+      { ends: 'organization.deleted' satisfies OrganizationEvent['type'], index: 'organization', category: 'organization', field: 'organization_id' },
+      { ends: 'user.deleted' satisfies UserEvent['type'], index: 'user', category: 'user', field: 'user_id' },
+    ],
+    begins: ['organization_membership.created'],
+    keyOf: ({ organization_id, user_id }: StoredMembership) => membershipKey(organization_id, user_id),
+    end: recordDeletion,
+  },
 };
 
 type Decide = Decision<MembershipState, MembershipEvent>;
@@ -110,8 +124,7 @@ export function setRoles(id: string, roles: readonly HeldRole[]): Decide {
 export function dropRole(id: string, roleId: string, fallback: HeldRole): Decide {
   return (state) => {
     if (state?.object !== 'organization_membership' || state.id !== id || !state.roles.some((role) => role.id === roleId)) return [];
-    const left = state.roles.filter((role) => role.id !== roleId);
-    return [{ type: 'organization_membership.updated', data: { id, roles: left.length > 0 ? left : [fallback] } }];
+    return [{ type: 'organization_membership.updated', data: { id, roles: effectiveRoles(state.roles, (role) => role.id === roleId, fallback) } }];
   };
 }
 

@@ -1,95 +1,72 @@
+import { Injectable } from '@nestjs/common';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { undoWhatMayNotHang } from '#libs/event-sourcing/src/deciding/guards/hanging';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
+import { Positions } from '#libs/platform/src/positions';
+import { MadeReaction, type Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { Clock } from '#libs/platform/src/clock';
+import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { AuthorizationModelEvent } from '#apps/authorization/src/domain/authorization-model.decider';
 import type { OrganizationRolesEvent } from '#apps/authorization/src/domain/organization-roles.decider';
-import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { tableOf } from '#libs/event-sourcing/src/views/view';
-import type { ReadModels, StoredRow } from '#libs/read-models/src/read-models';
-import type { Dependents } from '../dependents.ts';
-import type { OrganizationEvent } from '../organizations/organization.decider.ts';
-import type { UserEvent } from '../users/user.decider.ts';
-import {
-  dropRole,
-  membershipDecider,
-  membershipKey,
-  recordDeletion,
-  type HeldRole,
-  type MembershipEvent,
-  type StoredMembership,
-} from './membership.decider.ts';
-import { membershipsOf, membershipsView } from './memberships.view.ts';
-import { defaultRole, type RoleDirectory } from './role-directory.ts';
-import type { ShownMemberships } from './shown-memberships.ts';
+import { GivenRoles } from './given-roles.ts';
+import { dropRole, membershipDecider, membershipKey, type MembershipEvent, type StoredMembership } from './membership.decider.ts';
+import { MembershipReader } from './membership-reader.ts';
+import { membershipsView } from './memberships.view.ts';
+import { defaultRole, RoleDirectory } from './role-directory.ts';
 
-export interface MembershipReactionNeeds {
-  readonly dependents: Dependents;
-  readonly shown: ShownMemberships;
-  readonly roles: RoleDirectory;
-  readonly readModels: ReadModels;
-}
+type RoleDeleted = FactOf<AuthorizationModelEvent, 'role.deleted'> | FactOf<OrganizationRolesEvent, 'organization_role.deleted'>;
+type RolesGiven = FactOf<MembershipEvent, 'organization_membership.created' | 'organization_membership.updated'>;
 
-type Pair = Pick<StoredMembership, 'id' | 'organization_id' | 'user_id'>;
+/** Replaces a deleted role in every membership, including memberships that received it concurrently. */
+@Injectable()
+export class ReplaceDeletedRoles implements Reaction<RoleDeleted | RolesGiven> {
+  readonly name = 'replace-deleted-roles';
+  readonly handles = ['role.deleted', 'organization_role.deleted', 'organization_membership.created', 'organization_membership.updated'] as const;
+  private readonly rows: Table<StoredMembership>;
 
-/** Memberships are dead with their organization and with their user; this tells so of each, also of one that was created at the very moment. */
-export function deleteMembershipsWithTheirEnds({ dependents, shown, readModels }: MembershipReactionNeeds): Reaction {
-  const rows = readModels.table(tableOf(membershipsView));
-  const end = (event: RecordedEvent, { id, organization_id, user_id }: Pair): Promise<void> =>
-    dependents.decide(event, membershipDecider, membershipKey(organization_id, user_id), recordDeletion(id));
-  return {
-    name: 'delete-memberships-with-their-ends',
-    handles: [
-      'organization.deleted' satisfies OrganizationEvent['type'],
-      'user.deleted' satisfies UserEvent['type'],
-      'organization_membership.created' satisfies MembershipEvent['type'],
-    ],
-    react: async (event) => {
-      if (event.type === 'organization_membership.created') {
-        const pair = event.data as Pair;
-        if (!(await shown.isHangingOnLiving(event.meta.environment, pair))) await end(event, pair);
-        return;
-      }
-      const { id } = event.data as { readonly id: string };
-      const where = membershipsOf(event.type === 'user.deleted' ? { user_id: id } : { organization_id: id });
-      await dependents.each(event, rows, where, (row) => end(event, stored(row)));
-    },
-  };
-}
+  constructor(
+    private readonly cascade: Cascade,
+    private readonly memberships: MembershipReader,
+    private readonly roles: RoleDirectory,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(membershipsView));
+  }
 
-/** Nobody has a deleted role any more; this records what members have instead, also where one was given it at the very moment. */
-export function replaceDeletedRoles({ dependents, shown, roles, readModels }: MembershipReactionNeeds): Reaction {
-  const rows = readModels.table(tableOf(membershipsView));
-  const drop = async (event: RecordedEvent, membership: StoredMembership, roleId: string): Promise<void> => {
+  async react(event: Recorded<RoleDeleted | RolesGiven>): Promise<void> {
+    if (event.type === 'organization_membership.created' || event.type === 'organization_membership.updated') return this.replaceDeletedOf(event);
+    const { id } = event.data;
+    await this.cascade.each(event, this.rows, { index: 'role', values: [id] }, (row) => this.drop(event, row, id));
+  }
+
+  private async replaceDeletedOf(event: Recorded<RolesGiven>): Promise<void> {
+    const { environment, organization } = event.meta;
+    const { id, roles: given = [] } = event.data;
+    if (given.every((role) => role.id === defaultRole(environment).id)) return;
+    await this.cascade.reached(event);
+    const known = await this.roles.inOrganization(environment, organization!);
+    for (const role of given.filter((each) => known.isDeleted(each))) {
+      const row = await this.rows.get(environment, id);
+      if (row !== null) await this.drop(event, row, role.id);
+    }
+  }
+
+  private async drop(event: Recorded<RoleDeleted | RolesGiven>, row: StoredRow<StoredMembership>, roleId: string): Promise<void> {
     const { environment } = event.meta;
+    const membership = contentOf(row);
     // What is to be deleted itself needs no other role.
-    if (!(await shown.isHangingOnLiving(environment, membership))) return;
+    if (!(await this.memberships.hasParents(environment, membership))) return;
     const key = membershipKey(membership.organization_id, membership.user_id);
-    await dependents.decide(event, membershipDecider, key, dropRole(membership.id, roleId, defaultRole(environment)));
-  };
-  return {
-    name: 'replace-deleted-roles',
-    handles: [
-      'role.deleted' satisfies AuthorizationModelEvent['type'],
-      'organization_role.deleted' satisfies OrganizationRolesEvent['type'],
-      'organization_membership.created' satisfies MembershipEvent['type'],
-      'organization_membership.updated' satisfies MembershipEvent['type'],
-    ],
-    react: async (event) => {
-      const { environment, organization } = event.meta;
-      const { id, roles: given = [] } = event.data as { readonly id: string; readonly roles?: readonly HeldRole[] };
-      if (event.type.endsWith('.deleted')) {
-        await dependents.each(event, rows, { index: 'role', values: [id] }, (row) => drop(event, stored(row), id));
-        return;
-      }
-      if (given.every((role) => role.id === defaultRole(environment).id)) return;
-      await dependents.knows(event);
-      const scope = await roles.inOrganization(environment, organization!);
-      for (const role of given.filter((each) => scope.isDeleted(each))) {
-        const row = await rows.get(environment, id);
-        if (row !== null) await drop(event, stored(row), role.id);
-      }
-    },
-  };
+    await this.cascade.decide(event, membershipDecider, key, dropRole(membership.id, roleId, defaultRole(environment)));
+  }
 }
 
-function stored({ text }: StoredRow): StoredMembership {
-  return JSON.parse(text) as StoredMembership;
+/** Stands in for whoever gave a role that was being deleted, and died before taking it back. */
+@Injectable()
+export class TakeBackRolesThatMayNotBeGiven extends MadeReaction {
+  constructor(given: GivenRoles, events: EventStore, readModels: ReadModels, positions: Positions, clock: Clock) {
+    super(undoWhatMayNotHang('undo-roles-that-may-not-be-given', ['organization_role'], [given.hanging()], { events, readModels, positions, clock }));
+  }
 }

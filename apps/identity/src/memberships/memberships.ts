@@ -12,16 +12,19 @@ import {
   ReactivateOrganizationMembership,
   UpdateOrganizationMembership,
 } from '#libs/contracts/src/organization-memberships/operations';
+import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { identityDeletionsView } from '../identity-deletions.view.ts';
+import { organizationsView } from '../organizations/organizations.view.ts';
+import type { StoredUser } from '../users/user.decider.ts';
+import { usersView } from '../users/users.view.ts';
 import { GivenRoles } from './given-roles.ts';
 import {
   createMembership,
@@ -37,32 +40,35 @@ import {
 } from './membership.decider.ts';
 import { membershipsOf, membershipsView } from './memberships.view.ts';
 import { defaultRole, RoleDirectory } from './role-directory.ts';
-import { ShownMemberships } from './shown-memberships.ts';
+import { MembershipReader } from './membership-reader.ts';
 
 const serialise = serialiserOf(FullOrganizationMembership);
 
 @Injectable()
 export class Memberships {
   private readonly rows: Table<StoredMembership>;
-  private readonly deletions: Deletions;
+  private readonly organizations: Table<Organization>;
+  private readonly users: Table<StoredUser>;
 
   constructor(
     private readonly repository: Repository,
     private readonly roles: RoleDirectory,
-    private readonly shown: ShownMemberships,
+    private readonly reader: MembershipReader,
     private readonly given: GivenRoles,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(membershipsView));
-    this.deletions = new Deletions(readModels, identityDeletionsView);
+    this.organizations = readModels.table(tableOf(organizationsView));
+    this.users = readModels.table(tableOf(usersView));
   }
 
   @Handles(CreateOrganizationMembership)
   async create(operation: CreateOrganizationMembership): Promise<FullOrganizationMembership> {
     const { context, user_id, organization_id } = operation;
-    await this.shown.requireUser(context, user_id);
-    await this.shown.requireOrganization(context, organization_id);
-    const roles = (await this.roles.asked(context, organization_id, operation)) ?? [defaultRole(context.environment)];
+    await this.users.require(context, user_id);
+    await this.organizations.require(context, organization_id);
+    const roles = (await this.roles.resolveRequested(context, organization_id, operation)) ?? [defaultRole(context.environment)];
     const key = membershipKey(organization_id, user_id);
     const membership = await this.transact(context, key, createMembership({ user_id, organization_id, roles }));
     await this.given.settle(context, { organizationId: organization_id, key, roles });
@@ -71,28 +77,28 @@ export class Memberships {
 
   @Handles(GetOrganizationMembership)
   async get({ context, id }: GetOrganizationMembership): Promise<FullOrganizationMembership> {
-    return this.shown.withId(context, id);
+    return this.reader.withId(context, id);
   }
 
   @Handles(ListOrganizationMemberships)
   async list(query: ListOrganizationMemberships): Promise<Serialised<List<FullOrganizationMembership>>> {
     const { context, user_id, organization_id, statuses = ['active'] } = query;
     if (user_id === undefined && organization_id === undefined) throw missing();
-    if (user_id !== undefined) await this.shown.requireUser(context, user_id);
-    if (organization_id !== undefined) await this.shown.requireOrganization(context, organization_id);
+    if (user_id !== undefined) await this.users.require(context, user_id);
+    if (organization_id !== undefined) await this.organizations.require(context, organization_id);
     return pageOfShown(this.rows, query, {
       idPrefix: 'om',
       where: membershipsOf({ user_id, organization_id }, statuses),
-      textsOf: async (rows) => (await this.shown.ofRows(context.environment, rows)).map((membership) => (membership === null ? null : serialise(membership))),
+      textsOf: async (rows) => (await this.reader.ofRows(context.environment, rows)).map((membership) => (membership === null ? null : serialise(membership))),
     });
   }
 
   @Handles(UpdateOrganizationMembership)
   async update(operation: UpdateOrganizationMembership): Promise<FullOrganizationMembership> {
     const { context, id } = operation;
-    const { organization_id, user_id } = await this.shown.found(context, id);
-    const roles = await this.roles.asked(context, organization_id, operation);
-    if (roles === null) return this.shown.withId(context, id);
+    const { organization_id, user_id } = await this.reader.require(context, id);
+    const roles = await this.roles.resolveRequested(context, organization_id, operation);
+    if (roles === null) return this.reader.withId(context, id);
     const key = membershipKey(organization_id, user_id);
     const membership = await this.transact(context, key, setRoles(id, roles));
     await this.given.settle(context, { organizationId: organization_id, key, roles });
@@ -112,30 +118,29 @@ export class Memberships {
   @Handles(DeleteOrganizationMembership)
   async delete({ context, id }: DeleteOrganizationMembership): Promise<void> {
     await this.deletions.once({ context, what: 'Organization membership', id }, async () => {
-      const { organization_id, user_id } = await this.shown.found(context, id);
+      const { organization_id, user_id } = await this.reader.require(context, id);
       return this.repository.transact(membershipDecider, context, membershipKey(organization_id, user_id), deleteMembership(id));
     });
   }
 
   @Handles(FindOrganizationMemberships)
   async find({ context, ids }: FindOrganizationMemberships): Promise<readonly OrganizationMembershipWithUser[]> {
-    return (await this.shown.withIds(context.environment, ids)).filter((membership) => membership !== null);
+    return (await this.reader.withIds(context.environment, ids)).filter((membership) => membership !== null);
   }
 
   private async decide(context: RequestContext, id: string, decision: Decision<MembershipState, MembershipEvent>): Promise<FullOrganizationMembership> {
-    const { organization_id, user_id } = await this.shown.found(context, id);
+    const { organization_id, user_id } = await this.reader.require(context, id);
     return this.transact(context, membershipKey(organization_id, user_id), decision);
   }
 
   private async transact(context: RequestContext, key: string, decision: Decision<MembershipState, MembershipEvent>): Promise<FullOrganizationMembership> {
     const { state } = await this.repository.transact(membershipDecider, context, key, decision);
     if (state?.object !== 'organization_membership') throw notFound('Organization membership', state?.id ?? '');
-    return this.shown.one(context, state);
+    return this.reader.full(context, state);
   }
 }
 
 function missing(): DomainError {
   const message = 'Give `user_id`, `organization_id`, or both.';
-  const code = 'missing_user_id_or_organization_id';
-  return new DomainError('invalid', code, message, { errors: [{ code, field: 'organization_id', message }] });
+  return refusedField('invalid', 'missing_user_id_or_organization_id', { field: 'organization_id', message });
 }

@@ -6,6 +6,7 @@ import { membershipDecider, membershipKey, type MembershipEvent, type Membership
 /** Every membership that was not deleted. Private: what it is shown with, its organization, its user and its roles, may have ended or changed since. */
 export const membershipsView = primaryView<MembershipState, MembershipEvent, StoredMembership>({
   name: 'organization_memberships',
+  noun: 'Organization membership',
   version: 1,
   decider: membershipDecider,
   idIn: ({ id }) => id,
@@ -15,6 +16,7 @@ export const membershipsView = primaryView<MembershipState, MembershipEvent, Sto
     { name: 'organization_and_user', keys: ({ organization_id, user_id, status }) => [`${membershipKey(organization_id, user_id)} ${status}`] },
     { name: 'role', keys: ({ roles }) => roles.map(({ id }) => id) },
   ],
+  under: { organization: (organization_id) => membershipsOf({ organization_id }), user: (user_id) => membershipsOf({ user_id }) },
   rowOf: (state) => (state?.object === 'organization_membership' ? state : null),
   handles: ['organization_membership.created', 'organization_membership.updated', 'organization_membership.deleted'],
 });

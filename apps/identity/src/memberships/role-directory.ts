@@ -1,19 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
+import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
 import type { Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, refusedField } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { HeldRole } from './membership.decider.ts';
 import { roleDirectoryView, seededRoles, type KnownRole, type RoleScope } from './role-directory.view.ts';
 
 /** Roles as a caller gives them: one of the two, or none. */
-interface AskedRoles {
+interface RequestedRoles {
   readonly role_slug?: string;
   readonly role_slugs?: readonly string[];
 }
@@ -32,10 +33,10 @@ export class RoleDirectory {
   }
 
   /**
-   * The roles that were asked for, the one with the highest priority first; null where none was.
+   * The roles that a request names, the one with the highest priority first; null where it names none.
    * @throws DomainError `invalid_role`, `multiple_roles_not_enabled`, `sub_resource_scoped_role_not_allowed`
    */
-  async asked(context: RequestContext, organizationId: string, { role_slug, role_slugs }: AskedRoles): Promise<readonly HeldRole[] | null> {
+  async resolveRequested(context: RequestContext, organizationId: string, { role_slug, role_slugs }: RequestedRoles): Promise<readonly HeldRole[] | null> {
     if (role_slug !== undefined && role_slugs !== undefined) throw notTogether();
     const field = role_slug === undefined ? 'role_slugs' : 'role_slug';
     const slugs = new Set(role_slugs ?? (role_slug === undefined ? [] : [role_slug]));
@@ -53,7 +54,7 @@ export class RoleDirectory {
       if (role.resource_type_slug !== ORGANIZATION_TYPE)
         throw refused('sub_resource_scoped_role_not_allowed', field, `The role '${slug}' is scoped to the resource type '${role.resource_type_slug}'.`, slug);
     }
-    return roles.held([...slugs].map((slug) => roles.named(slug)!));
+    return roles.effective([...slugs].map((slug) => roles.named(slug)!));
   }
 
   /**
@@ -69,7 +70,7 @@ export class RoleDirectory {
   async known(environment: string, organizationId: string, roles: readonly HeldRole[]): Promise<readonly Standing[]> {
     const row = await this.rows.get(environment, organizationId);
     if (row === null) return [];
-    const scope = JSON.parse(row.text) as RoleScope;
+    const scope = contentOf(row);
     const stream = streamName('organization_roles', environment, organizationId);
     return roles
       .map(({ id }) => ({ id, isDeleted: scope.deleted.includes(id) }))
@@ -84,12 +85,12 @@ export class RoleDirectory {
   /** For each of several organizations, which roles it has. */
   async inOrganizations(environment: string, organizationIds: readonly string[]): Promise<ReadonlyMap<string, RolesOfOrganization>> {
     const [shared, ...own] = await this.rows.getMany(environment, [environment, ...organizationIds]);
-    const scope = shared == null ? seededRoles(environment) : (JSON.parse(shared.text) as RoleScope);
+    const scope = shared == null ? seededRoles(environment) : contentOf(shared);
     const fallback = defaultRole(environment);
     return new Map(
       organizationIds.map((id, index) => {
         const row = own[index];
-        return [id, new RolesOfOrganization([scope, ...(row == null ? [] : [JSON.parse(row.text) as RoleScope])], fallback)];
+        return [id, new RolesOfOrganization([scope, ...(row == null ? [] : [contentOf(row)])], fallback)];
       }),
     );
   }
@@ -113,12 +114,11 @@ class RolesOfOrganization {
   }
 
   /** What is left of a membership's roles today, the one with the highest priority first. One that is not known here yet counts as living. */
-  held(roles: readonly HeldRole[]): readonly HeldRole[] {
-    const living = roles.filter((role) => !this.isDeleted(role));
-    if (living.length === 0) return [this.fallback];
+  effective(held: readonly HeldRole[]): readonly HeldRole[] {
+    const roles = effectiveRoles(held, (role) => this.isDeleted(role), this.fallback);
     const places = this.all().map(({ id }) => id);
     const placeOf = ({ id }: HeldRole): number => (places.includes(id) ? places.indexOf(id) : places.length);
-    return living.map(({ id, slug }) => ({ id, slug })).sort((one, other) => placeOf(one) - placeOf(other));
+    return roles.map(({ id, slug }) => ({ id, slug })).sort((one, other) => placeOf(one) - placeOf(other));
   }
 
   isClosed({ id }: HeldRole): boolean {
@@ -142,5 +142,5 @@ export function refused(code: RoleRefusal, field: string, message: string, role_
 
 function notTogether(): DomainError {
   const message = 'Give `role_slug` or `role_slugs`, not both.';
-  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code: 'not_together', field: 'role_slugs', message }] });
+  return refusedField('invalid', 'invalid_request_parameters', { field: 'role_slugs', message, reason: 'not_together' });
 }

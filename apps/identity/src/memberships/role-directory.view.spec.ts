@@ -1,7 +1,6 @@
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import type { Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { roleDirectoryView, type RoleScope } from './role-directory.view.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
@@ -27,7 +26,7 @@ const recorded = (category: string, key: string, fact: Fact) =>
     ...fact,
     stream: streamName(category, ENVIRONMENT, key),
     meta: { environment: ENVIRONMENT, at: Date.parse('2026-01-15T12:00:00.000Z') },
-  }) as RecordedEvent;
+  }) as never;
 
 /** The rows after these facts, each by its id. */
 function rowsAfter(category: string, key: string, ...facts: readonly Fact[]): ReadonlyMap<string, RoleScope | null> {

@@ -1,13 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
-import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { areFacts } from '#libs/event-sourcing/src/deciding/records';
+import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { systemContext } from '#libs/platform/src/system-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { LeasedWork } from '#libs/read-models/src/leased-work';
+import { Leases } from '#libs/read-models/src/leases';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { Environments } from '../environments/environments.ts';
 import { DomainVerification, type DomainAddress } from './domain-verification.ts';
 import type { OrganizationEvent } from './organization.decider.ts';
@@ -27,11 +31,9 @@ const OLD_AT_ONCE = 64;
 const MAX_YOUNG = 200_000;
 
 /** Each begins a window of 30 days. */
-const BEGINNINGS: ReadonlySet<string> = new Set<OrganizationEvent['type']>([
-  'organization_domain.created',
-  'organization_domain.updated',
-  'organization_domain.verification_restarted',
-]);
+type Beginning = FactOf<OrganizationEvent, 'organization_domain.created' | 'organization_domain.updated' | 'organization_domain.verification_restarted'>;
+
+const isBeginning = areFacts<Beginning>('organization_domain.created', 'organization_domain.updated', 'organization_domain.verification_restarted');
 
 /** A pending domain whose window began at `start`. A later beginning makes another window, and ends this one. */
 interface Window extends DomainAddress {
@@ -93,7 +95,7 @@ export class DomainLookUps {
 
   private async follow(head: Position, queues: YoungQueues, signal: AbortSignal): Promise<void> {
     for await (const batch of this.events.subscribe(head, signal))
-      for (const event of batch) if (BEGINNINGS.has(event.type)) queues.add(windowOf(event), event.meta.at);
+      for (const event of batch) if (isBeginning(event)) queues.add(windowOf(event), event.meta.at);
   }
 
   private async lookUpDue(queues: YoungQueues, signal: AbortSignal): Promise<void> {
@@ -139,11 +141,11 @@ export class DomainLookUps {
     for (const environment of await this.environments.ids()) {
       for (let after: string | undefined, more = true; more;) {
         const page = await this.rows.page(environment, { where, order: 'asc', limit: 100, after });
-        for (const { text, position } of page.rows) {
-          const organization = JSON.parse(text) as Organization;
+        for (const row of page.rows) {
+          const organization = contentOf(row);
           for (const { id, state, updated_at } of organization.domains)
             if (state === 'pending' && lookUpMinute(updated_at) === where.values[0])
-              yield { environment, organization: organization.id, domain: id, start: Date.parse(updated_at), position };
+              yield { environment, organization: organization.id, domain: id, start: Date.parse(updated_at), position: row.position };
         }
         after = page.rows.at(-1)?.id;
         more = page.hasAfter;
@@ -156,8 +158,23 @@ export class DomainLookUps {
   }
 }
 
-function windowOf({ meta, data }: RecordedEvent): Window {
-  return { environment: meta.environment, organization: meta.organization!, domain: (data as { readonly id: string }).id, start: meta.at };
+/** One process of a cluster looks for young domains, another, or the same, for old ones. */
+@Injectable()
+export class YoungDomainLookUps extends LeasedWork {
+  constructor(lookUps: DomainLookUps, leases: Leases, log: Log) {
+    super('identity.young-domains', (signal) => lookUps.watchYoung(signal), { leases, log });
+  }
+}
+
+@Injectable()
+export class OldDomainLookUps extends LeasedWork {
+  constructor(lookUps: DomainLookUps, leases: Leases, log: Log) {
+    super('identity.old-domains', (signal) => lookUps.watchOld(signal), { leases, log });
+  }
+}
+
+function windowOf({ meta, data }: Recorded<Beginning>): Window {
+  return { environment: meta.environment, organization: meta.organization!, domain: data.id, start: meta.at };
 }
 
 /** One queue for each pause: within a queue all wait equally long, so the first that came is the first that is due. */

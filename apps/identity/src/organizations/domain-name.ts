@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 import freeEmailDomains from 'free-email-domains';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { refusedField, type DomainError } from '#libs/platform/src/domain-error';
 
 /** What a URL parser reads as something else than a name, or decodes: `%61cme.test` is not a domain that anybody typed. */
 const NOT_OF_A_NAME = /[\s\p{Cc}/\\:@?#%[\]]/u;
@@ -33,5 +33,5 @@ export function allowedDomainName(text: string, field = 'domain'): string {
 }
 
 function notAllowed(code: string, field: string, message: string): DomainError {
-  return new DomainError('invalid', 'domain_not_allowed', message, { errors: [{ code, field, message }] });
+  return refusedField('invalid', 'domain_not_allowed', { field, message, reason: code });
 }

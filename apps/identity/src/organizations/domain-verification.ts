@@ -8,7 +8,7 @@ import { DomainVerifier } from './domain-verifier.ts';
 import {
   expireVerification,
   failVerification,
-  livingDomain,
+  findDomain,
   organizationDecider,
   verifyDomain,
   type OrganizationEvent,
@@ -31,7 +31,7 @@ export class DomainVerification {
   ) {}
 
   async find({ environment, organization, domain }: DomainAddress): Promise<OrganizationDomain | null> {
-    return livingDomain(await this.repository.load(organizationDecider, environment, organization), domain) ?? null;
+    return findDomain(await this.repository.load(organizationDecider, environment, organization), domain);
   }
 
   /** Looks now. Without a proof, a domain whose 30 days are over has failed. */
@@ -62,6 +62,6 @@ export class DomainVerification {
     decision: Decision<OrganizationState, OrganizationEvent>,
   ): Promise<OrganizationDomain | null> {
     const { state } = await this.repository.transact(organizationDecider, context, organization, decision);
-    return livingDomain(state, domain) ?? null;
+    return findDomain(state, domain);
   }
 }

@@ -15,10 +15,17 @@ import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { identityDeletionsView } from '../identity-deletions.view.ts';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { DomainVerification, type DomainAddress } from './domain-verification.ts';
-import { addDomain, domainAlreadyVerified, living, livingDomain, organizationDecider, removeDomain, restartVerification } from './organization.decider.ts';
+import {
+  addDomain,
+  domainAlreadyVerified,
+  organizationDecider,
+  removeDomain,
+  requireDomain,
+  requireOrganization,
+  restartVerification,
+} from './organization.decider.ts';
 import { organizationsView } from './organizations.view.ts';
 import { requestedDomain } from './requested-domains.ts';
 
@@ -26,17 +33,16 @@ import { requestedDomain } from './requested-domains.ts';
 @Injectable()
 export class OrganizationDomains {
   private readonly rows: Table<Organization>;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
     private readonly verification: DomainVerification,
     private readonly settings: IdentitySettings,
     private readonly platform: PlatformSettings,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationsView));
-    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateOrganizationDomain)
@@ -44,8 +50,10 @@ export class OrganizationDomains {
     const requested = requestedDomain(domain);
     const decision = addDomain(organization_id, requested, this.settings.DOMAINS_PER_ORGANIZATION);
     const { state } = await this.repository.transact(organizationDecider, context, organization_id, decision);
+    const created = requireOrganization(state, organization_id).domains.find((candidate) => candidate.domain === requested.domain);
     // One that was removed since, of a command that comes again.
-    return present(living(state, organization_id).domains.find((candidate) => candidate.domain === requested.domain) ?? null, requested.domain);
+    if (created === undefined) throw noDomain(requested.domain);
+    return created;
   }
 
   @Handles(GetOrganizationDomain)
@@ -58,7 +66,7 @@ export class OrganizationDomains {
   async verify({ context, id }: VerifyOrganizationDomain): Promise<OrganizationDomain> {
     const { address } = await this.found(context, id);
     const { state } = await this.repository.transact(organizationDecider, context, address.organization, restartVerification(id));
-    return present(livingDomain(state, id) ?? null, id);
+    return requireDomain(state, id);
   }
 
   @Handles(DeleteOrganizationDomain)
@@ -87,15 +95,18 @@ export class OrganizationDomains {
   }
 
   private async found(context: RequestContext, id: string): Promise<{ readonly address: DomainAddress; readonly domain: OrganizationDomain }> {
-    const { environment } = context;
     const row = await this.rows.findBy(context, { index: 'domain_id', values: [id] });
-    const organization = row === null ? null : (JSON.parse(row.text) as Organization);
-    const domain = present(livingDomain(organization, id) ?? null, id);
-    return { address: { environment, organization: domain.organization_id, domain: id }, domain };
+    const domain = requireDomain(row === null ? null : contentOf(row), id);
+    return { address: { environment: context.environment, organization: domain.organization_id, domain: id }, domain };
   }
 }
 
+/** What is left of a domain that somebody removed meanwhile. @throws DomainError `entity_not_found` */
 function present(domain: OrganizationDomain | null, id: string): OrganizationDomain {
-  if (domain === null) throw notFound('Organization domain', id);
+  if (domain === null) throw noDomain(id);
   return domain;
+}
+
+function noDomain(name: string): DomainError {
+  return notFound('Organization domain', name);
 }

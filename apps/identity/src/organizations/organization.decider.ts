@@ -1,7 +1,8 @@
 import type { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
+import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
 import type { Announcement, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
-import { mergedMetadata, sameMetadata } from '../metadata.decider.ts';
+import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { mergedMetadata } from '../metadata.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -16,13 +17,22 @@ export type OrganizationEvent =
   | Fact<'organization_domain.verification_failed', { readonly id: string; readonly reason: FailureReason }>
   | Fact<'organization_domain.deleted', { readonly id: string }>;
 
-/** Carries its domains, so that the first thing announced of an organization is complete; an event for each of them follows. */
-interface OrganizationCreated extends Pick<Organization, 'id' | 'name' | 'external_id' | 'metadata' | 'allow_profiles_outside_organization'> {
+/** What callers may set beside the name, and what an organization has that was not given it. A new field is a line here, and one more in `foldVersion`. */
+const DEFAULTS = {
+  external_id: null,
+  metadata: {},
+  allow_profiles_outside_organization: false,
+} satisfies Partial<Organization>;
+
+type Settable = Pick<Organization, 'name' | keyof typeof DEFAULTS>;
+
+/** Carries its domains, so that the first thing announced of an organization is complete; an event for each of them follows. Lacks what was not a field yet. */
+interface OrganizationCreated extends Pick<Organization, 'id' | 'name'>, Partial<Omit<Settable, 'name'>> {
   readonly domains: readonly NewDomain[];
 }
 
 /** What changed, as it is from now on; nothing where only domains did. */
-interface OrganizationUpdated extends Partial<Pick<Organization, 'name' | 'external_id' | 'metadata' | 'allow_profiles_outside_organization'>> {
+interface OrganizationUpdated extends Partial<Settable> {
   readonly payment_customer_id?: string | null;
 }
 
@@ -44,19 +54,19 @@ interface DeletedOrganization {
 const VERIFICATION_PERIOD = 30 * 24 * 60 * 60 * 1000;
 
 function evolve(state: OrganizationState, event: OrganizationEvent & { readonly at: string }): OrganizationState {
-  if (event.type === 'organization.created') return state ?? bornOrganization(event.data, event.at);
+  if (event.type === 'organization.created') return state ?? initialOrganization(event.data, event.at);
   if (state === null) return null;
   if (state.object === 'deleted_organization') return event.type === 'organization_domain.deleted' ? withoutDomain(state, event.data.id) : state;
   switch (event.type) {
     case 'organization.updated': {
-      const { payment_customer_id = state.payment_customer_id, ...changes } = event.data;
+      const { payment_customer_id = state.payment_customer_id, ...changed } = event.data;
       const customer = payment_customer_id ?? undefined;
-      return { ...state, ...changes, payment_customer_id: customer, stripe_customer_id: customer, updated_at: event.at };
+      return { ...state, ...changed, payment_customer_id: customer, stripe_customer_id: customer, updated_at: event.at };
     }
     case 'organization.deleted':
       return { object: 'deleted_organization', id: state.id, domains: state.domains };
     case 'organization_domain.created':
-      return hasDomain(state, event.data.id) ? state : { ...state, domains: [...state.domains, bornDomain(event.data, state.id, event.at)] };
+      return hasDomain(state, event.data.id) ? state : { ...state, domains: [...state.domains, initialDomain(event.data, state.id, event.at)] };
     case 'organization_domain.updated':
     case 'organization_domain.verification_restarted':
       return withDomain(state, event.data.id, { state: 'pending', updated_at: event.at });
@@ -74,21 +84,12 @@ function evolve(state: OrganizationState, event: OrganizationEvent & { readonly 
   }
 }
 
-function bornOrganization({ id, name, external_id, metadata, allow_profiles_outside_organization, domains }: OrganizationCreated, at: string): Organization {
-  return {
-    object: 'organization',
-    id,
-    name,
-    domains: domains.map((domain) => bornDomain(domain, id, at)),
-    metadata,
-    external_id,
-    allow_profiles_outside_organization,
-    created_at: at,
-    updated_at: at,
-  };
+function initialOrganization({ domains, ...fields }: OrganizationCreated, at: string): Organization {
+  const own = domains.map((domain) => initialDomain(domain, fields.id, at));
+  return { object: 'organization', ...DEFAULTS, ...fields, domains: own, created_at: at, updated_at: at };
 }
 
-function bornDomain(domain: NewDomain, organization_id: string, at: string): OrganizationDomain {
+function initialDomain(domain: NewDomain, organization_id: string, at: string): OrganizationDomain {
   return { object: 'organization_domain', ...domain, organization_id, created_at: at, updated_at: at };
 }
 
@@ -149,6 +150,11 @@ export const organizationDecider: Decider<OrganizationState, OrganizationEvent> 
   announce,
   // What follows from the end of the organization is decided by the domains that are left.
   mayFollow: ['organization_domain.deleted'],
+  hangsOn: {
+    reaction: 'delete-domains-when-organization-deleted',
+    parents: [{ ends: 'organization.deleted' }],
+    end: recordDomainDeletions,
+  },
 };
 
 type Decide = Decision<OrganizationState, OrganizationEvent>;
@@ -161,11 +167,11 @@ export interface RequestedDomain {
   readonly verification_token: string;
 }
 
-interface GivenFields {
-  readonly external_id?: string | null;
+/** Fields as a request gives them; absent: not given. */
+interface GivenFields extends Partial<Omit<Settable, 'metadata'>> {
   /** As the caller sent it: what is neither text nor null is refused here. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-  readonly allow_profiles_outside_organization?: boolean;
+  readonly payment_customer_id?: string | null;
 }
 
 interface NewOrganization extends GivenFields {
@@ -175,8 +181,6 @@ interface NewOrganization extends GivenFields {
 }
 
 interface OrganizationChanges extends GivenFields {
-  readonly name?: string;
-  readonly payment_customer_id?: string | null;
   /** The set from now on, each domain once. Absent: it stays. */
   readonly domains?: readonly RequestedDomain[];
 }
@@ -184,32 +188,29 @@ interface OrganizationChanges extends GivenFields {
 export function createOrganization(given: NewOrganization, maxDomains: number): Decide {
   return (state, context) => {
     const id = context.id('org');
-    if (state !== null) return repeated(state, id);
+    if (state !== null) return nothingMoreOf(state, id);
     refuseTooMany(given.domains.length, maxDomains);
     const domains = given.domains.map((domain, index) => newDomain(domain, context.id('org_domain', index)));
-    const { name, external_id = null, metadata = {}, allow_profiles_outside_organization = false } = given;
-    return [
-      { type: 'organization.created', data: { id, name, external_id, metadata: mergedMetadata({}, metadata), allow_profiles_outside_organization, domains } },
-      ...domains.flatMap(domainFacts),
-    ];
+    const fields = { ...DEFAULTS, name: given.name, ...changedFields(DEFAULTS, given) };
+    return [{ type: 'organization.created', data: { id, ...fields, domains } }, ...domains.flatMap(domainFacts)];
   };
 }
 
 /** Domain events come first, so that `organization.updated` shows the organization as the whole request left it. */
 export function updateOrganization(id: string, given: OrganizationChanges, maxDomains: number): Decide {
   return (state, context) => {
-    const organization = living(state, id);
+    const organization = requireOrganization(state, id);
     const domains = given.domains === undefined ? [] : replacedDomains(organization, given.domains, maxDomains, context);
-    const changes = changedFields(organization, given);
-    if (domains.length === 0 && Object.keys(changes).length === 0) return [];
-    return [...domains, { type: 'organization.updated', data: changes }];
+    const data = changedFields(organization, given);
+    if (domains.length === 0 && Object.keys(data).length === 0) return [];
+    return [...domains, { type: 'organization.updated', data }];
   };
 }
 
 export function deleteOrganization(id: string): Decide {
   return (state) => {
     if (state?.object === 'deleted_organization') return [];
-    living(state, id);
+    requireOrganization(state, id);
     return [{ type: 'organization.deleted', data: { id } }];
   };
 }
@@ -224,7 +225,7 @@ export function recordDomainDeletions(): Decide {
 
 export function addDomain(organizationId: string, requested: RequestedDomain, maxDomains: number): Decide {
   return (state, context) => {
-    const organization = living(state, organizationId);
+    const organization = requireOrganization(state, organizationId);
     const id = context.id('org_domain');
     if (hasDomain(organization, id)) return [];
     if (organization.domains.some(({ domain }) => domain === requested.domain)) throw domainTaken(`The organization already has ${requested.domain}.`);
@@ -240,8 +241,7 @@ export function removeDomain(id: string): Decide {
 /** The caller asks for verification: another 30 days begin. */
 export function restartVerification(id: string): Decide {
   return (state, context) => {
-    const domain = livingDomain(state, id);
-    if (domain === undefined) throw notFound('Organization domain', id);
+    const domain = requireDomain(state, id);
     if (domain.state === 'verified') throw domainAlreadyVerified(domain.domain);
     if (domain.state === 'failed') return [{ type: 'organization_domain.updated', data: { id, state: 'pending' } }];
     return domain.updated_at === context.now ? [] : [{ type: 'organization_domain.verification_restarted', data: { id } }];
@@ -251,15 +251,15 @@ export function restartVerification(id: string): Decide {
 /** Ownership was proven by DNS. A domain that was deleted meanwhile, or is verified already, stays as it is. */
 export function verifyDomain(id: string): Decide {
   return (state) => {
-    const domain = livingDomain(state, id);
-    if (domain === undefined || domain.state === 'verified') return [];
+    const domain = findDomain(state, id);
+    if (domain === null || domain.state === 'verified') return [];
     return [{ type: 'organization_domain.verified', data: { id, verification_strategy: 'dns' } }];
   };
 }
 
 export function failVerification(id: string, reason: FailureReason): Decide {
   return (state) => {
-    if (livingDomain(state, id)?.state !== 'pending') return [];
+    if (findDomain(state, id)?.state !== 'pending') return [];
     return [{ type: 'organization_domain.verification_failed', data: { id, reason } }];
   };
 }
@@ -267,30 +267,37 @@ export function failVerification(id: string, reason: FailureReason): Decide {
 /** Nothing happens to a domain whose 30 days began anew after the caller looked. */
 export function expireVerification(id: string): Decide {
   return (state, context) => {
-    const domain = livingDomain(state, id);
-    if (domain === undefined || Date.parse(context.now) - Date.parse(domain.updated_at) < VERIFICATION_PERIOD) return [];
+    const domain = findDomain(state, id);
+    if (domain === null || Date.parse(context.now) - Date.parse(domain.updated_at) < VERIFICATION_PERIOD) return [];
     return failVerification(id, 'domain_verification_period_expired')(state, context);
   };
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more */
-export function living(state: OrganizationState, id: string): Organization {
+export function requireOrganization(state: OrganizationState, id: string): Organization {
   if (state?.object !== 'organization') throw notFound('Organization', id);
   return state;
 }
 
+/** @throws DomainError `entity_not_found` where it, or its organization, never was or is no more */
+export function requireDomain(state: OrganizationState, id: string): OrganizationDomain {
+  const domain = findDomain(state, id);
+  if (domain === null) throw notFound('Organization domain', id);
+  return domain;
+}
+
+export function findDomain(state: OrganizationState, id: string): OrganizationDomain | null {
+  return (state?.object === 'organization' && domainOf(state, id)) || null;
+}
+
 /** A repeated command meets what it made; once that was deleted, it stays deleted. */
-function repeated(state: Organization | DeletedOrganization, id: string): readonly OrganizationEvent[] {
-  living(state, id);
+function nothingMoreOf(state: OrganizationState, id: string): readonly OrganizationEvent[] {
+  requireOrganization(state, id);
   return [];
 }
 
 function domainOf(state: OrganizationState, id: string): OrganizationDomain | undefined {
   return state?.domains.find((domain) => domain.id === id);
-}
-
-export function livingDomain(state: OrganizationState, id: string): OrganizationDomain | undefined {
-  return state?.object === 'organization' ? domainOf(state, id) : undefined;
 }
 
 function hasDomain(state: OrganizationState, id: string): boolean {
@@ -332,33 +339,22 @@ function replacedDomains(
   ];
 }
 
-const PLAIN_FIELDS = ['name', 'external_id', 'payment_customer_id', 'allow_profiles_outside_organization'] as const;
-
-function changedFields(organization: Organization, given: OrganizationChanges): OrganizationUpdated {
-  const changed = PLAIN_FIELDS.filter((field) => given[field] !== undefined && given[field] !== (organization[field] ?? null));
-  const metadata = given.metadata === undefined ? organization.metadata : mergedMetadata(organization.metadata, given.metadata);
-  return {
-    ...Object.fromEntries(changed.map((field) => [field, given[field]])),
-    ...(!sameMetadata(metadata, organization.metadata) && { metadata }),
-  };
+function changedFields(before: Partial<Organization>, given: GivenFields): OrganizationUpdated {
+  const metadata = given.metadata === undefined ? undefined : mergedMetadata(before.metadata ?? {}, given.metadata);
+  return changes(before, { ...given, metadata }, ['name', ...namesOf(DEFAULTS), 'payment_customer_id']);
 }
 
 function refuseTooMany(count: number, max: number): void {
   if (count <= max) return;
-  const message = `An organization has at most ${max} domains.`;
-  throw new DomainError('invalid', 'organization_domain_limit_reached', message, {
-    errors: [{ code: 'organization_domain_limit_reached', field: 'domain', message }],
-  });
+  throw refusedField('invalid', 'organization_domain_limit_reached', { field: 'domain', message: `An organization has at most ${max} domains.` });
 }
 
 function taken(field: 'external_id' | 'payment_customer_id', value: string): DomainError {
-  const code = `${field}_already_used` as const;
-  const message = `The ${field} '${value}' is already used.`;
-  return new DomainError('conflict', code, message, { errors: [{ code, field, message }] });
+  return refusedField('conflict', `${field}_already_used`, { field, message: `The ${field} '${value}' is already used.` });
 }
 
 function domainTaken(message: string): DomainError {
-  return new DomainError('conflict', 'domain_already_exists', message, { errors: [{ code: 'domain_already_exists', field: 'domain', message }] });
+  return refusedField('conflict', 'domain_already_exists', { field: 'domain', message });
 }
 
 export function domainAlreadyVerified(domain: string): DomainError {

@@ -14,28 +14,26 @@ import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { identityDeletionsView } from '../identity-deletions.view.ts';
 import { pageOfNamed, searchWords } from '../name-search.ts';
 import { requestedDomains } from './requested-domains.ts';
 import { domainName } from './domain-name.ts';
-import { createOrganization, deleteOrganization, living, organizationDecider, updateOrganization } from './organization.decider.ts';
+import { createOrganization, deleteOrganization, organizationDecider, requireOrganization, updateOrganization } from './organization.decider.ts';
 import { organizationsView } from './organizations.view.ts';
 
 @Injectable()
 export class Organizations {
   private readonly rows: Table<Organization>;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
     private readonly settings: IdentitySettings,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(organizationsView));
-    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateOrganization)
@@ -44,21 +42,17 @@ export class Organizations {
     const domains = requestedDomains(operation) ?? [];
     const decision = createOrganization({ ...operation, domains }, this.settings.DOMAINS_PER_ORGANIZATION);
     const { state } = await this.repository.transact(organizationDecider, operation.context, id, decision);
-    return living(state, id);
+    return requireOrganization(state, id);
   }
 
   @Handles(GetOrganization)
   async get({ context, id }: GetOrganization): Promise<Serialised<Organization>> {
-    const row = await this.rows.find(context, id);
-    if (row === null) throw notFound('Organization', id);
-    return new Serialised(row.text);
+    return new Serialised((await this.rows.require(context, id)).text);
   }
 
   @Handles(GetOrganizationByExternalId)
   async getByExternalId({ context, external_id }: GetOrganizationByExternalId): Promise<Serialised<Organization>> {
-    const row = await this.rows.findBy(context, { index: 'external_id', values: [external_id] });
-    if (row === null) throw notFound('Organization', external_id);
-    return new Serialised(row.text);
+    return new Serialised((await this.rows.requireBy(context, 'external_id', external_id)).text);
   }
 
   @Handles(ListOrganizations)
@@ -76,13 +70,13 @@ export class Organizations {
     const payment_customer_id = paymentCustomerId(operation);
     const decision = updateOrganization(id, { ...operation, domains, payment_customer_id }, this.settings.DOMAINS_PER_ORGANIZATION);
     const { state } = await this.repository.transact(organizationDecider, context, id, decision);
-    return living(state, id);
+    return requireOrganization(state, id);
   }
 
   @Handles(DeleteOrganization)
   async delete({ context, id }: DeleteOrganization): Promise<void> {
     await this.deletions.once({ context, what: 'Organization', id }, async () => {
-      if ((await this.rows.find(context, id)) === null) throw notFound('Organization', id);
+      await this.rows.require(context, id);
       return this.repository.transact(organizationDecider, context, id, deleteOrganization(id));
     });
   }
@@ -94,5 +88,5 @@ function paymentCustomerId({ payment_customer_id, stripe_customer_id }: UpdateOr
     return payment_customer_id === undefined ? stripe_customer_id : payment_customer_id;
   if (payment_customer_id === stripe_customer_id) return payment_customer_id;
   const message = '`payment_customer_id` and `stripe_customer_id` are the same: give one of them, or one value.';
-  throw new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code: 'given_twice', field: 'stripe_customer_id', message }] });
+  throw refusedField('invalid', 'invalid_request_parameters', { field: 'stripe_customer_id', message, reason: 'given_twice' });
 }

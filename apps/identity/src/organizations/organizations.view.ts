@@ -24,6 +24,7 @@ export function lookUpMinute(start: string): string {
 /** Every living organization, as the API shows it. */
 export const organizationsView = primaryView<OrganizationState, OrganizationEvent, Organization>({
   name: 'organizations',
+  noun: 'Organization',
   version: 2,
   decider: organizationDecider,
   indexes,

@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateUser, UpdateUser } from '#libs/contracts/src/users/operations';
+import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
+import type { Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
@@ -17,7 +19,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { Passwords } from './passwords.ts';
 import { PasswordWork } from './password-work.ts';
-import { createUser, userDecider } from './user.decider.ts';
+import { createUser, userDecider, type UserEvent } from './user.decider.ts';
 import { Users } from './users.ts';
 import { usersView } from './users.view.ts';
 
@@ -40,7 +42,7 @@ describe('a user whose email was compared in another spelling before', () => {
     repository = new LogRepository(events, readModels, naming, clock, new PinoLog({ level: 'silent', readable: false }));
     repository.keep(usersView);
     const passwords = new Passwords(await LmdbKeyStore.open(storage.keys, []), new PasswordWork(clock, new Metrics()));
-    users = new Users(repository, passwords, readModels);
+    users = new Users(repository, passwords, new Deletions(readModels, deletionsView('identity', [])), readModels);
   });
   afterEach(async () => {
     await storage.close();
@@ -63,7 +65,7 @@ describe('a user whose email was compared in another spelling before', () => {
     const stream = `user-${ENVIRONMENT}-${id}`;
     const { position } = await events.append(stream, 0, [record('user.created', { id, email, ...person })]);
     const [recorded] = await events.read(stream);
-    const text = JSON.stringify(usersView.evolve(null, recorded!, id));
+    const text = JSON.stringify(usersView.evolve(null, recorded as Recorded<UserEvent>, id));
     await readModels.table(tableOf(usersView)).write([{ environment: ENVIRONMENT, id, position, revision: 1, text }]);
     return id;
   }

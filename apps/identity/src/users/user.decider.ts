@@ -1,20 +1,36 @@
 import type { User } from '#libs/contracts/src/users/user';
+import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
 import type { Announcement, Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import { foldedText } from '../folded-text.decider.ts';
-import { mergedMetadata, sameMetadata } from '../metadata.decider.ts';
+import { mergedMetadata } from '../metadata.decider.ts';
 import type { StoredPassword } from './stored-password.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 
 export type UserEvent =
-  | Fact<'user.created', Pick<User, 'id' | ChosenAtCreation>>
-  /** What changed, as it is from now on; nothing where only the password did. */
-  | Fact<'user.updated', Partial<Pick<User, ChosenAtCreation | 'locale'>>>
+  | Fact<'user.created', UserCreated>
+  | Fact<'user.updated', UserUpdated>
   | Fact<'user.password_set', PasswordSet>
   | Fact<'user.deleted', { readonly id: string }>;
 
-type ChosenAtCreation = 'email' | 'email_verified' | 'first_name' | 'last_name' | 'name' | 'external_id' | 'metadata';
+/** What callers may set beside the address, and what a user has who was not given it. A new field is a line here, and one more in `foldVersion`. */
+const DEFAULTS = {
+  email_verified: false,
+  first_name: null,
+  last_name: null,
+  name: null,
+  external_id: null,
+  metadata: {},
+} satisfies Partial<User>;
+
+type Settable = Pick<User, 'email' | keyof typeof DEFAULTS>;
+
+/** Lacks what was not a field yet. */
+interface UserCreated extends Pick<User, 'id' | 'email'>, Partial<Omit<Settable, 'email'>> {}
+
+/** What changed, as it is from now on; nothing where only the password did. */
+interface UserUpdated extends Partial<Settable>, Partial<Pick<User, 'locale'>> {}
 
 /** The only place that holds a password: no state does, so that no row can. */
 export interface PasswordSet {
@@ -39,7 +55,7 @@ interface DeletedUser {
 }
 
 function evolve(state: UserState, event: UserEvent & { readonly at: string }): UserState {
-  if (event.type === 'user.created') return state ?? bornUser(event.data, event.at);
+  if (event.type === 'user.created') return state ?? initialUser(event.data, event.at);
   if (state?.object !== 'user') return state;
   switch (event.type) {
     case 'user.updated':
@@ -51,17 +67,9 @@ function evolve(state: UserState, event: UserEvent & { readonly at: string }): U
   }
 }
 
-function bornUser(data: Pick<User, 'id' | ChosenAtCreation>, at: string): StoredUser {
-  return {
-    object: 'user',
-    ...data,
-    profile_picture_url: null,
-    last_sign_in_at: null,
-    locale: null,
-    password_id: null,
-    created_at: at,
-    updated_at: at,
-  };
+function initialUser(fields: UserCreated, at: string): StoredUser {
+  const unset = { profile_picture_url: null, last_sign_in_at: null, locale: null, password_id: null };
+  return { object: 'user', ...DEFAULTS, ...fields, ...unset, created_at: at, updated_at: at };
 }
 
 /** The spelling in which addresses are the same. */
@@ -106,15 +114,15 @@ function announce(event: UserEvent, before: UserState, after: UserState): Announ
   switch (event.type) {
     case 'user.created':
     case 'user.updated':
-      return { subject: shown(after), names: [event.type] };
+      return { subject: toPublicUser(after), names: [event.type] };
     case 'user.deleted':
-      return { subject: shown(before), names: [event.type] };
+      return { subject: toPublicUser(before), names: [event.type] };
     case 'user.password_set':
       return null;
   }
 }
 
-function shown(state: UserState): User | null {
+function toPublicUser(state: UserState): User | null {
   if (state?.object !== 'user') return null;
   const { password_id: _, ...user } = state;
   return user;
@@ -124,67 +132,55 @@ export const userDecider: Decider<UserState, UserEvent> = { category: 'user', fo
 
 type Decide = Decision<UserState, UserEvent>;
 
-interface GivenFields {
-  readonly email_verified?: boolean;
-  readonly first_name?: string | null;
-  readonly last_name?: string | null;
-  readonly name?: string | null;
-  readonly external_id?: string | null;
+/** Fields as a request gives them; absent: not given. */
+interface UserChanges extends Partial<Omit<Settable, 'metadata'>>, Partial<Pick<User, 'locale'>> {
   /** As the caller sent it: what is neither text nor null is refused here. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
 }
 
-interface NewUser extends GivenFields {
+interface NewUser extends Omit<UserChanges, 'locale'> {
   readonly email: string;
-}
-
-interface UserChanges extends GivenFields {
-  readonly email?: string;
-  readonly locale?: string | null;
 }
 
 /** `password`: null for none. */
 export function createUser(given: NewUser, password: StoredPassword | null): Decide {
   return (state, context) => {
     const id = context.id('user');
-    if (state !== null) return repeated(state, id);
-    const { email, email_verified = false, first_name = null, last_name = null, name = null, external_id = null, metadata = {} } = given;
-    return [
-      { type: 'user.created', data: { id, email, email_verified, first_name, last_name, name, external_id, metadata: mergedMetadata({}, metadata) } },
-      ...(password === null ? [] : [passwordSet(id, context.id('password'), password)]),
-    ];
+    if (state !== null) return nothingMoreOf(state, id);
+    const fields = { ...DEFAULTS, email: given.email, ...changedFields(DEFAULTS, given) };
+    return [{ type: 'user.created', data: { id, ...fields } }, ...(password === null ? [] : [passwordSet(id, context.id('password'), password)])];
   };
 }
 
 /** `password`: null leaves the one that there is. */
 export function updateUser(id: string, given: UserChanges, password: StoredPassword | null): Decide {
   return (state, context) => {
-    const user = living(state, id);
-    const changes = changedFields(user, given);
+    const user = requireUser(state, id);
+    const data = changedFields(user, confirmedOnce(user, given));
     const passwordId = context.id('password');
     const isNew = password !== null && user.password_id !== passwordId;
-    if (!isNew && Object.keys(changes).length === 0) return [];
-    return [...(isNew ? [passwordSet(id, passwordId, password)] : []), { type: 'user.updated', data: changes }];
+    if (!isNew && Object.keys(data).length === 0) return [];
+    return [...(isNew ? [passwordSet(id, passwordId, password)] : []), { type: 'user.updated', data }];
   };
 }
 
 export function deleteUser(id: string): Decide {
   return (state) => {
     if (state?.object === 'deleted_user') return [];
-    living(state, id);
+    requireUser(state, id);
     return [{ type: 'user.deleted', data: { id } }];
   };
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more */
-export function living(state: UserState, id: string): StoredUser {
+export function requireUser(state: UserState, id: string): StoredUser {
   if (state?.object !== 'user') throw notFound('User', id);
   return state;
 }
 
 /** A repeated command meets what it made; once that was deleted, it stays deleted. */
-function repeated(state: StoredUser | DeletedUser, id: string): readonly UserEvent[] {
-  living(state, id);
+function nothingMoreOf(state: UserState, id: string): readonly UserEvent[] {
+  requireUser(state, id);
   return [];
 }
 
@@ -192,18 +188,15 @@ function passwordSet(id: string, password_id: string, password: StoredPassword):
   return { type: 'user.password_set', data: { id, password_id, password } };
 }
 
-const PLAIN_FIELDS = ['email', 'email_verified', 'first_name', 'last_name', 'name', 'external_id', 'locale'] as const;
-
-function changedFields(user: StoredUser, given: UserChanges): Partial<User> {
-  // Whoever reads the mail of the old address need not read that of the new one.
+/** Whoever reads the mail of the old address need not read that of the new one. */
+function confirmedOnce(user: StoredUser, given: UserChanges): UserChanges {
   const isOther = given.email !== undefined && foldedEmail(given.email) !== foldedEmail(user.email);
-  const wanted: UserChanges = { ...given, email_verified: given.email_verified ?? (isOther ? false : undefined) };
-  const changed = PLAIN_FIELDS.filter((field) => wanted[field] !== undefined && wanted[field] !== user[field]);
-  const metadata = given.metadata === undefined ? user.metadata : mergedMetadata(user.metadata, given.metadata);
-  return {
-    ...Object.fromEntries(changed.map((field) => [field, wanted[field]])),
-    ...(!sameMetadata(metadata, user.metadata) && { metadata }),
-  };
+  return isOther ? { ...given, email_verified: given.email_verified ?? false } : given;
+}
+
+function changedFields(before: Partial<User>, given: UserChanges): UserUpdated {
+  const metadata = given.metadata === undefined ? undefined : mergedMetadata(before.metadata ?? {}, given.metadata);
+  return changes(before, { ...given, metadata }, ['email', ...namesOf(DEFAULTS), 'locale']);
 }
 
 export function emailTaken(email: string): DomainError {
@@ -211,6 +204,5 @@ export function emailTaken(email: string): DomainError {
 }
 
 function taken(field: 'email' | 'external_id', code: 'email_not_available' | 'external_id_already_used', value: string): DomainError {
-  const message = `The ${field} '${value}' is already used.`;
-  return new DomainError('conflict', code, message, { errors: [{ code, field, message }] });
+  return refusedField('conflict', code, { field, message: `The ${field} '${value}' is already used.` });
 }

@@ -8,34 +8,32 @@ import type { User } from '#libs/contracts/src/users/user';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
-import { ReadModels, type PageRequest, type StoredRow, type Table } from '#libs/read-models/src/read-models';
-import { identityDeletionsView } from '../identity-deletions.view.ts';
+import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import { organizationsView } from '../organizations/organizations.view.ts';
 import { Passwords } from './passwords.ts';
-import { createUser, deleteUser, emailTaken, foldedEmail, hadOtherFold, living, updateUser, userDecider, type StoredUser } from './user.decider.ts';
+import { createUser, deleteUser, emailTaken, foldedEmail, hadOtherFold, requireUser, updateUser, userDecider, type StoredUser } from './user.decider.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from './users-of-organizations.view.ts';
-import { shownUser, usersView } from './users.view.ts';
+import { publicUserText, usersView } from './users.view.ts';
 
 @Injectable()
 export class Users {
   private readonly rows: Table<StoredUser>;
   private readonly organizations: Table<Organization>;
   private readonly members: Table<UserOfOrganization>;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
     private readonly passwords: Passwords,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(usersView));
     this.organizations = readModels.table(tableOf(organizationsView));
     this.members = readModels.table(tableOf(usersOfOrganizationsView));
-    this.deletions = new Deletions(readModels, identityDeletionsView);
   }
 
   @Handles(CreateUser)
@@ -47,7 +45,7 @@ export class Users {
     try {
       await this.refuseOlderHolder(context, email, id);
       const { state } = await this.repository.transact(userDecider, context, id, createUser({ ...operation, email }, password));
-      return living(state, id);
+      return requireUser(state, id);
     } catch (error) {
       throw asCreationError(error);
     }
@@ -55,23 +53,19 @@ export class Users {
 
   @Handles(GetUser)
   async get({ context, id }: GetUser): Promise<Serialised<User>> {
-    const row = await this.rows.find(context, id);
-    if (row === null) throw notFound('User', id);
-    return new Serialised(shownUser(row.text));
+    return new Serialised(publicUserText((await this.rows.require(context, id)).text));
   }
 
   @Handles(GetUserByExternalId)
   async getByExternalId({ context, external_id }: GetUserByExternalId): Promise<Serialised<User>> {
-    const row = await this.rows.findBy(context, { index: 'external_id', values: [external_id] });
-    if (row === null) throw notFound('User', external_id);
-    return new Serialised(shownUser(row.text));
+    return new Serialised(publicUserText((await this.rows.requireBy(context, 'external_id', external_id)).text));
   }
 
   @Handles(ListUsers)
   async list(query: ListUsers): Promise<Serialised<List<User>>> {
     const { email, organization_id = query.organization } = query;
     const where = email === undefined ? undefined : { index: 'email', values: [foldedEmail(email)] };
-    if (organization_id === undefined) return pageOf(this.rows, query, { idPrefix: 'user', where, textOf: shownUser });
+    if (organization_id === undefined) return pageOf(this.rows, query, { idPrefix: 'user', where, textOf: publicUserText });
     const organization = await this.organizations.find(query.context, organization_id);
     // One that was deleted has no users, whatever of its memberships is still to be recorded.
     if (organization === null) return pageOf(this.rows, query, { idPrefix: 'user', where: { index: 'email', values: [] } });
@@ -82,20 +76,22 @@ export class Users {
   async update(operation: UpdateUser): Promise<User> {
     const { context, id, locale } = operation;
     const email = operation.email === undefined ? undefined : storedEmail(operation.email);
-    if (email !== undefined && !TEXT_FORMATS.email(email)) throw invalid('invalid_email', 'email', 'This is not an email address.');
-    if (typeof locale === 'string' && !isLanguageTag(locale)) throw invalid('invalid_locale', 'locale', 'This is not a BCP 47 language tag.');
+    if (email !== undefined && !TEXT_FORMATS.email(email))
+      throw refusedField('invalid', 'invalid_email', { field: 'email', message: 'This is not an email address.' });
+    if (typeof locale === 'string' && !isLanguageTag(locale))
+      throw refusedField('invalid', 'invalid_locale', { field: 'locale', message: 'This is not a BCP 47 language tag.' });
     // Before a password is hashed for nobody.
-    if ((await this.rows.find(context, id)) === null) throw notFound('User', id);
+    await this.rows.require(context, id);
     if (email !== undefined) await this.refuseOlderHolder(context, email, id);
     const password = await this.passwords.stored(operation, context.deadline);
     const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, { ...operation, email }, password));
-    return living(state, id);
+    return requireUser(state, id);
   }
 
   @Handles(DeleteUser)
   async delete({ context, id }: DeleteUser): Promise<void> {
     await this.deletions.once({ context, what: 'User', id }, async () => {
-      if ((await this.rows.find(context, id)) === null) throw notFound('User', id);
+      await this.rows.require(context, id);
       return this.repository.transact(userDecider, context, id, deleteUser(id));
     });
   }
@@ -107,8 +103,7 @@ export class Users {
    */
   private async refuseOlderHolder({ environment }: RequestContext, email: string, id: string): Promise<void> {
     const { rows } = await this.rows.page(environment, { where: { index: 'email', values: [foldedEmail(email)] }, order: 'asc', limit: 10 });
-    const holds = (row: StoredRow): boolean => row.id !== id && hadOtherFold((JSON.parse(row.text) as StoredUser).email);
-    if (rows.some(holds)) throw emailTaken(email);
+    if (rows.some((row) => row.id !== id && hadOtherFold(contentOf(row).email))) throw emailTaken(email);
   }
 
   /** In the order of the users, without those who died and whose memberships still stand. */
@@ -120,7 +115,7 @@ export class Users {
       idOf: ({ id }) => userIdOf(id),
       textsOf: async (rows) => {
         const users = rows.map(({ id }) => userIdOf(id));
-        return (await this.rows.getMany(query.context.environment, users)).map((user) => user && shownUser(user.text));
+        return (await this.rows.getMany(query.context.environment, users)).map((user) => user && publicUserText(user.text));
       },
     });
   }
@@ -132,7 +127,7 @@ export class Users {
       where,
       textsOf: async (rows) => {
         const pairs = rows.map(({ id }) => rowIdOf(id, organizationId));
-        return (await this.members.getMany(query.context.environment, pairs)).map((member, index) => member && shownUser(rows[index]!.text));
+        return (await this.members.getMany(query.context.environment, pairs)).map((member, index) => member && publicUserText(rows[index]!.text));
       },
     });
   }
@@ -150,8 +145,4 @@ function isLanguageTag(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-function invalid(code: 'invalid_email' | 'invalid_locale', field: string, message: string): DomainError {
-  return new DomainError('invalid', code, message, { errors: [{ code, field, message }] });
 }

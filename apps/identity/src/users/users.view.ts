@@ -12,9 +12,10 @@ const indexes: readonly Index<StoredUser>[] = [
   { name: 'external_id', keys: ({ external_id }) => keysOf(external_id) },
 ];
 
-/** Every living user. Rows hold what no answer shows: they are answered through `shownUser`. */
+/** Every living user. Rows hold what no answer shows: they are answered through `publicUserText`. */
 export const usersView = primaryView<UserState, UserEvent, StoredUser>({
   name: 'users',
+  noun: 'User',
   version: 2,
   decider: userDecider,
   indexes,
@@ -25,6 +26,6 @@ export const usersView = primaryView<UserState, UserEvent, StoredUser>({
 const serialise = serialiserOf(User);
 
 /** What is answered of a row. */
-export function shownUser(text: string): string {
+export function publicUserText(text: string): string {
   return serialise(JSON.parse(text) as User);
 }

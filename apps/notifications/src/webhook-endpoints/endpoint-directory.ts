@@ -39,7 +39,7 @@ interface Needs {
   readonly log: Log;
 }
 
-const HANDLED = new Set(webhookEndpointsView.handles);
+const HANDLED: ReadonlySet<string> = new Set(webhookEndpointsView.handles);
 const SLICE = 500;
 const PATIENCE = 5_000;
 

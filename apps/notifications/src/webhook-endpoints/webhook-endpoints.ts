@@ -25,7 +25,6 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
-import { notificationsDeletionsView } from '../notifications-deletions.view.ts';
 import { TargetRule } from '../webhook-deliveries/target-address.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import {
@@ -48,7 +47,6 @@ const LONGEST_TURN = 5_000;
 @Injectable()
 export class WebhookEndpoints {
   private readonly rows: Table<StoredWebhookEndpoint>;
-  private readonly deletions: Deletions;
 
   constructor(
     private readonly repository: Repository,
@@ -57,10 +55,10 @@ export class WebhookEndpoints {
     private readonly settings: NotificationsSettings,
     private readonly leases: ShortLived,
     private readonly clock: Clock,
+    private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(webhookEndpointsView));
-    this.deletions = new Deletions(readModels, notificationsDeletionsView);
   }
 
   @Handles(ListWebhookEndpoints)

@@ -1,4 +1,5 @@
 import type { DomainError } from '#libs/platform/src/domain-error';
+import type { RecordedEvent } from '../log/event-store.ts';
 import type { Upcasts } from '../log/upcasts.ts';
 
 /** A fact to record, as a decision yields it. Type and data are what is folded; the rest is filled in by `transact`. */
@@ -6,6 +7,12 @@ export interface Fact<Type extends string = string, Data = unknown> {
   readonly type: Type;
   readonly data: Data;
 }
+
+/** Those facts of a union that have one of these types. */
+export type FactOf<Event extends Fact, Type extends Event['type']> = Extract<Event, { readonly type: Type }>;
+
+/** A fact as the log has it: of a union of facts, the type tells the data. */
+export type Recorded<Event extends Fact = Fact> = Event extends Fact ? Omit<RecordedEvent, 'type' | 'data'> & Pick<Event, 'type' | 'data'> : never;
 
 /** What a decision may know besides the state: everything impure was looked up before. */
 export interface DecisionContext {
@@ -51,6 +58,8 @@ export interface Decider<State, Event extends Fact> {
    * are still to come, and decisions yield them again for as long. Whoever asks goes on until nothing follows. Absent: all or nothing.
    */
   readonly mayFollow?: readonly Event['type'][];
+  /** What this aggregate hangs on, and how it ends with it: a reaction of the library records that. Absent: it ends by itself alone. */
+  readonly hangsOn?: HangsOn<State, Event>;
   /** The organization that this state belongs to, for the event's meta and the message key. */
   organization?(state: State): string | undefined;
   /**
@@ -58,6 +67,30 @@ export interface Decider<State, Event extends Fact> {
    * `null` keeps it private.
    */
   announce(event: Event, before: State, after: State): Announcement | null;
+}
+
+/** What takes an aggregate along when it ends. Dead at once for every reader, it gets an end of its own recorded, whenever it began. */
+export interface HangsOn<State, Event extends Fact> {
+  /** Names the stored checkpoint of the reaction, for ever; deciders of a service that name the same one share it. */
+  readonly reaction: string;
+  readonly parents: readonly Parent[];
+  /** The facts by which it begins: what began while a parent ended is met there. Absent: nothing begins under what has ended, or a guard sees to it (`hanging.ts`). */
+  readonly begins?: readonly Event['type'][];
+  /** The key of the stream that a row is the state of; absent: its id. */
+  keyOf?(row: NonNullable<State>): string;
+  /** Records the end of what has this id (of what lies in the parent's own stream: that of the parent); nothing where it has ended. */
+  end(id: string): Decision<State, Event>;
+}
+
+/** An aggregate that others hang on. */
+export interface Parent {
+  /** The fact by which it ends, whose data is its id. */
+  readonly ends: string;
+  /** The index of the primary view that finds what hangs on one, unless the view says otherwise (`under`). Absent: what hangs on it has a stream of the same key. */
+  readonly index?: string;
+  /** Its category, and the field of a beginning that names it. Absent: nothing begins under it unseen. */
+  readonly category?: string;
+  readonly field?: string;
 }
 
 export interface Announcement {

@@ -1,7 +1,9 @@
 import { derivedId, timeOfId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { EventMeta } from '../log/event-store.ts';
-import type { DecisionContext } from './decider.ts';
+import type { EventMeta, EventStore, RecordedEvent } from '../log/event-store.ts';
+import { streamName } from '../log/naming.ts';
+import { isProtocol } from '../log/protocol.ts';
+import type { Decider, DecisionContext, Fact, Recorded } from './decider.ts';
 
 /** A command is taken to happen at the time in its id, so that `created_at` is the time in the new id; one that is repeated later than this happens now. */
 const FRESH = 50_000;
@@ -30,4 +32,31 @@ export function metaOf({ environment, actor, requestId, commandId, traceparent }
     ...(traceparent !== undefined && { traceparent }),
     at,
   };
+}
+
+/** What an aggregate has recorded, the oldest first. Only its own decider writes into its stream. */
+export async function factsOf<State, Event extends Fact>(
+  events: Pick<EventStore, 'read'>,
+  { category }: Decider<State, Event>,
+  environment: string,
+  key: string,
+): Promise<readonly Recorded<Event>[]> {
+  const records = await events.read(streamName(category, environment, key));
+  return records.filter(({ type }) => !isProtocol(type)) as readonly Recorded[] as readonly Recorded<Event>[];
+}
+
+/** Tells records of these types from all others of the log. Only their own deciders write them. */
+export function areFacts<Event extends Fact>(...types: readonly Event['type'][]): (record: RecordedEvent) => record is RecordedEvent & Recorded<Event> {
+  const known: ReadonlySet<string> = new Set(types);
+  return (record): record is RecordedEvent & Recorded<Event> => known.has(record.type);
+}
+
+/** The state that these facts lead to. */
+export function stateAfter<State, Event extends Fact>(decider: Decider<State, Event>, facts: readonly Recorded<Event>[], before = decider.initial): State {
+  return facts.reduce((state, { type, data, meta }) => decider.evolve(state, { type, data, at: timeOf(meta) } as Event & { readonly at: string }), before);
+}
+
+/** As `evolve` gets it: ISO 8601 with milliseconds. */
+export function timeOf({ at }: EventMeta): string {
+  return new Date(at).toISOString();
 }

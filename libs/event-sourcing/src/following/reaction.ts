@@ -5,18 +5,38 @@ import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import type { Fact, Recorded } from '../deciding/decider.ts';
 import { AppendTooLarge, type RecordedEvent } from '../log/event-store.ts';
 import { Vault } from '../sealing/vault.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 
-/** When something happened, do something: follows the log, and may be asked again for an event that it has handled already. */
-export interface Reaction {
+/**
+ * When something happened, do something: follows the log, and may be asked again for an event that it has handled already. `Event`: the facts that it handles, of
+ * whatever service.
+ */
+export interface Reaction<Event extends Fact = Fact> {
   /** Names the stored checkpoint: under a new name, a reaction begins at the start of the log. */
   readonly name: string;
-  readonly handles: readonly string[];
+  readonly handles: readonly Event['type'][];
   /** Begins where the log ends when it is started for the first time: what lies before was recorded under other rules. */
   readonly from?: 'head';
-  react(event: RecordedEvent): Promise<void>;
+  react(event: Recorded<Event>): Promise<void>;
+}
+
+/** A reaction that the library makes, as a class for Nest to build. */
+export abstract class MadeReaction implements Reaction {
+  readonly name: string;
+  readonly handles: readonly string[];
+  readonly from?: 'head';
+
+  constructor(private readonly made: Reaction) {
+    ({ name: this.name, handles: this.handles } = made);
+    if (made.from !== undefined) this.from = made.from;
+  }
+
+  react(event: Recorded): Promise<void> {
+    return this.made.react(event);
+  }
 }
 
 /** An event that a reaction could not handle, kept beside its checkpoint. */

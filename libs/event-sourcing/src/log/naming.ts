@@ -15,6 +15,11 @@ export function environmentOf(stream: string): string {
   return stream.slice(start, stream.indexOf('-', start));
 }
 
+/** What follows category and environment. */
+export function streamKeyOf(stream: string): string {
+  return stream.slice(stream.indexOf('-', stream.indexOf('-') + 1) + 1);
+}
+
 /** Names what a caller's text stands for, without showing the text. The naming key never changes: a changed name would free every claimed value. */
 export class Naming {
   constructor(private readonly key: KeyObject | Uint8Array) {}

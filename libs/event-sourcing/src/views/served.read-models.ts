@@ -46,23 +46,23 @@ class ServedTable<Row> extends Table<Row> {
     this.definition = table.definition;
   }
 
-  get(environment: string, id: string): Promise<StoredRow | null> {
+  get(environment: string, id: string): Promise<StoredRow<Row> | null> {
     return this.unlessStopped(() => this.table.get(environment, id));
   }
 
-  getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow | null)[]> {
+  getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow<Row> | null)[]> {
     return this.unlessStopped(() => this.table.getMany(environment, ids));
   }
 
-  page(environment: string, request: PageRequest): Promise<RowPage> {
+  page(environment: string, request: PageRequest): Promise<RowPage<Row>> {
     return this.unlessStopped(() => this.table.page(environment, request));
   }
 
-  override find(seeker: Seeker, id: string): Promise<StoredRow | null> {
+  override find(seeker: Seeker, id: string): Promise<StoredRow<Row> | null> {
     return this.get(seeker.environment, id).then((row) => row ?? this.again(seeker, () => super.find(seeker, id)));
   }
 
-  override async findBy(seeker: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow | null> {
+  override async findBy(seeker: Seeker, where: NonNullable<PageRequest['where']>): Promise<StoredRow<Row> | null> {
     return (await super.findBy(seeker, where)) ?? this.again(seeker, () => super.findBy(seeker, where));
   }
 

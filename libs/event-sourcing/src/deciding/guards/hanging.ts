@@ -5,16 +5,17 @@ import type { Positions } from '#libs/platform/src/positions';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { Reaction } from '../../following/reaction.ts';
 import type { EventStore, Position, RecordedEvent } from '../../log/event-store.ts';
+import type { Fact, Recorded } from '../decider.ts';
 import { changesClosings, isAbandoned } from './closings.decider.ts';
 
 /** Declares what begins to hang on other things, and how it ends where it may not. */
-export interface Hanging {
+export interface Hanging<Event extends Fact = Fact> {
   /** The facts by which it begins. */
-  readonly begins: readonly string[];
+  readonly begins: readonly Event['type'][];
   /** What it hangs on, by rows that show at least the event: the id, and whether it is there and allows it. */
-  readonly hangsOn: (event: RecordedEvent) => Promise<readonly { readonly id: string; readonly allows: boolean }[]>;
+  hangsOn(event: Recorded<Event>): Promise<readonly { readonly id: string; readonly allows: boolean }[]>;
   /** Takes back what the event recorded; nothing where that was done. */
-  readonly undo: (event: RecordedEvent) => Promise<unknown>;
+  undo(event: Recorded<Event>): Promise<unknown>;
 }
 
 interface Needs {
@@ -25,7 +26,7 @@ interface Needs {
 }
 
 /** How long the rows may take to show what the log tells of. */
-const PATIENCE = 10_000;
+const ROWS_TIMEOUT_MS = 10_000;
 /** How long an intent is looked at before everything else waits for it, and how often. */
 const [BRIEFLY, LOOK_AGAIN] = [500, 25];
 
@@ -55,16 +56,16 @@ export function undoWhatMayNotHang(name: string, closed: readonly string[], hang
       }
       if (position > shown) {
         const head = await events.head();
-        await positions.reached(head, clock.now() + PATIENCE);
+        await positions.reached(head, clock.now() + ROWS_TIMEOUT_MS);
         shown = head;
       }
-      const { hangsOn, undo } = hangings.find((hanging) => hanging.begins.includes(type))!;
-      const above = await hangsOn(event);
+      const hanging = hangings.find(({ begins }) => begins.includes(type))!;
+      const above = await hanging.hangsOn(event);
       const open = await table.getMany(
         environment,
         above.map(({ id }) => id),
       );
-      if (open.some((row) => row !== null) || above.some(({ allows }) => !allows)) await undo(event);
+      if (open.some((row) => row !== null) || above.some(({ allows }) => !allows)) await hanging.undo(event);
     },
   };
 }

@@ -1,0 +1,21 @@
+import { feature } from '#libs/runtime/src/feature';
+import { authorizationModelDecider } from '../domain/authorization-model.decider.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { authorizationModelsView } from '../views/authorization-models.view.ts';
+import { organizationRolesDecider, type OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
+import { OrganizationRoles } from './organization-roles.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
+import { Permissions } from './permissions.ts';
+import { ResourceTypes } from './resource-types.ts';
+import { DropDeletedPermission, SeedModelOfEnvironment, TellOfChangedRoles } from './model.reactions.ts';
+import { Roles } from './roles.ts';
+import { TypeUses } from './type-uses.ts';
+
+export const model = feature({
+  deciders: [authorizationModelDecider, organizationRolesDecider],
+  views: [authorizationModelsView, organizationRolesView],
+  providers: [AuthorizationModels, ResourceTypes, Permissions, Roles, OrganizationRoles, TypeUses],
+  reactions: [SeedModelOfEnvironment, DropDeletedPermission, TellOfChangedRoles],
+  // Takes a permission away from the role, perhaps.
+  removals: ['organization_role.updated' satisfies OrganizationRolesEvent['type']],
+});

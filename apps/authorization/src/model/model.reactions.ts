@@ -1,0 +1,62 @@
+import { Injectable } from '@nestjs/common';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import type { EnvironmentEvent } from '#apps/identity/src/environments/environment.decider';
+import type { AuthorizationModelEvent } from '../domain/authorization-model.decider.ts';
+import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { dropPermission, organizationRolesDecider, type OrganizationRolesState } from '../domain/organization-roles.decider.ts';
+import { organizationRolesView } from '../views/organization-roles.view.ts';
+
+type EnvironmentCreated = FactOf<EnvironmentEvent, 'environment.created'>;
+type PermissionDeleted = FactOf<AuthorizationModelEvent, 'permission.deleted'>;
+type RolesChanged = PermissionDeleted | FactOf<AuthorizationModelEvent, 'roles.reordered'>;
+
+/** A request that comes first finds the seeds anyway and seldom waits because of this. Follows the whole log, so that environments older than the seeds get theirs. */
+@Injectable()
+export class SeedModelOfEnvironment implements Reaction<EnvironmentCreated> {
+  readonly name = 'seed-authorization-model-when-environment-created';
+  readonly handles = ['environment.created'] as const;
+
+  constructor(private readonly models: AuthorizationModels) {}
+
+  async react({ data }: Recorded<EnvironmentCreated>): Promise<void> {
+    await this.models.seeded(data.id);
+  }
+}
+
+/** A permission is dead in every role with its own event; this records so of each role that an organization made. */
+@Injectable()
+export class DropDeletedPermission implements Reaction<PermissionDeleted> {
+  readonly name = 'drop-permission-when-permission-deleted';
+  readonly handles = ['permission.deleted'] as const;
+  private readonly rows: Table<OrganizationRolesState>;
+
+  constructor(
+    private readonly cascade: Cascade,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(organizationRolesView));
+  }
+
+  async react(event: Recorded<PermissionDeleted>): Promise<void> {
+    const { id } = event.data;
+    const holders = { index: 'permission', values: [id] };
+    await this.cascade.each(event, this.rows, holders, (row) => this.cascade.decide(event, organizationRolesDecider, row.id, dropPermission(id)));
+  }
+}
+
+/** Records the roles of the environment that changed with a permission or with the order, where they were too many to be recorded with it. */
+@Injectable()
+export class TellOfChangedRoles implements Reaction<RolesChanged> {
+  readonly name = 'tell-of-changed-roles';
+  readonly handles = ['permission.deleted', 'roles.reordered'] as const;
+
+  constructor(private readonly models: AuthorizationModels) {}
+
+  async react({ meta: { environment } }: Recorded<RolesChanged>): Promise<void> {
+    while (await this.models.tellOfRoles(environment));
+  }
+}

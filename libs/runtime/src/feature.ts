@@ -1,0 +1,83 @@
+import { Module, type OnModuleInit, type Provider, type Type } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import type { Owner } from '#libs/contracts/src/operation';
+import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
+import { Cascade } from '#libs/event-sourcing/src/following/cascade';
+import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
+import { Reactions, type Reaction } from '#libs/event-sourcing/src/following/reaction';
+import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
+import { primariesOf, type View } from '#libs/event-sourcing/src/views/view';
+import { Lifecycle, type Part } from '#libs/platform/src/lifecycle';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import type { DeclaredDecider, Service } from './service.ts';
+
+/** What a folder of a service declares. Everything that the process has to know of it derives from this. */
+export interface Feature {
+  /** Their streams are announced, their shapes are read by every process, their stored examples are kept, and what hangs on something ends with it. */
+  readonly deciders: readonly DeclaredDecider[];
+  readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
+  /** Use cases and what they need, built by Nest. */
+  readonly providers: readonly Provider[];
+  /** Followed in the order of the log, each from where it came to; built by Nest like the providers. */
+  readonly reactions: readonly Type<Reaction>[];
+  /** What works beside requests for as long as the process runs; built by Nest like the providers. */
+  readonly parts: readonly Type<Part>[];
+  /** Facts by which callers take something away although their type does not end in `.deleted`: a repeated command finds that it did so. */
+  readonly removals: readonly string[];
+}
+
+/** A feature folder of a service. */
+export function feature(declared: Partial<Feature>): Feature {
+  return { deciders: [], views: [], providers: [], reactions: [], parts: [], removals: [], ...declared };
+}
+
+interface Options {
+  /** Views of other services that its answers wait for. */
+  readonly awaits?: readonly ViewElsewhere[];
+  /** False where nobody outside is told of its streams. Default: true. */
+  readonly isForwarded?: boolean;
+}
+
+/** A service, put together from its features. */
+export function service(owner: Owner, features: readonly Feature[], { awaits = [], isForwarded = true }: Options = {}): Service {
+  const deciders = features.flatMap((one) => one.deciders);
+  const views = features.flatMap((one) => one.views);
+  const primaries = primariesOf(views);
+  const deletions = deletionsView(owner, [...[...primaries.values()].flatMap(deletedTypes), ...features.flatMap((one) => one.removals)]);
+  const reactions = features.flatMap((one) => one.reactions);
+  const parts = features.flatMap((one) => one.parts);
+
+  @Module({
+    providers: [
+      ...features.flatMap((one) => one.providers),
+      ...reactions,
+      ...parts,
+      { provide: Deletions, useFactory: (readModels: ReadModels) => new Deletions(readModels, deletions), inject: [ReadModels] },
+    ],
+  })
+  class ServiceModule implements OnModuleInit {
+    constructor(private readonly moduleRef: ModuleRef) {}
+
+    onModuleInit(): void {
+      const categories = deciders.map(({ category }) => category);
+      if (isForwarded) this.get(Forwarders).add({ service: owner, categories });
+      const cascade = this.get(Cascade);
+      for (const name of new Set(deciders.flatMap(({ hangsOn }) => hangsOn?.reaction ?? []))) {
+        const hanging = deciders.filter(({ hangsOn }) => hangsOn?.reaction === name);
+        this.get(Reactions).add(cascade.reactionOf(hanging as unknown as readonly Decider<unknown, Fact>[], primaries));
+      }
+      for (const reaction of reactions) this.get(Reactions).add(this.get(reaction));
+      for (const part of parts) this.get(Lifecycle).add(this.get(part));
+    }
+
+    private get<Provided>(type: abstract new (...args: never[]) => Provided): Provided {
+      return this.moduleRef.get<Provided>(type, { strict: false });
+    }
+  }
+  return { owner, module: { module: ServiceModule }, deciders, views: [...views, deletions], awaits };
+}
+
+function deletedTypes({ handles }: { readonly handles: readonly string[] }): readonly string[] {
+  return handles.filter((type) => type.endsWith('.deleted'));
+}
