@@ -5,8 +5,9 @@ const SHARED = {
   authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
   suite: ['backup'],
 };
-/** No product has it. */
-const TESTING = '(\\.(spec|contract)\\.ts$|/testing/)';
+/** What specs are made with, and all that is run by them alone. */
+const FIXTURES = '(\\.contract\\.ts$|/testing/)';
+const TESTING = ['\\.spec\\.ts$', FIXTURES];
 
 /** The boundaries of the architecture. Each is seen failing on a planted import in test/boundaries.spec.ts. */
 export default {
@@ -74,6 +75,13 @@ export default {
       severity: 'error',
       from: {},
       to: { path: '\\.spec\\.ts$' },
+    },
+    {
+      name: 'products-know-no-fixtures',
+      comment: 'What only specs need lies in libs/testing, in a folder `testing` of an app, or is the contract of a port; nobody is served by it.',
+      severity: 'error',
+      from: { pathNot: [...TESTING, '^(bench|test)/'] },
+      to: { path: FIXTURES },
     },
     {
       name: 'imports-resolve',

@@ -83,6 +83,17 @@ const planted: readonly Planted[] = [
   { rule: 'no-cycles', file: 'libs/platform/src/back.ts', breaks: `import { forth } from './forth.ts'; console.log(forth); export const back = 1;` },
   { rule: 'no-cycles', file: 'libs/platform/src/here.ts', breaks: `import type { There } from './there.ts'; export type Here = There | null;` },
   { rule: 'specs-are-not-imported', file: 'libs/platform/src/shared.ts', breaks: `import { given } from './given.spec.ts'; console.log(given);` },
+  {
+    rule: 'products-know-no-fixtures',
+    file: 'libs/platform/src/fixed.ts',
+    breaks: `import type { value } from '#libs/testing/src/value'; export type Value = typeof value;`,
+  },
+  { rule: 'products-know-no-fixtures', file: 'libs/platform/src/promised.ts', breaks: `import { value } from './value.contract.ts'; console.log(value);` },
+  {
+    rule: 'products-know-no-fixtures',
+    file: 'apps/authorization/src/value.module.ts',
+    breaks: `import { value } from './testing/value.ts'; console.log(value);`,
+  },
   { rule: 'imports-resolve', file: 'libs/platform/src/lost.ts', breaks: `import { lost } from '#libs/platform/src/nowhere'; console.log(lost);` },
 ];
 
@@ -96,8 +107,10 @@ const surroundings: Readonly<Record<string, string>> = {
   'libs/platform/src/given.spec.ts': 'export const given = 1;',
   'libs/platform/src/forth.ts': `import { back } from './back.ts'; console.log(back); export const forth = 1;`,
   'libs/runtime/src/value.ts': `import { value } from '#libs/platform/src/value'; console.log(value); export { value };`,
-  'libs/testing/src/value.ts': `import { value } from '#libs/runtime/src/value'; console.log(value);`,
+  'libs/testing/src/value.ts': `import { value } from '#libs/runtime/src/value'; console.log(value); export { value };`,
+  'libs/platform/src/value.contract.ts': `import { value } from '#libs/testing/src/value'; console.log(value); export { value };`,
   'libs/platform/src/there.ts': `import { forth } from './forth.ts'; import type { Here } from './here.ts'; console.log(forth); export type There = readonly Here[];`,
+  'apps/authorization/src/testing/value.ts': `import { value } from '../model/value.ts'; console.log(value); export { value };`,
   'libs/read-models/src/value.ts': 'export const value = 1;',
 };
 

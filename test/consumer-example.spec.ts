@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { givenKafkaBus } from '#libs/messaging/src/kafka/given-kafka-bus';
 import type { Message } from '#libs/messaging/src/message-bus';
 import { givenKafka } from '#libs/testing/src/engines/given';
+import { givenKafkaBus } from '#libs/testing/src/given-kafka-bus';
 import { ROOT } from '#libs/testing/src/process';
 
 const EXAMPLE = join(ROOT, 'docs/examples/consumer.mjs');

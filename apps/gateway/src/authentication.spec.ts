@@ -8,7 +8,7 @@ import { KeptLog } from '#libs/testing/src/kept-log';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { until } from '#libs/testing/src/until';
 import { Authentication } from './authentication.ts';
-import { givenGateway, type GivenGateway } from './given-gateway.ts';
+import { givenGateway, type GivenGateway } from './testing/given-gateway.ts';
 
 const PATH = '/notes/note_01J00000000000000000000000';
 const ENVIRONMENT = 'environment_01J00000000000000000000000';

@@ -1,9 +1,9 @@
 import { chromium } from 'playwright-core';
 import { operations } from '#libs/contracts/src/operation';
 import { releaseVersion } from '#libs/platform/src/release';
-import { rawExchange } from '#libs/testing/src/raw-http';
 import { givenProgram } from '#libs/testing/src/given-program';
-import { givenGateway, type GivenGateway } from './given-gateway.ts';
+import { rawExchange } from '#libs/testing/src/raw-http';
+import { givenGateway, type GivenGateway } from './testing/given-gateway.ts';
 
 const CHROMIUM = givenProgram('chromium', 'chromium-browser', 'google-chrome');
 

@@ -2,8 +2,8 @@ import { connect } from 'node:net';
 import { eventLogDamaged } from '#libs/event-sourcing/src/log/log-damage';
 import { Readiness } from '#libs/platform/src/readiness';
 import { until } from '#libs/testing/src/until';
-import { givenGateway, KEY, type GivenGateway } from './given-gateway.ts';
 import { LimitReached, refusal } from './outcome.ts';
+import { givenGateway, KEY, type GivenGateway } from './testing/given-gateway.ts';
 
 const ULID = '01J00000000000000000000000';
 

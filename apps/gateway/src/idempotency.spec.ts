@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { SystemClock } from '#libs/platform/src/clock';
-import { ManyReplicas } from '#libs/platform/src/replicas';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
+import { ManyReplicas } from '#libs/platform/src/replicas';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
-import { KeptLog } from '#libs/testing/src/kept-log';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { KeptLog } from '#libs/testing/src/kept-log';
 import { until } from '#libs/testing/src/until';
 import { AnswerVault } from './answer-vault.ts';
-import { givenGateway, type GivenGateway } from './given-gateway.ts';
 import { Idempotency, type Execute } from './idempotency.ts';
 import type { Outcome } from './outcome.ts';
+import { givenGateway, type GivenGateway } from './testing/given-gateway.ts';
 
 const ULID = '01J00000000000000000000000';
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { givenEngine } from '#libs/testing/src/engines/given';
 import { kafka } from '#libs/testing/src/engines/kafka';
+import { givenKafkaBus, LinesLog, message } from '#libs/testing/src/given-kafka-bus';
 import { eventually, until } from '#libs/testing/src/until';
-import { givenKafkaBus, LinesLog, message } from './kafka/given-kafka-bus.ts';
 import type { KafkaMessageBus } from './kafka.message-bus.ts';
 import type { Message } from './message-bus.ts';
 

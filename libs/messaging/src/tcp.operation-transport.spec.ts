@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ok, Operation } from '#libs/contracts/src/operation';
 import { BASE_32, newCommandId, newUlid } from '#libs/platform/src/ids';
+import { givenReplica, givenTransport, OWNER, Way, type GivenReplica, type GivenTransport } from '#libs/testing/src/given-replicas';
 import { until } from '#libs/testing/src/until';
-import { givenReplica, givenTransport, OWNER, Way, type GivenReplica, type GivenTransport } from './given-replicas.ts';
 import { asked, Lamp, LightLamp, LookAtLamp, operationTransportContract, type Lamps } from './operation-transport.contract.ts';
 
 const UNAVAILABLE = { kind: 'unavailable', code: 'service_unavailable', details: { retryAfter: 1 } };

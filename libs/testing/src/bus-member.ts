@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs';
-import { givenKafkaBus } from '#libs/messaging/src/kafka/given-kafka-bus';
+import { givenKafkaBus } from './given-kafka-bus.ts';
 
 /** A member of a group on Kafka, until it is killed. Prints the value of each message that it handled. */
 const [, , brokers = '', group = '', topic = ''] = process.argv;

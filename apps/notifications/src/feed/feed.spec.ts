@@ -1,10 +1,10 @@
+import type { Event } from '#libs/contracts/src/feed/event';
 import { ListEvents } from '#libs/contracts/src/feed/operations';
 import type { FeedPage } from '#libs/contracts/src/operation';
-import type { Event } from '#libs/contracts/src/feed/event';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import type { DomainError } from '#libs/platform/src/domain-error';
-import { ENVIRONMENT, GivenNotifications, viewsBrought } from '../given-notifications.ts';
+import { ENVIRONMENT, GivenNotifications, viewsBrought } from '../testing/given-notifications.ts';
 import { Feed } from './feed.ts';
 import { feedView } from './feed.view.ts';
 

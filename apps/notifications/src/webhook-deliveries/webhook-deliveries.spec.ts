@@ -12,7 +12,7 @@ import {
 } from '#libs/contracts/src/webhook-endpoints/operations';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { until } from '#libs/testing/src/until';
-import { ENVIRONMENT, GivenNotifications, Receiver, type Received } from '../given-notifications.ts';
+import { ENVIRONMENT, GivenNotifications, Receiver, type Received } from '../testing/given-notifications.ts';
 
 /** The form of signature that both SDKs read. */
 const vendorVerifies = async ({ body, headers }: Received, secret: string): Promise<boolean> =>

@@ -1,6 +1,6 @@
 import { ReadModels, type PageRequest, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import { until } from '#libs/testing/src/until';
-import { ENVIRONMENT, GivenNotifications, Receiver } from '../given-notifications.ts';
+import { ENVIRONMENT, GivenNotifications, Receiver } from '../testing/given-notifications.ts';
 import { queuedDelivery } from './delivery.ts';
 
 /** Rows that note which pages of webhook queues are asked for. */

@@ -5,7 +5,7 @@ import { unavailable } from '#libs/platform/src/domain-error';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { until } from '#libs/testing/src/until';
-import { ENVIRONMENT, GivenNotifications, Receiver } from '../given-notifications.ts';
+import { ENVIRONMENT, GivenNotifications, Receiver } from '../testing/given-notifications.ts';
 import { attempted, deliveryId, queuedDelivery, type StoredDelivery } from './delivery.ts';
 import { RetrySchedule } from './retry-schedule.ts';
 

@@ -1,4 +1,4 @@
-import { Receiver } from '../given-notifications.ts';
+import { Receiver } from '../testing/given-notifications.ts';
 import { TargetRule } from './target-address.ts';
 import { WebhookSender } from './webhook-sender.ts';
 

@@ -35,8 +35,8 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { KeptLog } from '#libs/testing/src/kept-log';
-import { GatewayAdapter } from './gateway.adapter.ts';
-import { GatewayModule } from './gateway.module.ts';
+import { GatewayAdapter } from '../gateway.adapter.ts';
+import { GatewayModule } from '../gateway.module.ts';
 
 /** A slice of its own, so that the gateway's specs depend on no service. */
 class Note {

@@ -1,12 +1,12 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Owner } from '#libs/contracts/src/operation';
+import { Lamps, startedLamps } from '#libs/messaging/src/operation-transport.contract';
+import { TcpOperationServer } from '#libs/messaging/src/tcp.operation-server';
+import { TcpOperationTransport } from '#libs/messaging/src/tcp.operation-transport';
+import { serviceSecurity, type ServiceSecurity } from '#libs/messaging/src/tcp/service-security';
 import { SystemClock } from '#libs/platform/src/clock';
 import { Metrics } from '#libs/platform/src/metrics';
-import { KeptLog } from '#libs/testing/src/kept-log';
-import { Lamps, startedLamps } from './operation-transport.contract.ts';
-import { TcpOperationServer } from './tcp.operation-server.ts';
-import { TcpOperationTransport } from './tcp.operation-transport.ts';
-import { serviceSecurity, type ServiceSecurity } from './tcp/service-security.ts';
+import { KeptLog } from './kept-log.ts';
 
 export const OWNER: Owner = 'audit-logs';
 const clock = new SystemClock();

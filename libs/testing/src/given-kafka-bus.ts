@@ -1,6 +1,6 @@
+import { KafkaMessageBus } from '#libs/messaging/src/kafka.message-bus';
+import type { Message } from '#libs/messaging/src/message-bus';
 import type { Log, LogFields } from '#libs/platform/src/log';
-import { KafkaMessageBus } from '../kafka.message-bus.ts';
-import type { Message } from '../message-bus.ts';
 
 type Options = Parameters<typeof KafkaMessageBus.connect>[0];
 
