@@ -3,14 +3,14 @@ import { EventStoreDBClient } from '@eventstore/db-client';
 import { newUlid } from '#libs/platform/src/ids';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
-import { REFUSALS } from '#libs/testing/src/engines/eventstore-server/members';
 import { eventstoreCommand } from '#libs/testing/src/engines/eventstore-command';
+import { REFUSALS } from '#libs/testing/src/engines/eventstore-server/members';
 import { givenEngine, givenEventstore } from '#libs/testing/src/engines/given';
+import { givenOwnServer, givenServer, givenSmallServer, givenStore, hostOf, log, opened } from '#libs/testing/src/given-event-store';
 import { until } from '#libs/testing/src/until';
 import { eventStoreContract, newEvent, take } from '../log/event-store.contract.ts';
 import { type Appended, type RecordedEvent, START, WrongVersion } from '../log/event-store.ts';
 import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
-import { givenOwnServer, givenServer, givenSmallServer, givenStore, hostOf, log, opened } from './given-event-store.ts';
 
 /** A real one takes seconds to start: the tests share it, as installations do. */
 const real = eventstoreCommand() === null ? null : await givenEngine(eventstore);

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable } from '#libs/platform/src/domain-error';
+import { givenServer, givenStore, hostOf, refusedWithin } from '#libs/testing/src/given-event-store';
 import { until } from '#libs/testing/src/until';
 import { newEvent, take } from '../log/event-store.contract.ts';
 import { type Appended, type NewEvent, type RecordedEvent, START } from '../log/event-store.ts';
 import type { EventstoredbEventStore } from './eventstoredb.event-store.ts';
-import { givenServer, givenStore, hostOf, refusedWithin } from './given-event-store.ts';
 
 /** As a client that repeats its command until it is told what became of it. */
 async function insistent(store: EventstoredbEventStore, stream: string, place: { version: number; events: readonly NewEvent[] }): Promise<Appended> {

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
+import { givenOwnServer, givenStore, opened } from '#libs/testing/src/given-event-store';
 import { until } from '#libs/testing/src/until';
 import { newEvent } from '../log/event-store.contract.ts';
 import type { EventStore, Position, RecordedEvent } from '../log/event-store.ts';
 import type { EventstoredbEventStore } from './eventstoredb.event-store.ts';
-import { givenOwnServer, givenStore, opened } from './given-event-store.ts';
 import { LogEnd } from './log-end.ts';
 import type { LogEvent } from './wire.ts';
 

@@ -1,14 +1,14 @@
 import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
 import type { ServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
+import { givenOwnServer, givenStore, log, opened } from '#libs/testing/src/given-event-store';
 import { newEvent } from '../log/event-store.contract.ts';
-import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
-import { givenOwnServer, givenStore, log, opened } from './given-event-store.ts';
 import type { Damage, ExaminedPage } from '../log/log-damage.ts';
+import { Connection } from './connection.ts';
+import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
 import { fingerprintOf, KnownVersions } from './known-versions.ts';
 import { examined } from './log-examination.ts';
 import { StreamNames } from './stream-names.ts';
 import { eventOf, type LogEvent } from './wire.ts';
-import { Connection } from './connection.ts';
 
 describe('the log in EventStoreDB, read from end to end', () => {
   let server: ServerHere;

@@ -1,9 +1,9 @@
 import type { Members } from '#libs/testing/src/engines/eventstore-server/members';
 import { REFUSALS } from '#libs/testing/src/engines/eventstore-server/members';
 import type { Streams } from '#libs/testing/src/engines/eventstore-server/streams';
+import { givenOwnServer, givenStore, refusedWithin, printed } from '#libs/testing/src/given-event-store';
 import { newEvent, take } from '../log/event-store.contract.ts';
 import type { EventstoredbEventStore } from './eventstoredb.event-store.ts';
-import { givenOwnServer, givenStore, refusedWithin, printed } from './given-event-store.ts';
 
 describe('an event store in EventStoreDB', () => {
   describe('that does not do what it is asked', () => {

@@ -10,11 +10,11 @@ import type { Engine } from '#libs/testing/src/engines/engine';
 import { Access } from '#libs/testing/src/engines/eventstore-server/access';
 import type { Streams } from '#libs/testing/src/engines/eventstore-server/streams';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
+import { givenOwnServer, givenServer, givenStore, log, opened, printed } from '#libs/testing/src/given-event-store';
 import { ROOT } from '#libs/testing/src/process';
 import { newEvent, take } from '../log/event-store.contract.ts';
 import { START } from '../log/event-store.ts';
 import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
-import { givenOwnServer, givenServer, givenStore, log, opened, printed } from './given-event-store.ts';
 
 describe('a server with users', () => {
   const userOf = (name: string, ...groups: string[]) => ({ name, password: `password of ${name}`, groups });

@@ -1,10 +1,10 @@
+import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
-import type { Engine } from '#libs/testing/src/engines/engine';
-import { startEventstore, startEventstoreServer } from '#libs/testing/src/engines/eventstore';
-import { givenServerHere, type ServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
-import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
-import { EventstoredbEventStore } from './eventstoredb.event-store.ts';
+import type { Engine } from './engines/engine.ts';
+import { givenServerHere, type ServerHere } from './engines/eventstore-server/given-server-here.ts';
+import { startEventstore, startEventstoreServer } from './engines/eventstore.ts';
+import { WatchedDirectory } from './engines/watched-directory.ts';
 
 /** What a file of specs opens is closed after each of its tests, the last first. */
 export const opened: (() => Promise<unknown> | void)[] = [];
