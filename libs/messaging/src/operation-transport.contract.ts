@@ -5,7 +5,7 @@ import { Id, Integer, Json, ListOf, MapOfText, Optional, Ref, Text } from '#libs
 import { Handles } from '#libs/contracts/src/handles';
 import { arrayOf, Command, empty, listOf, ok, Operation, Query, Serialised, type List } from '#libs/contracts/src/operation';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
-import { DomainError, unavailable, type ErrorKind } from '#libs/platform/src/domain-error';
+import { DomainError, NeedsLaterRelease, unavailable, type ErrorKind } from '#libs/platform/src/domain-error';
 import { Positions } from '#libs/platform/src/positions';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -76,8 +76,14 @@ export class Lamps {
   readonly contexts: RequestContext[] = [];
   /** How old each lamp's command was when it began, by how often it had been asked for. */
   readonly ages: { readonly attempt: number | undefined; readonly age: number }[] = [];
+  /** Knows what whoever looks with the mode `later`, and lamps of the colour `later`, need. */
+  isOfLaterRelease = false;
   /** Awaited by whoever looks with the mode `wait`, and by lamps of the colour `wait`. */
   gate: Promise<unknown> = Promise.resolve();
+
+  private needsLaterRelease(): void {
+    if (!this.isOfLaterRelease) throw new NeedsLaterRelease({ type: 'lamp.lit', shape: 2, position: '1' }, 1);
+  }
 
   @Handles(LightLamp)
   async light({ context, id, colour, ...seen }: LightLamp): Promise<Lamp> {
@@ -85,6 +91,7 @@ export class Lamps {
     this.contexts.push(context);
     this.ages.push({ attempt: context.attempt, age: performance.now() - context.sentAt! });
     if (colour === 'wait') await this.gate;
+    if (colour === 'later') this.needsLaterRelease();
     context.receipt.position = '0000000000000007';
     context.receipt.transacts = (context.receipt.transacts ?? 0) + 1;
     context.receipt.warning = 'bright; look away';
@@ -98,6 +105,7 @@ export class Lamps {
     if (mode === 'wait') await this.gate;
     if (mode === 'never') await new Promise(() => {});
     if (mode === 'slow') await new Promise((resolve) => setTimeout(resolve, 20));
+    if (mode === 'later') this.needsLaterRelease();
     if (mode === 'stored') return new Serialised(`{"id":"${id}","colour":"stored ☂","seen":[1,2]}`);
     return { id, colour: 'red', seen: mode };
   }

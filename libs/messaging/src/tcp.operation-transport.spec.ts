@@ -99,6 +99,23 @@ describe('the transport over TCP', () => {
     );
   });
 
+  it('asks another replica at once where one needs a later release, and says that it is not the first; the refusal counts where there is no other', async () => {
+    const [early, young] = [await replica(), await replica()];
+    young.lamps.isOfLaterRelease = true;
+    const from = await opened([early.address, young.address]);
+    await allAreThere(from, 2);
+    const began = performance.now();
+    const [forEarly] = await idsOf(from, early, 1);
+    expect(await look(from, 'later', { id: forEarly })).toMatchObject({ id: forEarly });
+    while (early.lamps.ages.length === 0) await from.transport.call(asked(LightLamp, { id: forEarly!, colour: 'later' }));
+    expect(performance.now() - began).toBeLessThan(1_000);
+    expect([early.lamps.ages, young.lamps.ages.slice(-1)]).toMatchObject([[{ attempt: 1 }], [{ attempt: 2 }]]);
+    expect(await from.metrics.text()).toContain(`gatehouse_operations_moved_total{owner="${OWNER}",reason="needs_later_release"} 2`);
+    await young.stop();
+    await until(async () => !(await from.metrics.text()).includes(`gatehouse_operation_replicas{owner="${OWNER}",state="ready"} 2`));
+    await expect(look(from, 'later', { id: forEarly })).rejects.toMatchObject({ ...UNAVAILABLE, details: { retryAfter: 5 } });
+  });
+
   describe('with a command that may have begun', () => {
     const light = ({ transport }: GivenTransport, context: Parameters<typeof asked>[2] = {}): Promise<Lamp> =>
       transport.call(asked(LightLamp, { id: LAMP, colour: 'wait' }, context));

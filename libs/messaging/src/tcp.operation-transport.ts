@@ -68,7 +68,7 @@ interface Target {
 }
 
 /** Why a call moved on from a replica. */
-type Reason = 'broken' | 'silent' | 'slow' | 'declined';
+type Reason = 'broken' | 'silent' | 'slow' | 'declined' | 'needs_later_release';
 
 /**
  * Asks the replicas of other services. A connection that breaks, a replica that falls silent, is busy or takes too long: another one is asked, with the same command id,
@@ -215,7 +215,7 @@ export class TcpOperationTransport extends RemoteOperations {
           this.settle(call, undefined);
           break;
         case MESSAGE.refusal:
-          this.fail(call, readRefusal(text));
+          this.refused(call, readRefusal(text));
           break;
         case MESSAGE.failure:
           this.fail(call, new Error(`${call.registered.name} failed in the service ${call.registered.options.owner}, whose log has the cause.`));
@@ -236,6 +236,12 @@ export class TcpOperationTransport extends RemoteOperations {
   private settle(call: Call, answer: unknown): void {
     this.calls.delete(call);
     call.resolve(answer as never);
+  }
+
+  /** What a replica of this release cannot read, one of a later release may: it is asked at once, since the one that answered does nothing more. */
+  private refused(call: Call, { refusal, needsLaterRelease }: ReturnType<typeof readRefusal>): void {
+    if (needsLaterRelease && this.canMove(this.targetOf(call), call)) this.moveOn(call, 'needs_later_release');
+    else this.fail(call, refusal);
   }
 
   private fail(call: Call, error: unknown): void {

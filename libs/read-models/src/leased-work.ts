@@ -1,8 +1,9 @@
-import { isUnavailable } from '#libs/platform/src/domain-error';
+import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Leases } from './leases.ts';
 import { Fenced } from './read-models.ts';
+import type { SharedLeases } from './shared-leases.ts';
 
 /** The same failure is told again after so long. */
 const REPEATED = 60_000;
@@ -11,7 +12,7 @@ interface Needs {
   readonly leases: Leases;
   readonly log: Log;
   /** Where not everybody who can get the lease takes it. */
-  readonly shares?: Pick<Leases, 'ask'> | undefined;
+  readonly shares?: Pick<SharedLeases, 'ask' | 'leave'> | undefined;
 }
 
 /**
@@ -25,6 +26,8 @@ export class LeasedWork implements Part {
   readonly stage = 'work';
   private readonly stopping = new AbortController();
   private running: Promise<void> = Promise.resolve();
+  /** It came to what only a later release can do: asking for the lease again would keep a process of that release from it. */
+  private isLeft = false;
   private told = { sentence: '', at: 0 };
 
   constructor(
@@ -44,7 +47,7 @@ export class LeasedWork implements Part {
 
   private async run(): Promise<void> {
     const { signal } = this.stopping;
-    while (!signal.aborted) {
+    while (!signal.aborted && !this.isLeft) {
       const token = await (this.needs.shares ?? this.needs.leases).ask(this.name);
       if (token !== null && !signal.aborted) await this.workUnder(token);
       await this.needs.leases.round(signal);
@@ -65,6 +68,7 @@ export class LeasedWork implements Part {
       await this.work(AbortSignal.any([this.stopping.signal, lost.signal]), token);
     } catch (error) {
       if (error instanceof Fenced) log.warn('Another does this work since; what was not stored is left to it.', { work: this.name });
+      else if (error instanceof NeedsLaterRelease) this.leave(error);
       else this.tell(error);
     } finally {
       over.abort();
@@ -74,6 +78,12 @@ export class LeasedWork implements Part {
       // Another may have more luck.
       await leases.release(this.name);
     }
+  }
+
+  private leave(reason: NeedsLaterRelease): void {
+    this.isLeft = true;
+    void this.needs.shares?.leave();
+    this.needs.log.warn('Work in the background is left to processes of a later release.', { work: this.name, error: reason.message });
   }
 
   /** Does not wait for what it begins: an answer that does not come must not cost the next try. */

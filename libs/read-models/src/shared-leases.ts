@@ -44,6 +44,7 @@ export class SharedLeases implements Part {
   private announcements = 0;
   /** How many replicas there are beside this one, as far as is known. */
   private others = 0;
+  private isLeft = false;
 
   constructor(
     work: string,
@@ -65,6 +66,10 @@ export class SharedLeases implements Part {
     this.stopping.abort();
     await this.running;
     // Others need not wait until it counts no more.
+    await this.retire();
+  }
+
+  private async retire(): Promise<void> {
     await this.table.purge(SYSTEM_ENVIRONMENT, [this.needs.replica]).catch(() => {});
   }
 
@@ -83,8 +88,15 @@ export class SharedLeases implements Part {
     return over.signal;
   }
 
+  /** This replica takes no part any more: the others do not count it, and what it holds it gives back. */
+  async leave(): Promise<void> {
+    this.isLeft = true;
+    for (const name of this.held()) this.over.get(name)?.abort();
+    await this.retire();
+  }
+
   private part(): number {
-    return Math.ceil(this.names.length / (1 + this.others));
+    return this.isLeft ? 0 : Math.ceil(this.names.length / (1 + this.others));
   }
 
   /** Without asking: what a process has lost, it knows by its own clock. */
@@ -96,7 +108,7 @@ export class SharedLeases implements Part {
     const { signal } = this.stopping;
     for (;;) {
       await this.needs.leases.round(signal);
-      if (signal.aborted) return;
+      if (signal.aborted || this.isLeft) return;
       await this.look();
       for (const name of this.held().slice(this.part())) this.over.get(name)?.abort();
     }

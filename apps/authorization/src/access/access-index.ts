@@ -6,7 +6,7 @@ import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { within } from '#libs/platform/src/deadline';
-import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
+import { DomainError, NeedsLaterRelease, notFound, unavailable } from '#libs/platform/src/domain-error';
 import type { Part } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
@@ -379,15 +379,18 @@ export class AccessIndex implements Part {
 
   /** What cannot be folded keeps nobody waiting but those who ask about its organization: it is loaded anew, and refused for as long as that fails. */
   private broken({ environment, index }: Entry, error: unknown): DomainError {
+    // Nothing is broken: a replica of that release is asked.
+    if (error instanceof NeedsLaterRelease) return error;
     this.log.error('What access in an organization depends on cannot be folded; nothing is answered about it.', { environment, organization: index.id, error });
     return unreadable();
   }
 
   /** The same for all organizations of an environment. */
   private brokenModel(environment: string, error: unknown): DomainError {
-    this.log.error('What roles and permissions an environment has cannot be folded; nothing is answered about access in it.', { environment, error });
     this.models.delete(environment);
     for (const entry of [...(this.entries.get(environment)?.values() ?? [])]) this.forget(entry);
+    if (error instanceof NeedsLaterRelease) return error;
+    this.log.error('What roles and permissions an environment has cannot be folded; nothing is answered about access in it.', { environment, error });
     return unreadable();
   }
 
@@ -434,7 +437,7 @@ export class AccessIndex implements Part {
   private hear(event: RecordedEvent, touched: Set<Entry>): void {
     const { environment, organization } = event.meta;
     if (event.type === 'user.deleted') {
-      this.noteEnd(environment, (event.data as { readonly id: string }).id);
+      this.noteEnd(environment, userIn(event));
       for (const entry of this.entries.get(environment)?.values() ?? []) this.tell(entry, event);
     } else if (organization !== undefined) {
       if (event.type === 'organization.deleted') this.noteEnd(environment, organization);
@@ -469,7 +472,7 @@ export class AccessIndex implements Part {
 
   private apply({ index, environment, pending }: Entry, event: RecordedEvent): void {
     if (event.type === 'user.deleted') {
-      const { id } = event.data as { readonly id: string };
+      const id = userIn(event);
       // Also one of before this process began, whose row comes late.
       this.noteEnd(environment, id);
       return index.endUser(id);
@@ -495,13 +498,13 @@ export class AccessIndex implements Part {
     const made = batch.filter(
       ({ type, meta }) => type === 'organization_membership.created' && this.entries.get(meta.environment)?.has(meta.organization ?? '') === true,
     );
-    const learn = async ({ data, meta }: RecordedEvent): Promise<void> => {
-      const { user_id } = data as { readonly user_id: string };
+    const learn = async (event: RecordedEvent): Promise<void> => {
+      const { environment, organization } = event.meta;
       try {
-        if (await this.rows.hasEnded(meta.environment, user_id)) this.noteEnd(meta.environment, user_id);
+        const { user_id } = event.data as { readonly user_id: string };
+        if (await this.rows.hasEnded(environment, user_id)) this.noteEnd(environment, user_id);
       } catch (error) {
         // Nobody waits for that but those who ask about the organization: it is loaded anew.
-        const { environment, organization } = meta;
         this.log.warn('Whether the user of a new membership was deleted cannot be learned.', { environment, organization, error });
         const entry = this.entries.get(environment)?.get(organization!);
         if (entry !== undefined) this.forget(entry);
@@ -524,6 +527,11 @@ export class AccessIndex implements Part {
 }
 
 class TooLarge extends Error {}
+
+/** The user of whom an event tells: the key of its stream. */
+function userIn({ stream, meta }: RecordedEvent): string {
+  return stream.slice(streamName('user', meta.environment, '').length);
+}
 
 /** Whether an event says something of the organization, or of a user who may be in it. */
 function concerns({ type, meta }: RecordedEvent, environment: string, organizationId: string): boolean {

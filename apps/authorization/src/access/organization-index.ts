@@ -301,7 +301,7 @@ export class OrganizationIndex {
 
   /** Folds the next event of this organization. */
   apply(event: RecordedEvent): void {
-    const { type, data, version } = event;
+    const { type, version } = event;
     switch (type) {
       case 'organization.created':
         this.isAlive = true;
@@ -310,31 +310,31 @@ export class OrganizationIndex {
         this.isAlive = false;
         return;
       case 'organization_membership.created': {
-        const fact = data as Omit<MembershipRow, 'roles'> & { readonly roles: readonly { readonly id: string }[] };
+        const fact = event.data as Omit<MembershipRow, 'roles'> & { readonly roles: readonly { readonly id: string }[] };
         this.addMembership({ ...fact, roles: fact.roles.map(({ id }) => id) });
         return;
       }
       case 'organization_membership.updated':
-        return this.updateMembership(data as { readonly id: string; readonly status?: string; readonly roles?: readonly { readonly id: string }[] });
+        return this.updateMembership(event.data as { readonly id: string; readonly status?: string; readonly roles?: readonly { readonly id: string }[] });
       case 'organization_membership.deleted':
-        return this.endMembership(this.memberships.numberOf(idIn(data)));
+        return this.endMembership(this.memberships.numberOf(idIn(event.data)));
       case 'group.created':
-        return this.addGroup(idIn(data));
+        return this.addGroup(idIn(event.data));
       case 'group.deleted':
-        return this.endGroup(this.groups.numberOf(idIn(data)));
+        return this.endGroup(this.groups.numberOf(idIn(event.data)));
       case 'group.member_added': {
-        const { group_id, organization_membership_id } = data as Pair;
+        const { group_id, organization_membership_id } = event.data as Pair;
         return this.addMember(group_id, organization_membership_id);
       }
       case 'group.member_removed': {
-        const { group_id, organization_membership_id } = data as Pair;
+        const { group_id, organization_membership_id } = event.data as Pair;
         const [group, membership] = [this.groups.numberOf(group_id), this.memberships.numberOf(organization_membership_id)];
         return group === NONE || membership === NONE ? undefined : this.members.remove(group, membership);
       }
       case 'role_assignment.created':
-        return this.addGrant('membership', (data as { readonly organization_membership_id: string }).organization_membership_id, data as GrantFact);
+        return this.addGrant('membership', (event.data as { readonly organization_membership_id: string }).organization_membership_id, event.data as GrantFact);
       case 'group_role_assignment.created':
-        return this.addGrant('group', (data as { readonly group_id: string }).group_id, data as GrantFact);
+        return this.addGrant('group', (event.data as { readonly group_id: string }).group_id, event.data as GrantFact);
       case 'role_assignment.deleted':
         return this.removeGrant('membership', event);
       case 'group_role_assignment.deleted':
@@ -352,7 +352,7 @@ export class OrganizationIndex {
       case 'resource.closing':
       case 'resource.reopened':
         if (changesClosings(type)) this.closings.apply(event);
-        this.tree.apply({ type, data } as Parameters<ResourceTree['apply']>[0], version);
+        this.tree.apply({ type, data: event.data } as Parameters<ResourceTree['apply']>[0], version);
     }
   }
 

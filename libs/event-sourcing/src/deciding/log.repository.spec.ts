@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, NeedsLaterRelease, notFound } from '#libs/platform/src/domain-error';
 import { derivedId, newCommandId, newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -16,6 +16,7 @@ import { AppendTooLarge, type Appended, type EventStore, type RecordedEvent } fr
 import { MeasuredEventStore } from '../log/measured.event-store.ts';
 import { Naming, streamName } from '../log/naming.ts';
 import { SKIPPED } from '../log/protocol.ts';
+import { UpcastingEventStore } from '../log/upcasts.ts';
 import { StoppedViews } from '../views/stopped-views.ts';
 import { primaryView, tableOf } from '../views/view.ts';
 import type { Decider, Decision, Fact } from './decider.ts';
@@ -399,9 +400,24 @@ describe('a transaction', () => {
     const readModels = new LmdbReadModels(storage);
     await readModels.table(tableOf(booksView)).write([lost]);
     const stopped = new StoppedViews();
-    stopped.stop(tableOf(booksView).name, 'ahead');
+    stopped.set(tableOf(booksView).name, { standing: 'ahead', left: null });
     const { version, state } = await repositoryOn(readModels, stopped).transact(bookDecider, context(), 'a', create());
     expect({ version, title: state!.title }).toEqual({ version: 1, title: 'Notes' });
+  });
+
+  it('decides nothing on what a later release recorded in a shape that this one does not know: a replica of that release is asked', async () => {
+    const { version } = await repository.transact(bookDecider, context(), 'a', create());
+    const [created] = await events.read(streamOf('a'));
+    await events.append(streamOf('a'), version, [
+      { ...created!, id: newUlid(clock.now()), type: 'book.changed', shape: 2, data: { title: { en: 'Notes' } }, subject: null },
+    ]);
+    const early = repositoryOn(new LmdbReadModels(storage), new StoppedViews(), new UpcastingEventStore(events, {}));
+    const change: Decide = () => [{ type: 'book.changed', data: { title: 'Sketch' } }];
+    await expect(early.transact(bookDecider, context(), 'a', change)).rejects.toMatchObject({ code: 'service_unavailable', details: { retryAfter: 5 } });
+    await expect(early.load(bookDecider, ENVIRONMENT, 'a')).rejects.toThrow(NeedsLaterRelease);
+    expect((await events.last(streamOf('a')))!.version).toBe(version + 1);
+    // Every other stream goes on.
+    await early.transact(bookDecider, context(), 'b', create());
   });
 
   it('begins again when another was faster, until every one has its turn', async () => {

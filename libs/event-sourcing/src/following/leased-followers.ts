@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { aborted } from '#libs/platform/src/deadline';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Lifecycle } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
@@ -32,7 +33,10 @@ export interface LeasedFollowing {
   readonly from?: 'head' | (() => Promise<Position>) | undefined;
   /** Shares its lease out, with others, among the replicas: it is given back between two batches, with the checkpoint of the last one stored. */
   readonly shares?: SharedLeases | undefined;
-  /** Answers whether the end of the batch is worth remembering at once. What is cut short by the signal comes again. */
+  /**
+   * Answers whether the end of the batch is worth remembering at once. What is cut short by the signal comes again.
+   * @throws NeedsLaterRelease where the first of them is to be handled and cannot be read: it and all that follows is left to a process that can
+   */
   readonly handle: (batch: readonly RecordedEvent[], signal: AbortSignal) => Promise<boolean>;
 }
 
@@ -80,6 +84,14 @@ export class LeasedFollowers {
         for (const follower of this.followers) gauge.set({ work: follower.name }, follower.lag());
       },
     });
+    needs.metrics.gauge({
+      name: 'follower_left_to_later_release',
+      help: '1 where a forwarder or reaction came to an event that only a later release can handle: this process does not ask for its lease again.',
+      labels: ['work'],
+      collect: (gauge) => {
+        for (const follower of this.followers) gauge.set({ work: follower.name }, follower.isLeft ? 1 : 0);
+      },
+    });
   }
 
   /** Before the process starts its parts. */
@@ -103,6 +115,8 @@ export class LeasedFollowers {
 
 class Follower {
   isAhead = false;
+  /** It came to what only a later release can handle. */
+  isLeft = false;
   private again = new AbortController();
   /** Null: nothing is being read. */
   private progress: Progress | null = null;
@@ -133,7 +147,7 @@ class Follower {
     } finally {
       clearInterval(looking);
       // What could not be handled stays behind, and is tried again.
-      if (signal.aborted || over.aborted || !this.isBehind) this.behind = null;
+      if (signal.aborted || over.aborted || this.isLeft || !this.isBehind) this.behind = null;
       this.progress = null;
       this.isAhead = false;
     }
@@ -189,12 +203,20 @@ class Follower {
     this.handledBefore(this.behind?.since ?? clock.now());
     const progress = (this.progress = new Progress(from));
     let [stored, storedAt] = [from, 0];
+    // Whoever takes it next need not do anything again.
+    const storeRest = async (): Promise<void> => {
+      if (!signal.aborted && progress.position > stored) await table.write([], progress.position, token);
+    };
     for await (const batch of events.subscribe(from, AbortSignal.any([signal, over]))) {
       if (signal.aborted) return;
       if (over.aborted) break;
       progress.begin();
       this.handledBefore(batch[0]!.meta.at);
-      const isWorthIt = await handle(batch, signal);
+      const isWorthIt = await handle(batch, signal).catch(async (error: unknown) => {
+        this.isLeft = error instanceof NeedsLaterRelease;
+        if (this.isLeft) await storeRest();
+        throw error;
+      });
       // What was cut short is not behind us.
       if (signal.aborted) return;
       const { position, meta } = batch.at(-1)!;
@@ -205,8 +227,7 @@ class Follower {
       progress.reach(position);
       this.handledBefore(meta.at);
     }
-    // Whoever takes it next need not do anything again.
-    if (!signal.aborted && progress.position > stored) await table.write([], progress.position, token);
+    await storeRest();
   }
 
   private handledBefore(since: number): void {

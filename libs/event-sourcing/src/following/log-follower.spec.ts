@@ -1,8 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { FaultyLog } from '#libs/testing/src/faulty-log';
 import { until } from '#libs/testing/src/until';
+import { UpcastingEventStore } from '../log/upcasts.ts';
 import { START, type Position, type RecordedEvent } from '../log/event-store.ts';
 import { LogFollower } from './log-follower.ts';
 
@@ -116,5 +118,28 @@ describe('a follower of the log', () => {
     events.record();
     await follower.start();
     await follower.reached('9'.repeat(16), soon());
+  });
+
+  it('refuses at once what it would have to read of a later release, and has read all before that', async () => {
+    const reading = new LogFollower(
+      {
+        name: 'specs',
+        begin: async () => START,
+        handle: (batch) => {
+          for (const { data, position } of batch) if (data !== null) seen.push(position);
+        },
+      },
+      { events: new UpcastingEventStore(events, {}), clock: new SystemClock(), log },
+    );
+    const [first, second] = [events.record(), events.record()];
+    const third = events.record('happened', 2);
+    const fourth = events.record();
+    await reading.start();
+    await reading.reached(second, soon());
+    for (const position of [third, fourth]) await expect(reading.reached(position, soon())).rejects.toThrow(NeedsLaterRelease);
+    await reading.reached(first, soon());
+    await pause(1_000);
+    expect(seen).toEqual([first, second]);
+    await reading.stop();
   });
 });

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
-import { unavailable } from '#libs/platform/src/domain-error';
+import { NeedsLaterRelease, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
 
@@ -46,6 +46,8 @@ export class LogFollower {
   private isAsking = false;
   private isAway = false;
   private behind: { readonly position: Position; readonly since: number } | null = null;
+  /** It came to what only a later release can read: whoever needs to know that is refused, for as long as the process runs. */
+  private left: NeedsLaterRelease | null = null;
   private readonly waiting = new Set<() => void>();
 
   constructor(
@@ -77,10 +79,11 @@ export class LogFollower {
 
   /**
    * Resolves once everything up to `position` was handled; also where the log ends before it, since then it is the position of another log.
-   * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
+   * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch); NeedsLaterRelease
    */
   async reached(position: Position, deadline: number): Promise<void> {
     while (this.position === null || this.position < position) {
+      if (this.left !== null) throw this.left;
       const left = deadline - this.needs.clock.now();
       if (left <= 0 || this.stopping.signal.aborted) throw unavailable('This process has not read the log so far yet.');
       await this.movedWithin(Math.min(left, HEARTBEAT));
@@ -113,6 +116,7 @@ export class LogFollower {
           this.moved();
         }
       } catch (error) {
+        if (error instanceof NeedsLaterRelease) return this.leave(error);
         if (error instanceof PositionOfAnotherLog) this.restart();
         else if (!this.isAway) log.warn('The log cannot be followed at the moment; it is taken up again where it broke off.', { name, error });
         this.isAway = true;
@@ -156,6 +160,15 @@ export class LogFollower {
     this.needs.log.warn('A subscription to the log stands still and is made anew.', { name: this.followed.name, position });
     this.behind = null;
     this.subscription.abort();
+  }
+
+  private leave(reason: NeedsLaterRelease): void {
+    this.left = reason;
+    this.needs.log.warn('What this process keeps in memory needs an event that only a later release can read; what depends on it is refused here.', {
+      name: this.followed.name,
+      error: reason.message,
+    });
+    this.moved();
   }
 
   private restart(): void {

@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
-import { isUnavailable } from '#libs/platform/src/domain-error';
+import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { Fact, Recorded } from '../deciding/decider.ts';
 import { AppendTooLarge, type RecordedEvent } from '../log/event-store.ts';
+import { isFromLaterRelease } from '../log/upcasts.ts';
 import { Vault } from '../sealing/vault.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 
@@ -100,10 +101,12 @@ export class Reactions {
   private async handle(reaction: Reaction, event: RecordedEvent, table: Table<never>, signal: AbortSignal): Promise<void> {
     for (let tries = 0; !signal.aborted;) {
       try {
+        if (isFromLaterRelease(event)) throw event.reason;
         await reaction.react(event);
         this.stopped.set({ reaction: reaction.name }, 0);
         return this.handled.inc({ reaction: reaction.name });
       } catch (error) {
+        if (error instanceof NeedsLaterRelease) throw error;
         const isTooLarge = error instanceof AppendTooLarge;
         if (isTooLarge) this.halt(reaction, event, error);
         const wait = isTooLarge ? TOO_LARGE : isUnavailable(error) ? AWAY : PAUSES[tries++];

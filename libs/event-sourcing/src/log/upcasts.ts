@@ -21,12 +21,25 @@ export function upcast(content: Upcastable, shape: number, steps: readonly Upcas
   return steps.slice(shape - 1).reduce((older, step) => step(older), content);
 }
 
+/** A record of a shape that only a later release knows. */
+export type LaterRecord = UnreadableRecord & { readonly reason: NeedsLaterRelease };
+
 /** Whether this release cannot know what the record says. Whoever handles its type leaves it to a process that can, and asks for nothing that it would have to say. */
-export function isFromLaterRelease(record: RecordedEvent): record is UnreadableRecord & { readonly reason: NeedsLaterRelease } {
+export function isFromLaterRelease(record: RecordedEvent): record is LaterRecord {
   return record instanceof UnreadableRecord && record.reason instanceof NeedsLaterRelease;
 }
 
-/** The log in the shapes of this release, whatever release wrote it. */
+/** In parts, of which each record of a later release begins one. */
+function parted(batch: readonly RecordedEvent[]): readonly (readonly RecordedEvent[])[] {
+  if (!batch.some(isFromLaterRelease)) return [batch];
+  const starts = batch.flatMap((record, index) => (index === 0 || isFromLaterRelease(record) ? [index] : []));
+  return starts.map((start, index) => batch.slice(start, starts[index + 1]));
+}
+
+/**
+ * The log in the shapes of this release, whatever release wrote it. A record of a later one comes, to whoever follows the log, as the first of a batch: who cannot go on
+ * there has finished everything before it.
+ */
 export class UpcastingEventStore extends EventStore {
   private readonly upcasts: ReadonlyMap<string, readonly Upcast[]>;
   /** A record is upcast once for all its readers, and stays the same object for them. */
@@ -63,7 +76,7 @@ export class UpcastingEventStore extends EventStore {
   }
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal, pace)) yield this.upToDate(batch);
+    for await (const batch of this.events.subscribe(after, signal, pace)) yield* parted(this.upToDate(batch));
   }
 
   private shapeOf(type: string): number {

@@ -1,4 +1,5 @@
 import type { Clock } from '#libs/platform/src/clock';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced, type ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -40,6 +41,8 @@ export class ProjectedView {
   /** How often it was: only the reading of the log that it was opened for may bring it further. */
   openings = 0;
   standing: Standing | null = null;
+  /** It came to an event that only a later release can fold: this process has given the lease up, and does not ask for it again. */
+  left: NeedsLaterRelease | null = null;
   /** Requests to fill it anew: the last that was carried out, and the last that is known. */
   mended = '';
   requested = '';
@@ -82,13 +85,19 @@ export class ProjectedView {
     return this.isHeld && this.phase !== 'clearing' && this.requested > this.mended && this.requested !== this.mending;
   }
 
+  /** Until a process of a later release has brought it past what this one cannot fold, nobody here may take its rows for all that there are. */
+  get awaitsLaterRelease(): boolean {
+    return this.left !== null && this.position < this.left.position;
+  }
+
   /** For a reader: a view that stands still keeps nobody waiting, since it refuses. */
   hasSeen(position: Position): boolean {
-    return this.standing !== null || this.position >= position;
+    return this.standing !== null || this.awaitsLaterRelease || this.position >= position;
   }
 
   /** For a start: a view that stands still may be about to go on, and one that is being filled is waited for. */
   isFilledTo(position: Position): boolean {
+    if (this.awaitsLaterRelease) return true;
     if (this.standing !== null) return this.standing.reason !== 'rebuilding' && (this.phase === 'standing' || this.phase === 'elsewhere');
     return (this.phase === 'elsewhere' || this.phase === 'following') && this.position >= position;
   }
@@ -138,7 +147,9 @@ export class ProjectedView {
   /** Where another process brings it along. */
   async lookAtCheckpoint(): Promise<void> {
     const checkpoint = await this.table.checkpoint();
-    if (this.phase === 'elsewhere') this.position = checkpoint;
+    if (this.phase !== 'elsewhere') return;
+    this.position = checkpoint;
+    if (this.left !== null) this.show();
   }
 
   /**
@@ -251,6 +262,7 @@ export class ProjectedView {
         this.stored(now);
       } else this.restLater();
     } catch (error) {
+      if (error instanceof NeedsLaterRelease) return this.leave(error);
       if (!(error instanceof Unfoldable)) throw error;
       return this.standBefore(error);
     }
@@ -304,6 +316,19 @@ export class ProjectedView {
     this.stand({ reason: 'unfoldable', position: event.position });
   }
 
+  /** Nobody else is told: a process of a later release goes on from what is stored. */
+  private leave(reason: NeedsLaterRelease): void {
+    this.needs.log.warn('A view has come to an event that only a later release can fold, and is left to processes of that release.', {
+      view: this.view.name,
+      position: reason.position,
+      error: reason.message,
+    });
+    this.left = reason;
+    this.lose();
+    this.show();
+    void this.needs.leases.release(this.lease);
+  }
+
   private standAhead(position: Position, head: Position): void {
     this.needs.log.error(
       "The log does not have the position that a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has mended it.",
@@ -324,11 +349,15 @@ export class ProjectedView {
 
   private setStanding(standing: Standing | null): void {
     this.standing = standing;
-    const { name } = this.table.definition;
-    if (standing === null) this.needs.stopped.resume(name);
-    else this.needs.stopped.stop(name, standing.reason);
+    this.show();
     // What was seen before it was emptied, or before the log was restored, is no longer there.
     if (standing !== null && this.phase === 'elsewhere') this.position = START;
+  }
+
+  /** To whoever reads its rows here. */
+  private show(): void {
+    const standing = this.standing?.reason ?? null;
+    this.needs.stopped.set(this.table.definition.name, { standing, left: this.awaitsLaterRelease ? this.left : null });
   }
 }
 

@@ -55,6 +55,14 @@ export class ProjectorMetrics {
           for (const { view, standing } of projector.held()) gauge.set({ view: view.name }, standing !== null && standing.reason !== 'rebuilding' ? 1 : 0);
       },
     });
+    metrics.gauge({
+      name: 'view_left_to_later_release',
+      help: '1 where a view has come to an event that only a later release can fold, and no process of one has folded it yet. Its queries answer 503 here.',
+      labels: ['view'],
+      collect: (gauge) => {
+        for (const projector of this.projectors) for (const { view, isLeft } of projector.leavings()) gauge.set({ view }, isLeft ? 1 : 0);
+      },
+    });
   }
 
   add(projector: Projector): void {
@@ -160,6 +168,11 @@ export class Projector implements Part {
     return this.views.filter(({ isHeld }) => isHeld);
   }
 
+  /** Whether each view waits for a process of a later release. */
+  leavings(): readonly { readonly view: string; readonly isLeft: boolean }[] {
+    return this.views.map(({ view, awaitsLaterRelease }) => ({ view: view.name, isLeft: awaitsLaterRelease }));
+  }
+
   async status(): Promise<readonly ViewStatus[]> {
     await this.lookEverywhere();
     return this.views.map(({ view, table, position, standing }) => ({
@@ -203,7 +216,9 @@ export class Projector implements Part {
     await this.start();
     await this.look();
     this.hurry();
-    await this.until(({ mended }) => mended >= request);
+    await this.until(({ mended, left }) => left !== null || mended >= request);
+    const left = this.views.find((view) => view.left !== null);
+    if (left !== undefined) throw new Error(`${left.view.name} cannot be filled by this release. ${left.left!.message}`);
   }
 
   private async renew(signal: AbortSignal): Promise<void> {
@@ -229,9 +244,12 @@ export class Projector implements Part {
   private async askForLeases(): Promise<void> {
     await Promise.all(
       this.views.map(async (view) => {
+        if (view.left !== null) return;
         const token = await this.needs.leases.ask(view.lease, view.outdated);
         if (this.stopping?.signal.aborted !== false) return;
-        if (token === null) {
+        // It was left while this was asked.
+        if (view.left !== null) await this.needs.leases.release(view.lease);
+        else if (token === null) {
           if (view.isHeld) this.lose(view);
         } else if (view.take(token)) this.hurry();
       }),
@@ -287,6 +305,7 @@ export class Projector implements Part {
     for (const view of this.held()) if (!leases.isHeld(view.lease)) this.lose(view);
     const shared = await states.read(this.views.map(({ lease }) => lease));
     for (const [index, view] of this.views.entries()) view.learn(shared[index]!);
+    await Promise.all(this.views.filter(({ awaitsLaterRelease }) => awaitsLaterRelease).map((view) => view.lookAtCheckpoint()));
   }
 
   private async lookEverywhere(): Promise<void> {

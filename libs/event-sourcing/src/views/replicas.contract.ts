@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
+import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { Lifecycle } from '#libs/platform/src/lifecycle';
 import { Metrics } from '#libs/platform/src/metrics';
@@ -22,6 +24,7 @@ import { LeasedFollowers } from '../following/leased-followers.ts';
 import { Reactions } from '../following/reaction.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { type EventStore, type NewEvent, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
+import { UpcastingEventStore, type Upcasts } from '../log/upcasts.ts';
 import { Vault } from '../sealing/vault.ts';
 import { AwaitedViews } from './awaited-views.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
@@ -58,6 +61,25 @@ const last: View<{ readonly amount: unknown }> = {
   evolve: (_row, { data }) => ({ amount: data }),
 };
 const BOTH = [amounts, last] as unknown as readonly View<never>[];
+/** Handles nothing whose shape changes. */
+const looks: View<{ readonly times: number }> = {
+  name: 'looks',
+  version: 1,
+  handles: ['counter.looked_at'],
+  indexes: [],
+  idsOf: () => ['looks'],
+  evolve: (row) => ({ times: (row?.times ?? 0) + 1 }),
+};
+/** The release after that one, of the same versions: amounts are objects in its log. */
+const LATER = {
+  upcasts: { 'counter.counted': [({ data, subject }) => ({ data: { amount: data }, subject })] } satisfies Upcasts,
+  views: [
+    { ...amounts, idsOf: ({ data }) => [`amount_${(data as { amount: number }).amount}`] },
+    { ...last, evolve: (_row, { data }) => data },
+    looks,
+  ] as readonly View<never>[],
+};
+const EARLIER = { views: [...BOTH, looks] as readonly View<never>[] };
 
 /** Where a process is stopped, as by SIGSTOP: whatever it was about to do, it does when it goes on. */
 class Gate {
@@ -128,6 +150,8 @@ class Replica {
     { events, readModels, shortLived, bus, foreign }: Pick<Cluster, 'events' | 'readModels' | 'shortLived' | 'bus' | 'foreign'>,
     private readonly announces: boolean,
     views = BOTH,
+    /** The shapes that its release knows beyond the first. */
+    upcasts: Upcasts = {},
   ) {
     const { gate, metrics, readiness, lifecycle } = this;
     const log = new PinoLog({ level: 'silent', readable: false });
@@ -136,7 +160,7 @@ class Replica {
     const store = gated(gated(shortLived, gate, ['lease', 'release']), this.leaseGate, ['lease', 'release']);
     const leases = new Leases(store, newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(own, clock);
-    const log_ = gated(this.counted(events, foreign), gate, ['head', 'read']);
+    const log_ = gated(this.counted(new UpcastingEventStore(events, upcasts), foreign), gate, ['head', 'read']);
     this.projector = new Projector('counting', views, {
       events: log_,
       readModels: own,
@@ -260,8 +284,8 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
     await rm(directory, { recursive: true });
   });
 
-  async function start(options: { readonly announces?: true; readonly views?: readonly View<never>[] } = {}): Promise<Replica> {
-    const replica = new Replica(cluster, options.announces ?? false, options.views);
+  async function start(options: { readonly announces?: true; readonly views?: readonly View<never>[]; readonly upcasts?: Upcasts } = {}): Promise<Replica> {
+    const replica = new Replica(cluster, options.announces ?? false, options.views, options.upcasts);
     replicas.push(replica);
     await replica.start();
     return replica;
@@ -273,10 +297,10 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
 
   const versions = new Map<string, number>();
 
-  async function count(data: unknown, { key = 'a', type = 'counter.counted' } = {}): Promise<Position> {
+  async function count(data: unknown, { key = 'a', type = 'counter.counted', shape = 1 } = {}): Promise<Position> {
     const version = versions.get(key) ?? 0;
     versions.set(key, version + 1);
-    return (await cluster.events.append(`counter-${ENVIRONMENT}-${key}`, version, [event(type, data)])).position;
+    return (await cluster.events.append(`counter-${ENVIRONMENT}-${key}`, version, [{ ...event(type, data), shape }])).position;
   }
 
   function event(type: string, data: unknown, environment = ENVIRONMENT): NewEvent {
@@ -354,6 +378,60 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       await first.projector.caughtUpWith(await count(1));
       expect([await times(first, 1), await times(first, 0), await first.row(BOTH[1]!, 'last')]).toEqual([{ times: 16 }, { times: 15 }, { amount: 1 }]);
       expect([first.held, second.held]).toEqual([[], ['amounts', 'last']]);
+    });
+
+    it('of two releases, of which one does not know a shape: it leaves what handles that to the other, and nothing else', async () => {
+      const early = await start({ announces: true, ...EARLIER });
+      const young = await start({ announces: true, ...LATER });
+      expect(early.held).toEqual(['amounts', 'last', 'looks']);
+      const told: Delivery[] = [];
+      const subscription = await cluster.bus.subscribe({ group: 'spec', topics: ['*'], handle: async (messages) => void told.push(...messages) });
+      await count(1);
+      await until(() => early.handled.length === 1);
+      // In one batch with what comes before it.
+      await Promise.all([count(2), count({ amount: 3 }, { key: 'b', shape: 2 }), count(4, { key: 'c' }), count(null, { key: 'd', type: 'counter.looked_at' })]);
+      const head = await cluster.events.head();
+      await young.projector.caughtUpWith(head);
+      expect([early.held, young.held]).toEqual([['looks'], ['amounts', 'last']]);
+      for (const replica of [young, early]) {
+        await until(async () => !(await refuses(replica)));
+        for (const amount of [1, 2, 3, 4]) expect(await times(replica, amount)).toEqual({ times: 1 });
+        expect(await replica.row(BOTH[1]!, 'last')).toEqual({ amount: 4 });
+      }
+      // Nothing is told to be halted, where the others would see it.
+      const states = await new FollowerStates(cluster.readModels, clock).read(['view.amounts-v1', 'view.last-v1', 'reaction.count', 'forwarder.identity']);
+      expect(states.map(({ standing }) => standing)).toEqual([null, null, null, null]);
+      expect(await early.metrics.text()).toContain('gatehouse_follower_left_to_later_release{work="reaction.count"} 1');
+      // What the one had handled, the other need not: each event was reacted to, and announced, once.
+      await until(() => young.handled.length === 2);
+      expect([early.handled, young.handled]).toEqual([
+        [1, 2],
+        [{ amount: 3 }, { amount: 4 }],
+      ]);
+      await until(() => told.length >= 5);
+      expect(told.map(({ value }) => JSON.parse(value) as { shape: number }).map(({ shape }) => shape)).toEqual([1, 1, 2, 2, 1]);
+      await subscription.stop();
+      // For as long as it runs, it does not ask again, also where nobody else is there.
+      await young.stop();
+      await pause(3_500);
+      expect(early.held).toEqual(['looks']);
+      expect(await early.metrics.text()).toContain('gatehouse_lease_held{work="reaction.count"} 0');
+    });
+
+    it('by a release that does not know a shape, alone: it starts, and refuses what it cannot know until one comes that does', async () => {
+      await count(1);
+      await count({ amount: 2 }, { shape: 2 });
+      await count(null, { key: 'b', type: 'counter.looked_at' });
+      const early = await start({ announces: true, ...EARLIER });
+      expect(early.held).toEqual(['looks']);
+      await expect(times(early, 1)).rejects.toThrow(NeedsLaterRelease);
+      expect(await early.row(looks as never, 'looks')).toEqual({ times: 1 });
+      await expect(early.projector.refill()).rejects.toThrow('cannot be filled by this release');
+      expect(await early.metrics.text()).toContain('gatehouse_view_left_to_later_release{view="amounts"} 1');
+      const young = await start({ announces: true, ...LATER });
+      await until(async () => !(await refuses(early)));
+      for (const replica of [young, early]) expect(await times(replica, 2)).toEqual({ times: 1 });
+      expect(await early.metrics.text()).toContain('gatehouse_view_left_to_later_release{view="amounts"} 0');
     });
 
     it('start when views are full, whoever fills them', async () => {

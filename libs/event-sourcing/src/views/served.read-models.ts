@@ -1,4 +1,3 @@
-import { unavailable } from '#libs/platform/src/domain-error';
 import {
   ReadModels,
   Table,
@@ -101,7 +100,7 @@ class ServedTable<Row> extends Table<Row> {
   }
 
   private orRefused<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-    if (!this.stopped.has(this.definition.name)) return read();
-    return Promise.reject(unavailable('What this answer is read from stands still; an operator has to look.', 30));
+    const refusal = this.stopped.refusal(this.definition.name);
+    return refusal === null ? read() : Promise.reject(refusal);
   }
 }

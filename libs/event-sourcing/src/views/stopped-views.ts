@@ -1,31 +1,40 @@
+import { type DomainError, type NeedsLaterRelease, unavailable } from '#libs/platform/src/domain-error';
 import type { Standing } from '../following/follower-states.ts';
 
 /** What this process knows of the others is never older than this when it answers. */
 export const KNOWN_WITHIN = 1_000;
 
+/** Why a table is not read. */
+interface Reasons {
+  /** Its view stands still for all processes. */
+  readonly standing: Standing['reason'] | null;
+  /** It has come to an event that only a later release can fold. */
+  readonly left: NeedsLaterRelease | null;
+}
+
 /** The tables of views that could not go on. Only the queries that need them are refused: a gap would be silent. */
 export class StoppedViews {
-  private readonly tables = new Map<string, Standing['reason']>();
+  private readonly tables = new Map<string, Reasons>();
   private look: (() => Promise<void>) | null = null;
   private lookedAt = 0;
   private looking: Promise<void> | null = null;
 
-  stop(table: string, reason: Standing['reason']): void {
-    this.tables.set(table, reason);
+  /** Null and null: it goes on. */
+  set(table: string, reasons: Reasons): void {
+    if (reasons.standing === null && reasons.left === null) this.tables.delete(table);
+    else this.tables.set(table, reasons);
   }
 
-  resume(table: string): void {
-    this.tables.delete(table);
-  }
-
-  has(table: string): boolean {
-    return this.tables.has(table);
+  /** What a query that needs the table is told; null where it may read. */
+  refusal(table: string): DomainError | null {
+    const reasons = this.tables.get(table);
+    return reasons === undefined ? null : (reasons.left ?? unavailable('What this answer is read from stands still; an operator has to look.', 30));
   }
 
   /** Whether its rows say what the log says, as far as they go: not where the log was restored to an earlier state, or the rows are to go. */
   isTrue(table: string): boolean {
-    const reason = this.tables.get(table);
-    return reason === undefined || reason === 'unfoldable';
+    const standing = this.tables.get(table)?.standing ?? null;
+    return standing === null || standing === 'unfoldable';
   }
 
   /** `look` asks what the others know. Whoever reads after a pause, before anybody has asked again, waits for it. */

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 import { Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from '../log/event-store.ts';
+import { isFromLaterRelease, type LaterRecord } from '../log/upcasts.ts';
 import { KeyMissing } from '../sealing/key-store.ts';
 import { FoldedRows } from './folded-rows.ts';
 import type { View } from './view.ts';
@@ -59,10 +60,12 @@ export class ViewFold<Row> {
   /**
    * Folds the events that concern this view, and stores their rows together with the position of the last event of the batch. Folding a batch again changes nothing.
    * `fence`: the token of the lease under which that is done.
-   * @throws Unfoldable after what came before the event was stored; Fenced
+   * @throws Unfoldable, or NeedsLaterRelease, after what came before the event was stored; Fenced
    */
   async apply(batch: readonly RecordedEvent[], fence?: number): Promise<void> {
     const events = batch.filter((event) => this.concerns(event));
+    const later = events.find(isFromLaterRelease);
+    if (later !== undefined) return this.applyBefore(later, batch, fence);
     const checkpoint = batch.at(-1)?.position;
     try {
       await this.store(events.length === 0 ? new Map() : await this.folded(events), checkpoint, fence);
@@ -73,6 +76,12 @@ export class ViewFold<Row> {
       // What was too much in the midst of a batch may be less at its end, and the other way round.
       await this.store(new Map(), checkpoint, fence);
     }
+  }
+
+  private async applyBefore(later: LaterRecord, batch: readonly RecordedEvent[], fence: number | undefined): Promise<never> {
+    const before = batch.slice(0, batch.indexOf(later));
+    if (before.length > 0) await this.apply(before, fence);
+    throw later.reason;
   }
 
   private async applyOne(event: RecordedEvent, fence: number | undefined): Promise<void> {

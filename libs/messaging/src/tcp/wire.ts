@@ -1,5 +1,5 @@
 import type { RegisteredOperation } from '#libs/contracts/src/operation';
-import { DomainError, type ErrorDetails, type ErrorKind } from '#libs/platform/src/domain-error';
+import { DomainError, type ErrorDetails, type ErrorKind, NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Actor, RequestContext } from '#libs/platform/src/request-context';
 
 /** Both sides say it in their greeting; a replica that says another word is no replica of ours. */
@@ -72,13 +72,33 @@ export function readReceipt(text: string, receipt: RequestContext['receipt']): v
   if (warning !== undefined) receipt.warning = warning;
 }
 
-export function refusalText({ kind, code, message, details }: DomainError): string {
-  return JSON.stringify({ kind, code, message, details });
+interface Refused {
+  readonly refusal: DomainError;
+  /** A replica of a later release may answer. */
+  readonly needsLaterRelease: boolean;
 }
 
-export function readRefusal(text: string): DomainError {
-  const { kind, code, message, details } = JSON.parse(text) as { kind: ErrorKind; code: string; message: string; details: ErrorDetails };
-  return new DomainError(kind, code, message, details);
+export function refusalText(refusal: DomainError): string {
+  const { kind, code, message, details } = refusal;
+  return JSON.stringify({ kind, code, message, details, ...(refusal instanceof NeedsLaterRelease && { needsLaterRelease: true }) });
+}
+
+/** A release that knew no later one said nothing of it. */
+export function readRefusal(text: string): Refused {
+  const {
+    kind,
+    code,
+    message,
+    details,
+    needsLaterRelease = false,
+  } = JSON.parse(text) as {
+    readonly kind: ErrorKind;
+    readonly code: string;
+    readonly message: string;
+    readonly details: ErrorDetails;
+    readonly needsLaterRelease?: boolean;
+  };
+  return { refusal: new DomainError(kind, code, message, details), needsLaterRelease };
 }
 
 /** JSON has no infinity, which a command uses that may ask no further aggregate. */
