@@ -75,7 +75,11 @@ export class LogSubscription {
 
   close(): void {
     this.opening.then(
-      (call) => call.cancel(),
+      (call) => {
+        call.cancel();
+        // One that is paused would never learn that it was cancelled, and whoever keeps it until it closes would keep all that has arrived.
+        call.destroy();
+      },
       () => undefined,
     );
   }
