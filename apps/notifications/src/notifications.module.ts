@@ -1,5 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ListEnvironments } from '#libs/contracts/src/environments/operations';
+import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings, PlatformSettings } from '#libs/platform/src/config/settings';
@@ -43,6 +44,7 @@ class NotificationsWork implements OnModuleInit {
     private readonly work: WebhookWork,
     private readonly operations: OperationTransport,
     private readonly lifecycle: Lifecycle,
+    private readonly followers: LeasedFollowers,
     private readonly sweepers: Sweepers,
     private readonly settings: NotificationsSettings,
     private readonly clock: Clock,
@@ -50,10 +52,16 @@ class NotificationsWork implements OnModuleInit {
 
   onModuleInit(): void {
     for (const part of this.work.parts) this.lifecycle.add(part);
+    this.work.intake.follow(this.followers, this.lifecycle);
     this.sweepers.add('events_feed', (_now, limit) => this.everywhere(limit, (environment, left) => this.feed.sweep(environment, left)));
     this.sweepers.add('webhook_deliveries', (now, limit) =>
-      this.everywhere(limit, (environment, left) => this.deliveries.sweep(environment, now - this.settings.DELIVERIES_RETENTION, left)),
+      this.everywhere(limit, (environment, left) => this.sweepDeliveries(environment, now - this.settings.DELIVERIES_RETENTION, left)),
     );
+  }
+
+  private async sweepDeliveries(environment: string, before: number, limit: number): Promise<number> {
+    const swept = await this.deliveries.sweep(environment, before, limit);
+    return swept + (await this.work.aside.sweep(environment, before, limit));
   }
 
   /** Sweeps one environment after the other, until `limit` is reached. */

@@ -17,6 +17,8 @@ export class Leases {
   private readonly tokens = new Map<string, number>();
   /** Under which token each was given back last: that may be carried out after this process has taken it again, under a greater one. */
   private readonly givenBack = new Map<string, number>();
+  /** The last question had no answer: this process can hold nothing. */
+  isCutOff = false;
   private readonly nextRound = new Arrivals();
   private rounds: NodeJS.Timeout | null = null;
 
@@ -47,10 +49,12 @@ export class Leases {
     try {
       const asked = this.store.lease(name, this.holder, TTL, Math.max(after, this.givenBack.get(name) ?? 0));
       const lease = await within(asked, TTL, () => unavailable('The store of leases does not answer.'));
+      this.isCutOff = false;
       this.heldUntil.set(name, lease === null ? 0 : until);
       if (lease !== null) this.tokens.set(name, lease.token);
       return lease?.token ?? null;
     } catch (error) {
+      this.isCutOff = true;
       this.log.warn('A lease cannot be asked for.', { work: name, error });
       this.heldUntil.set(name, 0);
       return null;

@@ -142,4 +142,27 @@ describe('leases that replicas share out', () => {
     expect(new Set(asked).size).toBe(12);
     expect(asked.length).toBeLessThanOrEqual(24);
   });
+
+  it('are all taken by the other where a replica can tell of itself and hold nothing', async () => {
+    await start();
+    const second = await start();
+    await areShared(6, 6);
+    second.killable.isCutOff = true;
+    await until(() => replicas[0]!.working.size === NAMES.length);
+    second.killable.isCutOff = false;
+    await areShared(6, 6);
+  }, 30_000);
+
+  it('keep nobody waiting one after the other while their store does not answer', async () => {
+    const replica = await start();
+    await areShared(12);
+    const lease = shortLived.lease.bind(shortLived);
+    shortLived.lease = () => new Promise(() => {});
+    // Renewals have failed, and each shard is asked for anew.
+    await pause(4_500);
+    const stopped = Date.now();
+    await replica.lifecycle.stop();
+    shortLived.lease = lease;
+    expect(Date.now() - stopped).toBeLessThan(8_000);
+  }, 30_000);
 });

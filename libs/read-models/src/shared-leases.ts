@@ -8,6 +8,8 @@ import type { ReadModels, Table } from './read-models.ts';
 const ANNOUNCED_FOR = 3_000;
 /** What it has left behind is removed after so long, by whoever sees it. */
 const FORGOTTEN_AFTER = 60_000;
+/** Who has waited so long for those before asks in the next round. */
+const LONGEST_TURN = 1_000;
 /** More than there are replicas. */
 const MANY = 1_000;
 const COUNT_DIGITS = 16;
@@ -76,7 +78,12 @@ export class SharedLeases implements Part {
   /** As `Leases.ask`, while this replica has less than its part; null where it has that already. */
   ask(name: string): Promise<number | null> {
     const { leases } = this.needs;
-    const token = this.asked.then(() => (this.stopping.signal.aborted || this.held().length >= this.part() ? null : leases.ask(name)));
+    const begun = performance.now();
+    const token = this.asked.then(() => {
+      // Their store does not answer, and each in turn would find that out.
+      const isLate = performance.now() - begun > LONGEST_TURN;
+      return isLate || this.held().length >= this.part() ? null : leases.ask(name);
+    });
     this.asked = token;
     return token;
   }
@@ -116,7 +123,9 @@ export class SharedLeases implements Part {
 
   /** While the table is away, everybody keeps what they have. */
   private async look(): Promise<void> {
-    const { replica, log } = this.needs;
+    const { leases, replica, log } = this.needs;
+    // Others would leave a part to it that it cannot take.
+    if (leases.isCutOff) return;
     try {
       const count = String(++this.announcements).padStart(COUNT_DIGITS, '0');
       await this.table.write([{ environment: SYSTEM_ENVIRONMENT, id: replica, position: count, revision: 0, text: JSON.stringify({ count }) }]);

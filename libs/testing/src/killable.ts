@@ -3,13 +3,16 @@ import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/
 /** Ports as a process has them that is killed at some moment: what it would ask from then on is never asked, so nothing is given back or stored. */
 export class Killable {
   isKilled = false;
+  /** It can ask for no lease, and everything else. */
+  isCutOff = false;
 
   of<Port extends object>(port: Port): Port {
     return new Proxy(port, {
       get: (target, name) => {
         const member: unknown = Reflect.get(target, name);
         if (typeof member !== 'function') return member;
-        return (...given: unknown[]): unknown => (this.isKilled ? new Promise(() => {}) : Reflect.apply(member, target, given));
+        return (...given: unknown[]): unknown =>
+          this.isKilled || (this.isCutOff && name === 'lease') ? new Promise(() => {}) : Reflect.apply(member, target, given);
       },
     });
   }

@@ -6,15 +6,18 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type FeedPage } from '#libs/contracts/src/operation';
 import { listText } from '#libs/contracts/src/serialiser';
 import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { START, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
-import { ReadModels, UnknownCursor, type PageRequest, type RowPage, type Table, type Write } from '#libs/read-models/src/read-models';
-import { eventText, feedView, orderAtEndOf, orderOf, organizationEvent, strippedText, type FeedRow } from './feed.view.ts';
+import { ReadModels, UnknownCursor, type PageRequest, type RowPage, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
+import { eventText, feedView, orderAtEndOf, orderOf, organizationEvent, positionOf, strippedText, timeOf, type FeedRow } from './feed.view.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 const LONGEST_RANGE = 30 * DAY;
+/** Rows that are looked through at once. */
+const SLICE = 100;
 /** How long an id stays a valid cursor after its event has left the feed. */
 const CURSORS_KEPT = 30 * DAY;
 /** Later than every position of the log: what retention has written, no projector writes over. */
@@ -79,6 +82,24 @@ export class Feed {
     return rows.map((row) => (row === null || row.position === END_OF_LOG ? null : eventText(row.text)));
   }
 
+  /** Whether everything up to a position of the log is here. */
+  async hasReached(position: Position): Promise<boolean> {
+    return (await this.rows.checkpoint()) >= position;
+  }
+
+  /**
+   * Where the log stood so many milliseconds before it was at `position`, by the events of these environments alone; `position` itself where none of them has
+   * an event up to there.
+   */
+  async positionBefore(environments: readonly string[], position: Position, milliseconds: number): Promise<Position> {
+    const latest = await Promise.all(environments.map((environment) => this.latestUpTo(environment, position)));
+    const times = latest.flatMap((row) => (row === null ? [] : [timeOf(row)]));
+    if (times.length === 0) return position;
+    const to = orderAtEndOf(Math.max(...times) - milliseconds);
+    const before = await Promise.all(environments.map((environment) => this.rows.page(environment, { order: 'desc', limit: 1, to })));
+    return before.reduce((last, { rows }) => rows.reduce((one, row) => (one > positionOf(row) ? one : positionOf(row)), last), START);
+  }
+
   /** Retention in two steps: the event goes, and later its cursor. Answers how many rows it touched. */
   async sweep(environment: string, limit: number): Promise<number> {
     const beginning = this.beginning();
@@ -90,6 +111,16 @@ export class Feed {
       forgotten.rows.map(({ id }) => id),
     );
     return old.rows.length + forgotten.rows.length;
+  }
+
+  private async latestUpTo(environment: string, position: Position): Promise<StoredRow | null> {
+    for (let after: string | undefined; ;) {
+      const { rows, hasAfter } = await this.rows.page(environment, { order: 'desc', limit: SLICE, after });
+      const found = rows.find((row) => positionOf(row) <= position);
+      if (found !== undefined) return found;
+      if (!hasAfter) return null;
+      after = rows.at(-1)!.id;
+    }
   }
 
   /** Rows are removed in rounds; what is older is not shown in between. */

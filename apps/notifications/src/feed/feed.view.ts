@@ -1,8 +1,8 @@
 import { PUBLIC_EVENT_NAMES, type PublicEventName } from '#libs/contracts/src/events';
 import { publicEventsOf } from '#libs/event-sourcing/src/following/public-events';
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { View } from '#libs/event-sourcing/src/views/view';
-import type { Index, Table } from '#libs/read-models/src/read-models';
+import type { Index, StoredRow, Table } from '#libs/read-models/src/read-models';
 
 /** An entry of the feed. Once retention took its event, it is there for its cursor alone. */
 export interface FeedRow {
@@ -41,8 +41,14 @@ export function orderOf(time: number): string {
   return time.toString(36).padStart(TIME_DIGITS, '0');
 }
 
-function timeOf(order: string): number {
-  return parseInt(order.slice(0, TIME_DIGITS), 36);
+/** The latest `created_at` up to an entry, in milliseconds since the epoch. */
+export function timeOf({ text }: Pick<StoredRow, 'text'>): number {
+  return parseInt((JSON.parse(text) as FeedRow).order.slice(0, TIME_DIGITS), 36);
+}
+
+/** Where an entry was recorded. What retention has taken says it, too. */
+export function positionOf({ text }: Pick<StoredRow, 'text'>): Position {
+  return (JSON.parse(text) as FeedRow).order.split('.')[1]!;
 }
 
 /** The order of everything up to the end of a millisecond. */
@@ -101,7 +107,7 @@ async function addLatestTimes(table: Table<FeedRow>, events: readonly RecordedEv
   const unknown = new Set(events.map(({ meta }) => meta.environment).filter((environment) => !latest.has(environment)));
   const add = async (environment: string): Promise<void> => {
     const { rows } = await table.page(environment, { order: 'desc', limit: 1 });
-    latest.set(environment, rows[0] === undefined ? 0 : timeOf((JSON.parse(rows[0].text) as FeedRow).order));
+    latest.set(environment, rows[0] === undefined ? 0 : timeOf(rows[0]));
   };
   await Promise.all([...unknown].map(add));
 }

@@ -3,35 +3,39 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { List } from '#libs/contracts/src/operation';
 import { CreateWebhookEndpoint, ListWebhookDeliveries } from '#libs/contracts/src/webhook-endpoints/operations';
 import type { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
-import { publicEventsOf } from '#libs/event-sourcing/src/following/public-events';
+import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
+import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
-import type { EventMeta, NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { EventMeta, EventStore, NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { NotificationsSettings } from '#libs/platform/src/config/settings';
-import { derivedId, newCommandId, newUlid } from '#libs/platform/src/ids';
+import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import { Lifecycle } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { ManyReplicas } from '#libs/platform/src/replicas';
 import { systemContext } from '#libs/platform/src/system-context';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
+import { until } from '#libs/testing/src/until';
 import { Feed } from '../feed/feed.ts';
 import { feedView } from '../feed/feed.view.ts';
+import { deliveryId } from '../webhook-deliveries/delivery.ts';
 import { DeliveryLog } from '../webhook-deliveries/delivery-log.ts';
 import { ResponseExcerpts } from '../webhook-deliveries/response-excerpts.ts';
 import { RetrySchedule } from '../webhook-deliveries/retry-schedule.ts';
@@ -63,7 +67,6 @@ interface SharedEngines {
   readonly directory: string;
   readonly storage: LmdbStorage;
   readonly events: LmdbEventStore;
-  readonly bus: InProcessMessageBus;
   readonly readModels: LmdbReadModels;
   readonly shortLived: ShortLived;
   readonly keys: LmdbKeyStore;
@@ -71,6 +74,7 @@ interface SharedEngines {
 
 /** Engines as one replica sees them. */
 interface Faulty {
+  readonly events?: EventStore;
   readonly readModels?: ReadModels;
   readonly shortLived?: ShortLived;
 }
@@ -78,7 +82,6 @@ interface Faulty {
 /** The service on the embedded engines, in a directory of its own that outlives a restart. */
 export class GivenNotifications {
   readonly events: LmdbEventStore;
-  readonly bus: InProcessMessageBus;
   readonly readModels: LmdbReadModels;
 
   private constructor(
@@ -89,10 +92,11 @@ export class GivenNotifications {
     readonly deliveries: DeliveryLog,
     readonly endpoints: WebhookEndpoints,
     readonly webhooks: WebhookDeliveries,
+    readonly work: WebhookWork,
     readonly lifecycle: Lifecycle,
     readonly metrics: Metrics,
   ) {
-    ({ events: this.events, bus: this.bus, readModels: this.readModels } = engines);
+    ({ events: this.events, readModels: this.readModels } = engines);
   }
 
   static async start(changes: Partial<NotificationsSettings> = {}, directory?: string): Promise<GivenNotifications> {
@@ -102,7 +106,6 @@ export class GivenNotifications {
       directory: path,
       storage,
       events: new LmdbEventStore(storage),
-      bus: new InProcessMessageBus(storage),
       readModels: new LmdbReadModels(storage),
       shortLived: new LmdbShortLived(storage, new SystemClock()),
       keys: await LmdbKeyStore.open(storage.keys, []),
@@ -116,8 +119,8 @@ export class GivenNotifications {
   }
 
   private static async over(engines: SharedEngines, changes: Partial<NotificationsSettings>, faulty: Faulty | null = null): Promise<GivenNotifications> {
-    const { events, bus, keys } = engines;
-    const { readModels, shortLived }: Required<Faulty> = { ...engines, ...faulty };
+    const { keys } = engines;
+    const { events, readModels, shortLived }: Required<Faulty> = { ...engines, ...faulty };
     const settings = { ...SETTINGS, ...changes };
     const clock = new SystemClock();
     const metrics = new Metrics();
@@ -130,12 +133,30 @@ export class GivenNotifications {
       readModels,
     );
     const deliveries = new DeliveryLog(readModels);
-    const secrets = new EndpointSecrets(new Vault(keys));
-    const excerpts = new ResponseExcerpts(new Vault(keys));
+    const vault = new Vault(keys);
+    const secrets = new EndpointSecrets(vault);
+    const excerpts = new ResponseExcerpts(vault);
     const rule = new TargetRule({ mode: 'development', allowNetworks: [] });
     const schedule = new RetrySchedule(PAUSES);
-    const leases = new Leases(shortLived, newUlid(clock.now()), log, metrics);
-    const work = new WebhookWork(bus, events, readModels, leases, feed, deliveries, secrets, excerpts, rule, schedule, settings, clock, log, metrics);
+    const replicas = new ManyReplicas();
+    const leases = new Leases(shortLived, replicas.id, log, metrics);
+    const work = new WebhookWork(
+      events,
+      readModels,
+      leases,
+      replicas,
+      vault,
+      feed,
+      deliveries,
+      secrets,
+      excerpts,
+      rule,
+      schedule,
+      settings,
+      clock,
+      log,
+      metrics,
+    );
     const endpoints = new WebhookEndpoints(
       repository,
       secrets,
@@ -147,10 +168,12 @@ export class GivenNotifications {
       readModels,
     );
     const lifecycle = new Lifecycle();
+    const followers = new LeasedFollowers({ events, leases, states: new FollowerStates(readModels, clock), lifecycle, clock, log, metrics });
     for (const part of work.parts) lifecycle.add(part);
+    work.intake.follow(followers, lifecycle);
     await lifecycle.start();
     const webhooks = new WebhookDeliveries(endpoints, deliveries, work, excerpts, clock);
-    return new GivenNotifications(engines, faulty !== null, repository, feed, deliveries, endpoints, webhooks, lifecycle, metrics);
+    return new GivenNotifications(engines, faulty !== null, repository, feed, deliveries, endpoints, webhooks, work, lifecycle, metrics);
   }
 
   /** The same data in a new process, as far as one process can tell. */
@@ -196,19 +219,34 @@ export class GivenNotifications {
     return batches.flat();
   }
 
-  /** As the forwarder and the projector do. */
-  async announce(records: readonly RecordedEvent[], topic = `${ENVIRONMENT}.identity`): Promise<void> {
-    const messages = records.flatMap((record) =>
-      publicEventsOf(record).map(({ id, name, text }) => ({
-        key: record.meta.organization!,
-        value: text,
-        headers: { ce_id: id, ce_type: name, ce_time: new Date(record.meta.at).toISOString(), position: record.position },
-      })),
+  /** Events of one organization, which whoever follows the log gets together. `before` is told the id of the second before it is there. */
+  async recordTogether(count: number, before: (second: string) => unknown): Promise<readonly RecordedEvent[]> {
+    const events = Array.from({ length: count }, () => organizationCreated(Date.now()));
+    const { organization } = events[0]!.meta;
+    before(events[1]!.id);
+    const stream = streamName('organization', ENVIRONMENT, organization!);
+    await this.events.append(
+      stream,
+      0,
+      events.map((event) => ({ ...event, meta: { ...event.meta, organization: organization! } })),
     );
-    await this.project(records);
-    await this.bus.publish(topic, messages);
+    return this.events.read(stream);
   }
 
+  /** Whether the deliveries of these events to an endpoint are all on record, and none of them waits. */
+  async isDone(endpointId: string, eventIds: readonly string[]): Promise<boolean> {
+    const ids = eventIds.map((eventId) => deliveryId(endpointId, eventId));
+    return (await this.deliveries.known(ENVIRONMENT, ids)).size === ids.length && (await this.deliveries.nextDue(ENVIRONMENT, endpointId)) === null;
+  }
+
+  /** Resolves when the intake of this process, which has all shards, has handled all that is in the log. */
+  async takenIn(): Promise<void> {
+    // Each asks where the log ends once a second.
+    await pause(1_200);
+    await until(async () => !/follower_lag_seconds\{[^}]*intake[^}]*\} (?!0\n)/.test(await this.metrics.text()));
+  }
+
+  /** The feed, as the projector would. */
   async project(records: readonly RecordedEvent[]): Promise<void> {
     const table = this.readModels.table(tableOf(feedView));
     const evolve = await feedView.evolveAfter!(table, records, new Map());
@@ -218,13 +256,12 @@ export class GivenNotifications {
         return { environment: record.meta.environment, id, position: record.position, revision: 0, text: feedView.serialise!(row), row };
       }),
     );
-    await table.write(writes, records.at(-1)?.position);
+    await table.write(writes, await this.events.head());
   }
 
   private async close(): Promise<void> {
     await this.lifecycle.stop();
     if (this.isReplica) return;
-    await this.bus.close();
     await this.engines.storage.close();
   }
 }

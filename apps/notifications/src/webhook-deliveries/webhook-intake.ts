@@ -1,42 +1,54 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { PublicEventName } from '#libs/contracts/src/events';
-import type { Delivery, MessageBus } from '#libs/messaging/src/message-bus';
+import type { LeasedFollowing } from '#libs/event-sourcing/src/following/leased-followers';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
+import { aborted } from '#libs/platform/src/deadline';
 import { isUnavailable } from '#libs/platform/src/domain-error';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { Lifecycle, Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import type { Leases } from '#libs/read-models/src/leases';
+import type { ReadModels } from '#libs/read-models/src/read-models';
+import { SharedLeases } from '#libs/read-models/src/shared-leases';
 import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-directory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
-import { attempted, deliveryId, postponed, queuedDelivery, type Attempted, type StoredDelivery } from './delivery.ts';
+import { attempted, postponed, queuedDelivery, type Attempted, type StoredDelivery } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';
+import type { FirstPosition } from './first-position.ts';
+import { INTAKE_SHARDS, shardOf } from './intake-shards.ts';
 import { Pace } from './pace.ts';
 import type { RetrySchedule } from './retry-schedule.ts';
+import type { SetAside } from './set-aside.ts';
+import { wantedDeliveries, type WantedDelivery } from './wanted-deliveries.ts';
 import type { WebhookAttempts } from './webhook-attempts.ts';
 import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
 
-/** What it hears of the bus. */
-export const WEBHOOKS = { group: 'webhooks', topics: ['*'] } as const;
-/** `<environment>.<service>`: what else there is has no public names. Topics of the embedded bus began with `gatehouse.` once, and may still hold messages. */
-const TOPIC = /^(?:gatehouse\.)?([^.]+)\.[^.]+$/;
 const LIMITS = { total: 64, perKey: 32 };
-/** Deliveries that are made in one go: with many endpoints, few messages. */
+/** Deliveries that are made in one go: with many endpoints, of few events. */
 const SLICE = 500;
 /** Deliveries after which others get their turn. */
 const MANY = 100;
-/** Messages wait this long for those before them; longer only where it is this process that is slow. */
+/** Events wait this long for those before them; longer only where it is this process that is slow. */
 const LONGEST = 500;
 const LONGEST_WHILE_BUSY = 2_000;
-/** How long the log may be behind the bus before it is asked where it ends. */
+/** How long the endpoints may be behind before it is asked where the log ends. */
 const PATIENCE_FOR_LOG = 10_000;
 /** Before an engine that is away is asked again. */
 const AWAY = 1_000;
+/** Pauses before further tries of a record that fails by itself; then it is set aside. */
+const PAUSES = [100, 200, 400, 800];
 
 interface Needs {
-  readonly bus: MessageBus;
+  readonly readModels: ReadModels;
+  readonly leases: Leases;
+  /** Tells this process from its replicas. */
+  readonly replica: string;
+  readonly beginning: FirstPosition;
   readonly directory: EndpointDirectory;
   readonly deliveries: DeliveryLog;
   readonly queues: WebhookQueues;
+  readonly aside: SetAside;
   readonly attempts: WebhookAttempts;
   readonly schedule: RetrySchedule;
   readonly clock: Clock;
@@ -44,9 +56,11 @@ interface Needs {
   readonly metrics: Metrics;
   /** How long a request may take. */
   readonly timeout: number;
+  /** How long an event stays in the feed: what is older is delivered no more. */
+  readonly retention: number;
 }
 
-/** A delivery that is sent before it is recorded; the message that asks for it is on record meanwhile. */
+/** A delivery that is sent before it is recorded; the log asks for it as long as no later checkpoint is stored. */
 interface Fresh {
   readonly target: Target;
   readonly delivery: StoredDelivery;
@@ -59,8 +73,9 @@ interface Fresh {
 }
 
 /**
- * Turns each announced event into a delivery per endpoint that wants it. While an endpoint answers promptly, its deliveries are sent from the message and
- * recorded once, with their outcome; whatever takes longer than that goes to its queue, and the next messages are not held up.
+ * Turns each announced event into a delivery per endpoint that wants it: follows the log in shards, which the replicas share out. While an endpoint answers
+ * promptly, its deliveries are sent from the log and recorded once, with their outcome; whatever takes longer than that goes to its queue, and the next
+ * events are not held up. How far a shard is, is stored when every delivery up to there is on record.
  */
 export class WebhookIntake implements Part {
   readonly name = 'webhooks';
@@ -68,9 +83,7 @@ export class WebhookIntake implements Part {
   private readonly pace = new Pace();
   private readonly pool = new FairPool(LIMITS);
   private readonly late = new Set<Promise<void>>();
-  private readonly stopping = new AbortController();
-  private subscription: { stop(): Promise<void> } | null = null;
-  private readonly inHand = new Set<readonly Delivery[]>();
+  private readonly inHand = new Map<readonly RecordedEvent[], Promise<void>>();
 
   constructor(private readonly needs: Needs) {
     needs.metrics.gauge({
@@ -80,46 +93,99 @@ export class WebhookIntake implements Part {
     });
   }
 
-  async start(): Promise<void> {
-    this.subscription = await this.needs.bus.subscribe({ ...WEBHOOKS, handle: (messages) => this.handle(messages) });
+  /** Before the process starts its parts. */
+  follow(followers: { add(following: LeasedFollowing): void }, lifecycle: Lifecycle): void {
+    const { readModels, leases, replica, log, beginning } = this.needs;
+    const names = INTAKE_SHARDS.map(leaseOf);
+    const shares = new SharedLeases('webhook-intake', names, { leases, readModels, replica, log });
+    lifecycle.add(shares);
+    for (const shard of INTAKE_SHARDS)
+      followers.add({
+        name: names[shard]!,
+        table: readModels.table<never>({ name: `webhook-intake-${shard}`, indexes: [], rebuildable: false }),
+        from: () => beginning.position(),
+        shares,
+        handle: (batch, signal) => this.handle(shard, batch, signal),
+      });
   }
 
+  async start(): Promise<void> {}
+
+  /** What is in hand is cut short by those who follow, which stop at the same time. */
   async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.subscription?.stop();
+    await Promise.allSettled(this.inHand.values());
     await Promise.all(this.late);
   }
 
-  private async handle(messages: readonly Delivery[]): Promise<void> {
-    const environment = TOPIC.exec(messages[0]!.topic)?.[1];
-    if (environment === undefined) return;
-    this.inHand.add(messages);
+  private async handle(shard: number, batch: readonly RecordedEvent[], signal: AbortSignal): Promise<boolean> {
+    const environments = new Map<string, RecordedEvent[]>();
+    for (const record of batch) {
+      const { environment } = record.meta;
+      if (record.public.length === 0 || environment === SYSTEM_ENVIRONMENT || shardOf(record) !== shard) continue;
+      const known = environments.get(environment);
+      if (known === undefined) environments.set(environment, [record]);
+      else known.push(record);
+    }
+    // By its own clock: whoever has it since makes the same deliveries, and this process hears so only later.
+    if (environments.size > 0 && !this.needs.leases.isHeld(leaseOf(shard))) await aborted(signal);
+    if (signal.aborted) return false;
+    await Promise.all([...environments].map(([environment, records]) => this.take(environment, records, signal)));
+    return environments.size > 0;
+  }
+
+  private async take(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<void> {
+    const taken = this.deliverAll(environment, records, signal);
+    this.inHand.set(records, taken);
     try {
-      await this.deliver(environment, messages);
+      await taken;
     } finally {
-      this.inHand.delete(messages);
+      this.inHand.delete(records);
     }
   }
 
-  private async deliver(environment: string, messages: readonly Delivery[]): Promise<void> {
-    const { directory, queues, clock } = this.needs;
-    const position = messages.at(-1)!.headers['position'] ?? '';
-    await this.whenThere(() => directory.reached(position, clock.now() + PATIENCE_FOR_LOG));
+  /** @throws DomainError `service_unavailable` where one cannot be read now and may be later: those before it are on record by then */
+  private async deliverAll(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<void> {
+    try {
+      await this.deliver(environment, records, signal);
+    } catch {
+      // One of them is at fault: from here on one by one, so that it does not take the others with it.
+      for (const record of records) if (!signal.aborted) await this.deliverAlone(environment, record, signal);
+    }
+  }
+
+  private async deliverAlone(environment: string, record: RecordedEvent, signal: AbortSignal): Promise<void> {
+    for (let tries = 0; !signal.aborted;) {
+      try {
+        return await this.deliver(environment, [record], signal);
+      } catch (error) {
+        if (isUnavailable(error)) throw error;
+        const wait = PAUSES[tries++];
+        if (wait === undefined) return this.whenThere(() => this.needs.aside.add(record, error), signal);
+        await pause(wait, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  private async deliver(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<void> {
+    const { directory, queues, clock, retention } = this.needs;
+    const { position } = records.at(-1)!;
+    // By a follower of its own: whoever waited for it through the reader of the log would wait for itself.
+    await this.whenThere(() => directory.reached(position, clock.now() + PATIENCE_FOR_LOG), signal);
     const targets = directory.enabled(environment);
     const slice = Math.max(1, Math.floor(SLICE / targets.length));
-    for (let start = 0; targets.length > 0 && start < messages.length; start += slice) {
+    for (let start = 0; targets.length > 0 && start < records.length; start += slice) {
       const begun = performance.now();
-      const fresh = await this.whenThere(() => this.fresh(environment, messages.slice(start, start + slice), targets));
+      const wanted = records.slice(start, start + slice).flatMap((record) => wantedDeliveries(record, targets, clock.now() - retention));
+      const fresh = await this.whenThere(() => this.fresh(environment, wanted), signal);
       await this.sendAll(fresh.filter(({ target }) => queues.isPrompt(target.id)));
       const settled = fresh.map((one) => this.settled(environment, one));
-      await this.whenThere(() => queues.add(environment, settled));
+      await this.whenThere(() => queues.add(environment, settled), signal);
       if (fresh.length >= MANY) await this.pace.giveWay(performance.now() - begun);
     }
   }
 
-  /** While an engine is away, waiting is all that helps: tries that count would make dead letters of what it missed. @throws when it stops meanwhile */
-  private async whenThere<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-    const { signal } = this.stopping;
+  /** While an engine is away, waiting is all that helps: tries that count would set aside what it missed. @throws when it stops meanwhile */
+  private async whenThere<Answer>(ask: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     for (;;) {
       try {
         return await ask();
@@ -131,19 +197,13 @@ export class WebhookIntake implements Part {
   }
 
   private lag(): number {
-    const times = [...this.inHand].map(([oldest]) => Date.parse(oldest!.headers['ce_time'] ?? ''));
+    const times = [...this.inHand.keys()].map(([oldest]) => oldest!.meta.at);
     return times.length === 0 ? 0 : Math.max(0, this.needs.clock.now() - Math.min(...times));
   }
 
-  /** The deliveries that follow from the messages and are not on record: a message may come twice. */
-  private async fresh(environment: string, messages: readonly Delivery[], targets: readonly Target[]): Promise<readonly Fresh[]> {
+  /** Those that are not on record: what the log tells may come twice. */
+  private async fresh(environment: string, wanted: readonly WantedDelivery[]): Promise<readonly Fresh[]> {
     const now = this.needs.clock.now();
-    const wanted = messages.flatMap((message) => {
-      const { ce_type: event, ce_id: eventId, position } = message.headers as Record<string, string>;
-      return targets
-        .filter(({ events, since }) => events.has(event!) && since < (position ?? ''))
-        .map((target) => ({ target, eventId: eventId!, event: event as PublicEventName, body: message.value, id: deliveryId(target.id, eventId!) }));
-    });
     const known = await this.needs.deliveries.known(
       environment,
       wanted.map(({ id }) => id),
@@ -217,4 +277,8 @@ export class WebhookIntake implements Part {
     this.late.add(late);
     return waiting;
   }
+}
+
+function leaseOf(shard: number): string {
+  return `notifications.webhook-intake-${shard}`;
 }

@@ -24,7 +24,7 @@ const NOTES_EVERY = 500;
 const LOOK_AGAIN = 60_000;
 /** So long an endpoint is taken for slow after it was: only the process that works on its queue learns that it has become prompt. */
 const SLOW_FOR = 30_000;
-/** The feed may be behind the bus, and a delivery is recorded after its entry in the queue; what is still missing after this time is gone. */
+/** The feed may be behind the intake, and a delivery is recorded after its entry in the queue; what is still missing after this time is gone. */
 const MISSING_PATIENCE = 5 * 60_000;
 const MISSING_PAUSE = 500;
 /** Before work on a queue that failed begins again. */

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
-import { MessageBus } from '#libs/messaging/src/message-bus';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
+import { Replicas } from '#libs/platform/src/replicas';
 import type { Part } from '#libs/platform/src/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
@@ -17,8 +18,11 @@ import { RetrySchedule } from './retry-schedule.ts';
 import { TargetRule } from './target-address.ts';
 import { ResponseExcerpts } from './response-excerpts.ts';
 import { WebhookAttempts } from './webhook-attempts.ts';
+import { FirstPosition } from './first-position.ts';
+import { SetAside } from './set-aside.ts';
 import { WebhookIntake } from './webhook-intake.ts';
 import { WebhookQueues } from './webhook-queues.ts';
+import { WebhookRepeats } from './webhook-repeats.ts';
 import { WebhookReplays } from './webhook-replays.ts';
 import { WebhookSender } from './webhook-sender.ts';
 
@@ -31,14 +35,19 @@ const REPLAYS = 'notifications.webhook-replays';
 export class WebhookWork {
   readonly queues: WebhookQueues;
   readonly replays: WebhookReplays;
+  readonly aside: SetAside;
+  readonly intake: WebhookIntake;
   /** What runs beside requests. */
   readonly parts: readonly Part[];
+  /** Also in a process that only the command line runs, where none of the parts was started. */
+  readonly repeats: WebhookRepeats;
 
   constructor(
-    bus: MessageBus,
     events: EventStore,
     readModels: ReadModels,
     leases: Leases,
+    replicas: Replicas,
+    vault: Vault,
     feed: Feed,
     deliveries: DeliveryLog,
     secrets: EndpointSecrets,
@@ -53,15 +62,21 @@ export class WebhookWork {
     const timeout = settings.WEBHOOK_TIMEOUT;
     const sender = new WebhookSender({ rule, timeout });
     const attempts = new WebhookAttempts({ sender, excerpts, clock, metrics, vendorWord: settings.VENDOR_WORD });
-    const directory = new EndpointDirectory({ events, readModels, secrets, clock, log });
+    this.aside = new SetAside({ readModels, vault, clock, log, metrics });
+    const endpoints = (): EndpointDirectory => new EndpointDirectory({ events, readModels, secrets, clock, log });
+    const directory = endpoints();
     const held = (name: string) => ({ isHolder: () => leases.isHeld(name) });
     this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics, readModels, ...held(QUEUES) });
     this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock, ...held(REPLAYS) });
     const leased = (name: string, work: Work): Part => new LeasedWork(name, work, { leases, log });
+    const beginning = new FirstPosition({ events, readModels, feed, directory, clock });
+    const following = { readModels, leases, replica: replicas.id, beginning, directory, retention: settings.EVENTS_RETENTION };
+    this.intake = new WebhookIntake({ ...following, deliveries, queues: this.queues, aside: this.aside, attempts, schedule, clock, log, metrics, timeout });
+    this.repeats = new WebhookRepeats({ events, aside: this.aside, endpoints, deliveries, queues: this.queues, clock });
     this.parts = [
       directory,
       { name: 'webhook connections', stage: 'announcements', start: async () => {}, stop: () => sender.close() },
-      new WebhookIntake({ bus, directory, deliveries, queues: this.queues, attempts, schedule, clock, log, metrics, timeout }),
+      this.intake,
       leased(QUEUES, (signal) => this.queues.run(signal)),
       leased(REPLAYS, (signal) => this.replays.run(signal)),
     ];

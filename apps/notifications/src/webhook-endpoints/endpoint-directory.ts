@@ -1,6 +1,7 @@
 import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
 import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
@@ -19,7 +20,7 @@ export interface Target {
   readonly url: URL;
   readonly isEnabled: boolean;
   readonly events: ReadonlySet<string>;
-  /** What was recorded before is not sent; START where this process did not see the creation. */
+  /** What was recorded before is not sent. */
   readonly since: Position;
   readonly keys: SigningKeys;
   readonly previous: { readonly keys: SigningKeys; readonly until: number } | null;
@@ -141,8 +142,16 @@ export class EndpointDirectory implements Part {
     for (const { environment, id } of ids) {
       const row = await this.rows.get(environment, id);
       if (row === null) continue;
-      await this.set(environment, id, { state: JSON.parse(row.text) as StoredWebhookEndpoint, version: row.revision, since: START });
+      const since = row.revision === 1 ? row.position : await this.createdAt(environment, id);
+      await this.set(environment, id, { state: JSON.parse(row.text) as StoredWebhookEndpoint, version: row.revision, since });
     }
+  }
+
+  /** Where its stream begins; where that is damaged, it is sent what it would have been sent before. */
+  private async createdAt(environment: string, id: string): Promise<Position> {
+    const stream = streamName(webhookEndpointDecider.category, environment, id);
+    const [first] = await this.needs.events.readBackwards(stream, 1, 1).catch(() => []);
+    return first?.position ?? START;
   }
 
   private async apply({ stream, version, position, type, data, meta }: RecordedEvent): Promise<void> {

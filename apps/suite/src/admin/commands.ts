@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { WEBHOOKS } from '#apps/notifications/src/webhook-deliveries/webhook-intake';
+import { WebhookWork } from '#apps/notifications/src/webhook-deliveries/webhook-work';
 import {
   CreateEnvironment,
   CreateEnvironmentKey,
@@ -70,9 +70,6 @@ interface Here {
 
 /** The words were understood, and something in what followed was not. */
 export class WrongUsage extends Error {}
-
-/** How long a backup waits for what is on its way to webhooks, which is not in it. */
-const ARRIVES_WITHIN = 5_000;
 
 const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAME' };
 
@@ -182,6 +179,27 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       tell(`${view} goes on without the event at position ${position}.`);
     },
   },
+  'webhooks set-aside': {
+    doc: 'List the events that could not become webhooks, by their positions in the log, and why.',
+    needs: 'nothing',
+    run: async (process, _input, tell) => {
+      for (const { position, environment, type, stream, at, error } of await process.get(WebhookWork).aside.list())
+        tell(`${position}  ${environment}  ${type}  ${stream}  ${at}  ${error}`);
+    },
+  },
+  'webhooks repeat': {
+    doc: 'Make the webhooks of events that were set aside: of all, or of the one at a position. What fails again stays where it is.',
+    options: { position: { doc: 'Where in the log the event is.', value: 'POSITION' } },
+    needs: 'nothing',
+    run: async (process, { options }, tell) => {
+      const { position } = options;
+      const repeated = await process.get(WebhookWork).repeats.repeat(position ?? null);
+      if (repeated.length === 0 && position !== undefined) throw new WrongUsage(`No event at position ${position} was set aside.`);
+      for (const { record, outcome } of repeated)
+        tell(`${record.position}  ${record.type}  ${outcome instanceof Error ? `fails again: ${refusalText(outcome)}` : `${outcome} webhooks are queued`}`);
+      if (repeated.some(({ outcome }) => outcome instanceof Error)) throw new Error('What failed again is still set aside.');
+    },
+  },
   'log skip': {
     doc: 'Have a damaged stream go on without what lies at a revision (from 0), or without all that is gone up to it, for ever. The revision counts.',
     arguments: ['STREAM', 'REVISION'],
@@ -242,10 +260,7 @@ function isErasable(name: string): name is ErasablePurpose {
 const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   backup: {
     doc: '',
-    run: async ({ engines }, { arguments: [directory, keys] }) => {
-      await engines.bus.handled(WEBHOOKS, ARRIVES_WITHIN);
-      await copyData(engines.directory!, directory!, keys!);
-    },
+    run: ({ engines }, { arguments: [directory, keys] }) => copyData(engines.directory!, directory!, keys!),
   },
   restore: {
     doc: '',

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DeliveryLog } from '#apps/notifications/src/webhook-deliveries/delivery-log';
-import { WEBHOOKS } from '#apps/notifications/src/webhook-deliveries/webhook-intake';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import { MasterKeys } from '#libs/event-sourcing/src/sealing/master-keys';
 import { leaseOf } from '#libs/event-sourcing/src/views/projected-view';
@@ -30,9 +29,6 @@ import {
 
 /** Below, a process is one of ours. */
 const program = process;
-/** How long what was announced may take to become webhooks. */
-const ARRIVES_WITHIN = 60_000;
-
 /** Somebody who was killed holds leases for a few seconds more. */
 const GONE_WITHIN = 8_000;
 const GONE_POLL = 500;
@@ -42,13 +38,7 @@ type Tell = (line: string) => void;
 /** Writes the small state of a cluster, which works on meanwhile, into a file that is not there yet. @throws StartRefused */
 export async function backUpCluster(process: RunningApp, path: string, tell: Tell): Promise<void> {
   const destination = destinationOf(path, tell);
-  const arrived = async (): Promise<void> => {
-    if (await process.engines.bus.handled(WEBHOOKS, ARRIVES_WITHIN)) return;
-    destination.tell(
-      `Announced events have been waiting for over ${ARRIVES_WITHIN / 1_000} s to become webhooks, and these are not in the backup: repeat them with a replay once it is restored.`,
-    );
-  };
-  await destination.write(sealed(smallState(storesOf(process), arrived), mastersOf(process)));
+  await destination.write(sealed(smallState(storesOf(process)), mastersOf(process)));
 }
 
 /**

@@ -41,9 +41,13 @@ async function givenStores(definitions: readonly Definition[]): Promise<SmallSta
 
 const row = (id: string, text: string | null = `{"id":"${id}"}`, position = '0001'): Write => ({ environment: 'one', id, position, revision: 3, text });
 
-async function linesOf(stores: SmallStateStores, arrived: () => Promise<void> = async () => {}): Promise<string[]> {
+/** `meanwhile` happens when it was read how far everybody is. */
+async function linesOf(stores: SmallStateStores, meanwhile: () => Promise<void> = async () => {}): Promise<string[]> {
   const lines: string[] = [];
-  for await (const line of smallState(stores, arrived)) lines.push(line);
+  for await (const line of smallState(stores)) {
+    lines.push(line);
+    if (line.includes('"checkpoint"')) await meanwhile();
+  }
   return lines;
 }
 

@@ -37,19 +37,18 @@ interface Summary {
 /**
  * The small state while everybody goes on writing. It is of no one moment, so its order counts:
  *
- * - first how far everybody is, and only when what they have handed on has arrived (`arrived`) what came of it: put back, the rest is done again, and nothing is left out;
+ * - first how far everybody is, then what came of it: who says how far they are has stored what came of that. Put back, the rest is done again, and nothing is left out;
  * - tables that were opened later build on those before them, and come first: how far a work is must not be newer than what it has made.
  *
  * None of it is newer than a log that is copied afterwards.
  */
-export async function* smallState({ tables, shortLived, events, log }: SmallStateStores, arrived: () => Promise<void>): AsyncGenerator<string> {
+export async function* smallState({ tables, shortLived, events, log }: SmallStateStores): AsyncGenerator<string> {
   yield lineOf({ log });
   const kept = tables.filter(isKept);
   for (const table of kept) {
     const checkpoint = await table.checkpoint();
     if (checkpoint !== START) yield lineOf({ checkpoint, table: table.definition.name });
   }
-  await arrived();
   for (const table of [...kept].reverse()) for await (const row of table.dump()) yield lineOf({ row, table: table.definition.name });
   for await (const entry of shortLived.dump()) if (entry.collection !== RestoreMark.collection) yield lineOf({ entry });
   yield lineOf({ end: await events.head() });

@@ -6,7 +6,7 @@ import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
-import { ReadModels } from '#libs/read-models/src/read-models';
+import { ReadModels, type TableDefinition } from '#libs/read-models/src/read-models';
 import type { RecordedEvent } from '../log/event-store.ts';
 import { categoryOf } from '../log/naming.ts';
 import { isProtocol } from '../log/protocol.ts';
@@ -21,6 +21,11 @@ export interface Forwarded {
 }
 
 const sealedFields = sealedFieldsOf(SEALED);
+
+/** Where it is stored how far the events of a service are announced. */
+export function checkpointsOf(service: Owner): TableDefinition<never> {
+  return { name: `forwarder-${service}`, indexes: [], rebuildable: false };
+}
 
 /** Where the public events of a service go. */
 function topicOf(environment: string, service: Owner): string {
@@ -51,7 +56,7 @@ export class Forwarders {
     this.skipped.inc({ service }, 0);
     this.followers.add({
       name: `forwarder.${service}`,
-      table: this.readModels.table<never>({ name: `forwarder-${service}`, indexes: [], rebuildable: false }),
+      table: this.readModels.table(checkpointsOf(service)),
       handle: async (batch) => {
         const records = batch.filter(({ stream, type, meta }) => owned.has(categoryOf(stream)) && !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
         if (records.length === 0) return false;

@@ -1,5 +1,6 @@
 import type { Owner } from '#libs/contracts/src/operation';
 import type { Log } from '#libs/platform/src/log';
+import { hashOf } from '#libs/platform/src/text-hash';
 import { Connection } from './connection.ts';
 import { MESSAGE, type FrameSocket, type Message } from './frame-socket.ts';
 import type { ServiceSecurity } from './service-security.ts';
@@ -292,13 +293,6 @@ export class Replica<A extends Attempt = Attempt> {
     const because = error === null ? undefined : ((error as NodeJS.ErrnoException).code ?? error.message);
     this.needs.log.warn(sentence, { owner: this.needs.owner, replica: this.name, because });
   }
-}
-
-/** FNV-1a. */
-export function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  return hash >>> 0;
 }
 
 function round(milliseconds: number): number {

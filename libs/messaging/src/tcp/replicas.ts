@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
-import { hashOf, type Attempt, type Replica } from './replica.ts';
+import { hashOf } from '#libs/platform/src/text-hash';
+import type { Attempt, Replica } from './replica.ts';
 
 /** The addresses of a host, as they are now. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
