@@ -5,7 +5,7 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { Caller } from '#libs/testing/src/suite';
 import { ProductInProcess } from '#libs/testing/src/running-product';
 import { eventually } from '#libs/testing/src/until';
-import { membershipKey } from './memberships/membership.decider.ts';
+import { membershipKey } from './domain/membership.decider.ts';
 
 // What is checked when a command is asked may be gone when it is recorded: here it is recorded as by a command that was slow.
 describe('what is recorded under something that was deleted a moment before', () => {

@@ -14,13 +14,13 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { systemContext } from '#libs/platform/src/system-context';
 import { givenEngineSets, type EngineSet } from '#libs/testing/src/engine-sets';
 import { recordAndFold } from '#libs/testing/src/recorded-facts';
-import { createKey, environmentDecider, ensureKey, rotateKey, type EnvironmentEvent } from './environments/environment.decider.ts';
-import { environmentsView } from './environments/environments.view.ts';
-import { changeMembers, deleteGroup, groupDecider, updateGroup, type GroupEvent } from './groups/group.decider.ts';
-import { groupsView } from './groups/groups.view.ts';
-import { membershipDecider, setRoles, type MembershipEvent } from './memberships/membership.decider.ts';
-import { membershipsView } from './memberships/memberships.view.ts';
-import { roleDirectoryView } from './memberships/role-directory.view.ts';
+import { createKey, environmentDecider, ensureKey, rotateKey, type EnvironmentEvent } from './domain/environment.decider.ts';
+import { environmentsView } from './views/environments.view.ts';
+import { changeMembers, deleteGroup, groupDecider, updateGroup, type GroupEvent } from './domain/group.decider.ts';
+import { groupsView } from './views/groups.view.ts';
+import { membershipDecider, setRoles, type MembershipEvent } from './domain/membership.decider.ts';
+import { membershipsView } from './views/memberships.view.ts';
+import { roleDirectoryView } from './views/role-directory.view.ts';
 import {
   addDomain,
   deleteOrganization,
@@ -28,10 +28,10 @@ import {
   updateOrganization,
   type OrganizationEvent,
   type RequestedDomain,
-} from './organizations/organization.decider.ts';
-import { organizationsView } from './organizations/organizations.view.ts';
-import { updateUser, userDecider } from './users/user.decider.ts';
-import { usersView } from './users/users.view.ts';
+} from './domain/organization.decider.ts';
+import { organizationsView } from './views/organizations.view.ts';
+import { updateUser, userDecider } from './domain/user.decider.ts';
+import { usersView } from './views/users.view.ts';
 
 const clock = new SystemClock();
 const log = new PinoLog({ level: 'silent', readable: false });

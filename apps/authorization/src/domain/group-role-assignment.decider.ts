@@ -2,8 +2,8 @@ import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { AssignedResource, AssignedRole } from './role-assignment.decider.ts';
 
-import type { GroupEvent } from '#apps/identity/src/groups/group.decider';
-import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
+import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
+import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
 import type { AuthorizationModelEvent } from './authorization-model.decider.ts';
 import type { OrganizationRolesEvent } from './organization-roles.decider.ts';
 import type { ResourceEvent } from './resource.events.ts';

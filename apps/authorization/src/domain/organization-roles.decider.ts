@@ -9,7 +9,7 @@ import {
   type WithClosings,
 } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
-import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
+import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
 import {
   byId,
   bySlug,

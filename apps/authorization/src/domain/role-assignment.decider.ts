@@ -1,8 +1,8 @@
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { notFound } from '#libs/platform/src/domain-error';
 
-import type { MembershipEvent } from '#apps/identity/src/memberships/membership.decider';
-import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
+import type { MembershipEvent } from '#apps/identity/src/domain/membership.decider';
+import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
 import type { AuthorizationModelEvent } from './authorization-model.decider.ts';
 import type { OrganizationRolesEvent } from './organization-roles.decider.ts';
 import type { ResourceEvent } from './resource.events.ts';

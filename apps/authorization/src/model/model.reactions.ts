@@ -4,7 +4,7 @@ import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import type { EnvironmentEvent } from '#apps/identity/src/environments/environment.decider';
+import type { EnvironmentEvent } from '#apps/identity/src/domain/environment.decider';
 import type { AuthorizationModelEvent } from '../domain/authorization-model.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
 import { dropPermission, organizationRolesDecider, type OrganizationRolesState } from '../domain/organization-roles.decider.ts';

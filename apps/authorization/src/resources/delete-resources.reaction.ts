@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { OrganizationEvent } from '#apps/identity/src/organizations/organization.decider';
+import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { Positions } from '#libs/platform/src/positions';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';

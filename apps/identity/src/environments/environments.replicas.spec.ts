@@ -19,8 +19,8 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { FaultyRows } from '#libs/testing/src/faulty-rows';
+import { environmentsView } from '../views/environments.view.ts';
 import { Environments } from './environments.ts';
-import { environmentsView } from './environments.view.ts';
 
 describe('environments in several processes', () => {
   let directory: string;

@@ -34,8 +34,8 @@ import {
   type EnvironmentEvent,
   type EnvironmentState,
   type StoredKey,
-} from './environment.decider.ts';
-import { environmentsView, type StoredEnvironment } from './environments.view.ts';
+} from '../domain/environment.decider.ts';
+import { allEnvironments, environmentsView, type StoredEnvironment } from '../views/environments.view.ts';
 
 /** Environments lie outside of every environment: their streams and rows are the system's. */
 @Injectable()
@@ -57,7 +57,7 @@ export class Environments {
 
   @Handles(ListEnvironments)
   async list(): Promise<readonly Environment[]> {
-    return (await this.all()).map(shown);
+    return (await allEnvironments(this.rows)).map(shown);
   }
 
   @Handles(CreateEnvironmentKey)
@@ -69,7 +69,7 @@ export class Environments {
 
   @Handles(ListEnvironmentKeys)
   async listKeys({ context, environment_name }: ListEnvironmentKeys): Promise<readonly EnvironmentKey[]> {
-    const environments = environment_name === undefined ? await this.all() : [await this.required(context, 'name', environment_name)];
+    const environments = environment_name === undefined ? await allEnvironments(this.rows) : [await this.required(context, 'name', environment_name)];
     return environments.flatMap(({ keys }) => keys.map(shownKey));
   }
 
@@ -107,11 +107,6 @@ export class Environments {
     return shown(holder ?? (await this.transact(context, id, ensureKey(id, { name: 'given at start', ...storable(value) }))));
   }
 
-  /** The ids of all environments: what goes through every environment begins here. */
-  async ids(): Promise<readonly string[]> {
-    return (await this.all()).map(({ id }) => id);
-  }
-
   private async createdBySomeone(context: RequestContext, name: string, client_id = newClientId(context)): Promise<StoredEnvironment> {
     try {
       return await this.transact(context, newEnvironmentId(context), createEnvironment({ name, client_id }));
@@ -143,16 +138,6 @@ export class Environments {
   private async found(index: string, value: string): Promise<StoredEnvironment | null> {
     const { rows } = await this.rows.page(SYSTEM_ENVIRONMENT, { where: { index, values: [value] }, order: 'asc', limit: 1 });
     return rows[0] === undefined ? null : (JSON.parse(rows[0].text) as StoredEnvironment);
-  }
-
-  private async all(): Promise<readonly StoredEnvironment[]> {
-    const all: StoredEnvironment[] = [];
-    for (let after: string | undefined, more = true; more; after = all.at(-1)?.id) {
-      const page = await this.rows.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: 100, after });
-      all.push(...page.rows.map(({ text }) => JSON.parse(text) as StoredEnvironment));
-      more = page.hasAfter;
-    }
-    return all;
   }
 }
 

@@ -5,10 +5,10 @@ import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import type { MembershipEvent } from '../memberships/membership.decider.ts';
-import { MembershipReader } from '../memberships/membership-reader.ts';
-import { groupDecider, removeMember, type GroupEvent } from './group.decider.ts';
-import { groupMembersView } from './groups.view.ts';
+import { groupDecider, removeMember, type GroupEvent } from '../domain/group.decider.ts';
+import type { MembershipEvent } from '../domain/membership.decider.ts';
+import { MembershipReader } from '../readers/membership-reader.ts';
+import { groupMembersView } from '../views/groups.view.ts';
 
 type Handled = FactOf<MembershipEvent, 'organization_membership.deleted'> | FactOf<GroupEvent, 'group.member_added'>;
 

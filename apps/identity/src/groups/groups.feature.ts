@@ -1,8 +1,8 @@
 import { feature } from '#libs/runtime/src/feature';
-import { groupDecider, type GroupEvent } from './group.decider.ts';
+import { groupDecider, type GroupEvent } from '../domain/group.decider.ts';
+import { groupMembersView, groupsView } from '../views/groups.view.ts';
 import { RemoveDeletedMembers } from './group.reactions.ts';
 import { Groups } from './groups.ts';
-import { groupMembersView, groupsView } from './groups.view.ts';
 
 export const groups = feature({
   deciders: [groupDecider],

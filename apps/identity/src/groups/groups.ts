@@ -28,9 +28,6 @@ import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { pageOfNamed, searchWords } from '../name-search.ts';
-import { MembershipReader } from '../memberships/membership-reader.ts';
-import { organizationsView } from '../organizations/organizations.view.ts';
 import {
   addMember,
   changeMembers,
@@ -43,8 +40,11 @@ import {
   type GroupEvent,
   type GroupState,
   type StoredGroup,
-} from './group.decider.ts';
-import { groupMembersView, groupSearchKey, groupsView, pairId, shownGroup } from './groups.view.ts';
+} from '../domain/group.decider.ts';
+import { MembershipReader } from '../readers/membership-reader.ts';
+import { groupMembersView, groupSearchKey, groupsView, pairId, shownGroup } from '../views/groups.view.ts';
+import { pageOfNamed, searchWords } from '../views/name-search.ts';
+import { organizationsView } from '../views/organizations.view.ts';
 
 const serialiseMembership = serialiserOf(OrganizationMembershipWithUser);
 /** Memberships that one request may name. */

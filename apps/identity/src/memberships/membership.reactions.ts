@@ -10,11 +10,11 @@ import { Clock } from '#libs/platform/src/clock';
 import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { AuthorizationModelEvent } from '#apps/authorization/src/domain/authorization-model.decider';
 import type { OrganizationRolesEvent } from '#apps/authorization/src/domain/organization-roles.decider';
-import { GivenRoles } from './given-roles.ts';
-import { dropRole, membershipDecider, membershipKey, type MembershipEvent, type StoredMembership } from './membership.decider.ts';
-import { MembershipReader } from './membership-reader.ts';
-import { membershipsView } from './memberships.view.ts';
-import { defaultRole, RoleDirectory } from './role-directory.ts';
+import { dropRole, membershipDecider, membershipKey, type MembershipEvent, type StoredMembership } from '../domain/membership.decider.ts';
+import { MembershipReader } from '../readers/membership-reader.ts';
+import { defaultRole, RoleDirectory } from '../readers/role-directory.ts';
+import { membershipsView } from '../views/memberships.view.ts';
+import { GrantedRoles } from './granted-roles.ts';
 
 type RoleDeleted = FactOf<AuthorizationModelEvent, 'role.deleted'> | FactOf<OrganizationRolesEvent, 'organization_role.deleted'>;
 type RolesGiven = FactOf<MembershipEvent, 'organization_membership.created' | 'organization_membership.updated'>;
@@ -66,7 +66,7 @@ export class ReplaceDeletedRoles implements Reaction<RoleDeleted | RolesGiven> {
 /** Stands in for whoever gave a role that was being deleted, and died before taking it back. */
 @Injectable()
 export class TakeBackRolesThatMayNotBeGiven extends MadeReaction {
-  constructor(given: GivenRoles, events: EventStore, readModels: ReadModels, positions: Positions, clock: Clock) {
+  constructor(given: GrantedRoles, events: EventStore, readModels: ReadModels, positions: Positions, clock: Clock) {
     super(undoWhatMayNotHang('undo-roles-that-may-not-be-given', ['organization_role'], [given.hanging()], { events, readModels, positions, clock }));
   }
 }

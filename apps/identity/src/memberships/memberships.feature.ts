@@ -1,16 +1,16 @@
 import { feature } from '#libs/runtime/src/feature';
-import { GivenRoles } from './given-roles.ts';
-import { membershipDecider } from './membership.decider.ts';
+import { membershipDecider } from '../domain/membership.decider.ts';
+import { MembershipReader } from '../readers/membership-reader.ts';
+import { RoleDirectory } from '../readers/role-directory.ts';
+import { membershipsView } from '../views/memberships.view.ts';
+import { roleDirectoryView } from '../views/role-directory.view.ts';
+import { GrantedRoles } from './granted-roles.ts';
 import { ReplaceDeletedRoles, TakeBackRolesThatMayNotBeGiven } from './membership.reactions.ts';
-import { MembershipReader } from './membership-reader.ts';
 import { Memberships } from './memberships.ts';
-import { membershipsView } from './memberships.view.ts';
-import { RoleDirectory } from './role-directory.ts';
-import { roleDirectoryView } from './role-directory.view.ts';
 
 export const memberships = feature({
   deciders: [membershipDecider],
   views: [membershipsView, roleDirectoryView],
-  providers: [Memberships, MembershipReader, RoleDirectory, GivenRoles],
+  providers: [Memberships, MembershipReader, RoleDirectory, GrantedRoles],
   reactions: [ReplaceDeletedRoles, TakeBackRolesThatMayNotBeGiven],
 });

@@ -22,10 +22,6 @@ import { notFound, refusedField, type DomainError } from '#libs/platform/src/dom
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOfShown } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { organizationsView } from '../organizations/organizations.view.ts';
-import type { StoredUser } from '../users/user.decider.ts';
-import { usersView } from '../users/users.view.ts';
-import { GivenRoles } from './given-roles.ts';
 import {
   createMembership,
   deactivate,
@@ -37,10 +33,14 @@ import {
   type MembershipEvent,
   type MembershipState,
   type StoredMembership,
-} from './membership.decider.ts';
-import { membershipsOf, membershipsView } from './memberships.view.ts';
-import { defaultRole, RoleDirectory } from './role-directory.ts';
-import { MembershipReader } from './membership-reader.ts';
+} from '../domain/membership.decider.ts';
+import type { StoredUser } from '../domain/user.decider.ts';
+import { MembershipReader } from '../readers/membership-reader.ts';
+import { defaultRole, RoleDirectory } from '../readers/role-directory.ts';
+import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
+import { organizationsView } from '../views/organizations.view.ts';
+import { usersView } from '../views/users.view.ts';
+import { GrantedRoles } from './granted-roles.ts';
 
 const serialise = serialiserOf(FullOrganizationMembership);
 
@@ -54,7 +54,7 @@ export class Memberships {
     private readonly repository: Repository,
     private readonly roles: RoleDirectory,
     private readonly reader: MembershipReader,
-    private readonly given: GivenRoles,
+    private readonly given: GrantedRoles,
     private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {

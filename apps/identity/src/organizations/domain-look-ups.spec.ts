@@ -16,14 +16,13 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { until } from '#libs/testing/src/until';
-import { createEnvironment, environmentDecider } from '../environments/environment.decider.ts';
-import { Environments } from '../environments/environments.ts';
-import { environmentsView } from '../environments/environments.view.ts';
+import { createEnvironment, environmentDecider } from '../domain/environment.decider.ts';
+import { createOrganization, restartVerification, organizationDecider } from '../domain/organization.decider.ts';
+import { environmentsView } from '../views/environments.view.ts';
+import { organizationsView } from '../views/organizations.view.ts';
 import { DnsDomainVerifier } from './dns.domain-verifier.ts';
 import { DomainLookUps } from './domain-look-ups.ts';
 import { DomainVerification, type DomainAddress } from './domain-verification.ts';
-import { createOrganization, restartVerification, organizationDecider } from './organization.decider.ts';
-import { organizationsView } from './organizations.view.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -64,7 +63,7 @@ describe('the look-ups of a pending domain', () => {
       GATEHOUSE_CLIENT_ID: null,
     });
     verification = new DomainVerification(repository, verifier);
-    newLookUps = () => new DomainLookUps(verification, new Environments(repository, clock, readModels), events, clock, log, readModels, new Metrics());
+    newLookUps = () => new DomainLookUps(verification, events, clock, log, readModels, new Metrics());
 
     const context = systemContext(SYSTEM_ENVIRONMENT, clock.now());
     environment = `environment_${derivedId(context.commandId, 0)}`;

@@ -12,10 +12,10 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { LeasedWork } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { Environments } from '../environments/environments.ts';
+import type { OrganizationEvent } from '../domain/organization.decider.ts';
+import { allEnvironments, environmentsView, type StoredEnvironment } from '../views/environments.view.ts';
+import { lookUpMinute, organizationsView } from '../views/organizations.view.ts';
 import { DomainVerification, type DomainAddress } from './domain-verification.ts';
-import type { OrganizationEvent } from './organization.decider.ts';
-import { lookUpMinute, organizationsView } from './organizations.view.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -47,11 +47,11 @@ interface Window extends DomainAddress {
 @Injectable()
 export class DomainLookUps {
   private readonly rows: Table<Organization>;
+  private readonly environments: Table<StoredEnvironment>;
   private readonly outcomes;
 
   constructor(
     private readonly verification: DomainVerification,
-    private readonly environments: Environments,
     private readonly events: EventStore,
     private readonly clock: Clock,
     private readonly log: Log,
@@ -59,6 +59,7 @@ export class DomainLookUps {
     metrics: Metrics,
   ) {
     this.rows = readModels.table(tableOf(organizationsView));
+    this.environments = readModels.table(tableOf(environmentsView));
     this.outcomes = metrics.counter({ name: 'domain_look_ups_total', help: 'DNS look-ups of pending domains.', labels: ['outcome'] });
   }
 
@@ -138,7 +139,7 @@ export class DomainLookUps {
   /** The windows that began in this minute of whatever hour. */
   private async *windowsOf(minute: number): AsyncIterable<Window & { readonly position: Position }> {
     const where = { index: 'look_up_minute', values: [lookUpMinute(new Date(minute * MINUTE).toISOString())] };
-    for (const environment of await this.environments.ids()) {
+    for (const { id: environment } of await allEnvironments(this.environments)) {
       for (let after: string | undefined, more = true; more;) {
         const page = await this.rows.page(environment, { where, order: 'asc', limit: 100, after });
         for (const row of page.rows) {

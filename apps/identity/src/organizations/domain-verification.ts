@@ -4,7 +4,6 @@ import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { DomainVerifier } from './domain-verifier.ts';
 import {
   expireVerification,
   failVerification,
@@ -13,7 +12,8 @@ import {
   verifyDomain,
   type OrganizationEvent,
   type OrganizationState,
-} from './organization.decider.ts';
+} from '../domain/organization.decider.ts';
+import { DomainVerifier } from './domain-verifier.ts';
 
 /** Where a domain is found. */
 export interface DomainAddress {

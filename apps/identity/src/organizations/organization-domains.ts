@@ -16,7 +16,6 @@ import { IdentitySettings, PlatformSettings } from '#libs/platform/src/config/se
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { DomainVerification, type DomainAddress } from './domain-verification.ts';
 import {
   addDomain,
   domainAlreadyVerified,
@@ -25,8 +24,9 @@ import {
   requireDomain,
   requireOrganization,
   restartVerification,
-} from './organization.decider.ts';
-import { organizationsView } from './organizations.view.ts';
+} from '../domain/organization.decider.ts';
+import { organizationsView } from '../views/organizations.view.ts';
+import { DomainVerification, type DomainAddress } from './domain-verification.ts';
 import { requestedDomain } from './requested-domains.ts';
 
 /** Domains live in their organization; an index on its row finds it by the domain's id. */

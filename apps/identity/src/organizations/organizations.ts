@@ -17,11 +17,11 @@ import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { pageOfNamed, searchWords } from '../name-search.ts';
+import { createOrganization, deleteOrganization, organizationDecider, requireOrganization, updateOrganization } from '../domain/organization.decider.ts';
+import { pageOfNamed, searchWords } from '../views/name-search.ts';
+import { organizationsView } from '../views/organizations.view.ts';
 import { requestedDomains } from './requested-domains.ts';
 import { domainName } from './domain-name.ts';
-import { createOrganization, deleteOrganization, organizationDecider, requireOrganization, updateOrganization } from './organization.decider.ts';
-import { organizationsView } from './organizations.view.ts';
 
 @Injectable()
 export class Organizations {

@@ -17,11 +17,11 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { createUser, userDecider, type UserEvent } from '../domain/user.decider.ts';
+import { usersView } from '../views/users.view.ts';
 import { Passwords } from './passwords.ts';
 import { PasswordWork } from './password-work.ts';
-import { createUser, userDecider, type UserEvent } from './user.decider.ts';
 import { Users } from './users.ts';
-import { usersView } from './users.view.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const clock = new SystemClock();

@@ -4,7 +4,7 @@ import { hashRaw } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';
 import type { PasswordHashType, SaltPosition } from '#libs/contracts/src/users/operations';
 import { DomainError } from '#libs/platform/src/domain-error';
-import type { StoredPassword } from './stored-password.ts';
+import type { StoredPassword } from '../domain/stored-password.ts';
 
 type ImportedPassword = StoredPassword & { readonly type: PasswordHashType };
 

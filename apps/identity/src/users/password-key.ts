@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { EventStore, START } from '#libs/event-sourcing/src/log/event-store';
 import { KeyMissing, KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import type { StoredPassword } from './stored-password.ts';
+import type { StoredPassword } from '../domain/stored-password.ts';
 
 /**
  * The key that goes into every password hash is made before anything is recorded, and never again once a password was hashed with it: under another one no password

@@ -4,10 +4,10 @@ import bcrypt from 'bcrypt';
 import type { CreateUser } from '#libs/contracts/src/users/operations';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { DomainError } from '#libs/platform/src/domain-error';
+import type { StoredPassword } from '../domain/stored-password.ts';
 import { checkOf, storableHash } from './imported-hashes.ts';
 import { refuseWeakPassword } from './password-policy.ts';
 import { PasswordWork } from './password-work.ts';
-import type { StoredPassword } from './stored-password.ts';
 
 /** A quarter of a second on a machine of 2025. */
 const COST = 12;

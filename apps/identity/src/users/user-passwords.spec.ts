@@ -6,7 +6,7 @@ import { START } from '#libs/event-sourcing/src/log/event-store';
 import { LogForReading } from '#libs/platform/src/storage/log-storage';
 import { Canaries } from '#libs/testing/src/canaries';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
-import type { PasswordSet } from './user.decider.ts';
+import type { PasswordSet } from '../domain/user.decider.ts';
 
 const USERS = '/user_management/users';
 const IMPORTED = '{SSHA256}x1tymSTVjozxQ2PtT46ysrzhZxbcskK0o2f8hEFx7fAQQmhtDSEkJA==';

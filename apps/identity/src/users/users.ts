@@ -13,11 +13,21 @@ import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
-import { organizationsView } from '../organizations/organizations.view.ts';
+import {
+  createUser,
+  deleteUser,
+  emailTaken,
+  foldedEmail,
+  hadOtherFold,
+  requireUser,
+  updateUser,
+  userDecider,
+  type StoredUser,
+} from '../domain/user.decider.ts';
+import { organizationsView } from '../views/organizations.view.ts';
+import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from '../views/users-of-organizations.view.ts';
+import { publicUserText, usersView } from '../views/users.view.ts';
 import { Passwords } from './passwords.ts';
-import { createUser, deleteUser, emailTaken, foldedEmail, hadOtherFold, requireUser, updateUser, userDecider, type StoredUser } from './user.decider.ts';
-import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from './users-of-organizations.view.ts';
-import { publicUserText, usersView } from './users.view.ts';
 
 @Injectable()
 export class Users {

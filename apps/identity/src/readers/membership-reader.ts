@@ -5,11 +5,11 @@ import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
-import { organizationsView } from '../organizations/organizations.view.ts';
-import type { StoredUser } from '../users/user.decider.ts';
-import { usersView } from '../users/users.view.ts';
-import type { StoredMembership } from './membership.decider.ts';
-import { membershipsView } from './memberships.view.ts';
+import type { StoredMembership } from '../domain/membership.decider.ts';
+import type { StoredUser } from '../domain/user.decider.ts';
+import { membershipsView } from '../views/memberships.view.ts';
+import { organizationsView } from '../views/organizations.view.ts';
+import { usersView } from '../views/users.view.ts';
 import { RoleDirectory } from './role-directory.ts';
 
 /** Memberships together with what they hang on: the organization, the user and the roles, each as it is now. */

@@ -2,8 +2,8 @@ import type { User } from '#libs/contracts/src/users/user';
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
 import type { Announcement, Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
-import { foldedText } from '../folded-text.decider.ts';
-import { mergedMetadata } from '../metadata.decider.ts';
+import { foldedText } from './folded-text.decider.ts';
+import { mergedMetadata } from './metadata.decider.ts';
 import type { StoredPassword } from './stored-password.ts';
 
 // These types are the storage format: a stored name or shape is never edited.

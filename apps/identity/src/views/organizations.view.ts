@@ -2,8 +2,8 @@ import { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
-import { searchKeys } from '../name-search.ts';
-import { organizationDecider, type OrganizationEvent, type OrganizationState } from './organization.decider.ts';
+import { organizationDecider, type OrganizationEvent, type OrganizationState } from '../domain/organization.decider.ts';
+import { searchKeys } from './name-search.ts';
 
 const indexes: readonly Index<Organization>[] = [
   { name: 'external_id', keys: ({ external_id }) => (external_id === null ? [] : [external_id]) },

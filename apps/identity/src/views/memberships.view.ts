@@ -1,7 +1,7 @@
 import { MEMBERSHIP_STATUSES, type MembershipStatus } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { PageRequest } from '#libs/read-models/src/read-models';
-import { membershipDecider, membershipKey, type MembershipEvent, type MembershipState, type StoredMembership } from './membership.decider.ts';
+import { membershipDecider, membershipKey, type MembershipEvent, type MembershipState, type StoredMembership } from '../domain/membership.decider.ts';
 
 /** Every membership that was not deleted. Private: what it is shown with, its organization, its user and its roles, may have ended or changed since. */
 export const membershipsView = primaryView<MembershipState, MembershipEvent, StoredMembership>({

@@ -14,9 +14,9 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
-import { GivenRoles } from './given-roles.ts';
-import { createMembership, membershipDecider, setRoles, type HeldRole } from './membership.decider.ts';
-import type { RoleDirectory } from './role-directory.ts';
+import { createMembership, membershipDecider, setRoles, type HeldRole } from '../domain/membership.decider.ts';
+import type { RoleDirectory } from '../readers/role-directory.ts';
+import { GrantedRoles } from './granted-roles.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const ORGANIZATION = 'org_01J00000000000000000000000';
@@ -32,10 +32,10 @@ describe('a role that is given behind an intent to delete it', () => {
   let storage: LmdbStorage;
   let events: LmdbEventStore;
   let repository: LogRepository;
-  let given: GivenRoles;
+  let given: GrantedRoles;
 
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'given-roles-'));
+    directory = await mkdtemp(join(tmpdir(), 'granted-roles-'));
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
     const readModels = new LmdbReadModels(storage);
@@ -51,7 +51,7 @@ describe('a role that is given behind an intent to delete it', () => {
       const closing = last.type === 'organization_role.closing' ? { intent: 'one', at: '' } : null;
       return roles.map(({ id }) => ({ stream, id, allows: true, closing, since: last.position }));
     };
-    given = new GivenRoles(repository, { standings } as unknown as RoleDirectory, events, clock, readModels);
+    given = new GrantedRoles(repository, { standings } as unknown as RoleDirectory, events, clock, readModels);
   });
   afterEach(async () => {
     await storage.close();

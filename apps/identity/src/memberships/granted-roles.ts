@@ -11,9 +11,9 @@ import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { membershipDecider, recordDeletion, takeRolesBack, type HeldRole, type MembershipEvent, type StoredMembership } from './membership.decider.ts';
-import { membershipsView } from './memberships.view.ts';
-import { defaultRole, refused, RoleDirectory } from './role-directory.ts';
+import { membershipDecider, recordDeletion, takeRolesBack, type HeldRole, type MembershipEvent, type StoredMembership } from '../domain/membership.decider.ts';
+import { defaultRole, refused, RoleDirectory } from '../readers/role-directory.ts';
+import { membershipsView } from '../views/memberships.view.ts';
 
 interface Given {
   readonly organizationId: string;
@@ -26,7 +26,7 @@ type RolesGiven = FactOf<MembershipEvent, 'organization_membership.created' | 'o
 
 /** Sees to it that nobody has a custom role that is deleted because nobody has it: authorization, which does that, says so before it looks. */
 @Injectable()
-export class GivenRoles {
+export class GrantedRoles {
   private readonly rows: Table<StoredMembership>;
 
   constructor(

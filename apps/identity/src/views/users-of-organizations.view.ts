@@ -1,6 +1,6 @@
 import { streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import type { View } from '#libs/event-sourcing/src/views/view';
-import type { MembershipEvent } from '../memberships/membership.decider.ts';
+import type { MembershipEvent } from '../domain/membership.decider.ts';
 
 /** A user who is an active member of an organization. */
 export interface UserOfOrganization {

@@ -2,7 +2,7 @@ import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
 import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
-import type { OrganizationEvent } from '../organizations/organization.decider.ts';
+import type { OrganizationEvent } from './organization.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 

@@ -2,8 +2,8 @@ import { Group, type GroupMember } from '#libs/contracts/src/groups/group';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import { primaryView, type View } from '#libs/event-sourcing/src/views/view';
-import { searchKeys } from '../name-search.ts';
-import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from './group.decider.ts';
+import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from '../domain/group.decider.ts';
+import { searchKeys } from './name-search.ts';
 
 /** Every living group. Rows hold the members, whom no answer shows: they are answered through `shownGroup`. */
 export const groupsView = primaryView<GroupState, GroupEvent, StoredGroup>({

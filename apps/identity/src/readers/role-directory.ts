@@ -10,8 +10,8 @@ import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError, refusedField } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import type { HeldRole } from './membership.decider.ts';
-import { roleDirectoryView, seededRoles, type KnownRole, type RoleScope } from './role-directory.view.ts';
+import type { HeldRole } from '../domain/membership.decider.ts';
+import { roleDirectoryView, seededRoles, type KnownRole, type RoleScope } from '../views/role-directory.view.ts';
 
 /** Roles as a caller gives them: one of the two, or none. */
 interface RequestedRoles {

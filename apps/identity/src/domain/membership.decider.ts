@@ -3,8 +3,8 @@ import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decide
 import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
-import type { OrganizationEvent } from '../organizations/organization.decider.ts';
-import type { UserEvent } from '../users/user.decider.ts';
+import type { OrganizationEvent } from './organization.decider.ts';
+import type { UserEvent } from './user.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 

@@ -2,7 +2,7 @@ import type { Serialised, List } from '#libs/contracts/src/operation';
 import type { PageQuery } from '#libs/contracts/src/pages';
 import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
 import type { PageRequest, Table } from '#libs/read-models/src/read-models';
-import { foldedText } from './folded-text.decider.ts';
+import { foldedText } from '../domain/folded-text.decider.ts';
 
 const WORDS = 8;
 /** What a name of 256 characters can have; compatibility forms may be longer than what they stand for. */

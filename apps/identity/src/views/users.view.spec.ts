@@ -1,6 +1,6 @@
 import type { Recorded } from '#libs/event-sourcing/src/deciding/decider';
-import type { MembershipEvent } from '../memberships/membership.decider.ts';
-import type { UserEvent } from './user.decider.ts';
+import type { MembershipEvent } from '../domain/membership.decider.ts';
+import type { UserEvent } from '../domain/user.decider.ts';
 import { usersView } from './users.view.ts';
 import { usersOfOrganizationsView } from './users-of-organizations.view.ts';
 

@@ -2,7 +2,7 @@ import type { Organization, OrganizationDomain } from '#libs/contracts/src/organ
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
 import type { Announcement, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
-import { mergedMetadata } from '../metadata.decider.ts';
+import { mergedMetadata } from './metadata.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 
