@@ -1,6 +1,7 @@
 import type { DynamicModule } from '@nestjs/common';
 import type { Gauge } from 'prom-client';
 import { SEALED } from '#libs/contracts/src/sealed';
+import { type EventShapes, SHAPES } from '#libs/contracts/src/shapes';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
@@ -12,7 +13,7 @@ import { EventStore, START } from '#libs/event-sourcing/src/log/event-store';
 import { type Damage, DAMAGE_CAUSES } from '#libs/event-sourcing/src/log/log-damage';
 import { MeasuredEventStore } from '#libs/event-sourcing/src/log/measured.event-store';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
-import { UpcastingEventStore, upcastsOf, type Upcasts } from '#libs/event-sourcing/src/log/upcasts';
+import { requireKnown, shapesOf, UpcastingEventStore } from '#libs/event-sourcing/src/log/upcasts';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
@@ -57,6 +58,8 @@ interface Needs {
   readonly log: Log;
   /** What the apps themselves want to have injected: their settings. */
   readonly also: readonly Provided[];
+  /** Of the events of all services, here or elsewhere, instead of those that this release has. */
+  readonly shapes?: readonly EventShapes[];
 }
 
 /** Everything that stands between the engines and the services, whichever engines these are. */
@@ -74,7 +77,7 @@ export interface Runtime {
   readonly differences: () => AsyncIterable<Difference>;
 }
 
-export async function runtimeOver({ engines, services, settings, clock, log, also }: Needs): Promise<Runtime> {
+export async function runtimeOver({ engines, services, settings, clock, log, also, shapes = SHAPES }: Needs): Promise<Runtime> {
   const { shortLived, keys, bus } = engines;
   const readModels = new ListedReadModels(engines.readModels);
   const lifecycle = new Lifecycle();
@@ -102,7 +105,12 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   engines.directory?.measure(metrics);
 
   const primaries = services.flatMap(viewsOf).filter(isPrimary);
-  const events = logOf(engines, upcastsOf(services.flatMap(({ deciders }) => deciders)), metrics);
+  const known = shapesOf(shapes);
+  requireKnown(
+    services.flatMap(({ deciders }) => deciders),
+    known,
+  );
+  const events = logOf(engines, known, metrics);
   const stopped = new StoppedViews();
   // A process without services decides nothing, so it starts while the log is away. Data without keys is left as it is: no table has been opened yet, nor made.
   const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
@@ -176,8 +184,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
 }
 
 /** As everybody sees it: of this release's shapes, personal fields in clear; and below that as it lies on disk. */
-function logOf({ events, keys }: Engines, upcasts: Upcasts, metrics: Metrics): EventStore {
-  return new UpcastingEventStore(new SealingEventStore(new MeasuredEventStore(events, metrics), keys, sealedFieldsOf(SEALED)), upcasts);
+function logOf({ events, keys }: Engines, shapes: EventShapes, metrics: Metrics): EventStore {
+  return new UpcastingEventStore(new SealingEventStore(new MeasuredEventStore(events, metrics), keys, sealedFieldsOf(SEALED)), shapes);
 }
 
 /** @throws StartRefused when the keys were lost: under a new naming key, every value that is taken would be free */

@@ -5,7 +5,7 @@ import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views
 import type { View } from '#libs/event-sourcing/src/views/view';
 
 /** An aggregate as a service declares it; of one whose commands another class carries out, the category alone. */
-export type DeclaredDecider = Pick<Decider<never, Fact>, 'category' | 'upcasts' | 'hangsOn'>;
+export type DeclaredDecider = Pick<Decider<never, Fact>, 'category' | 'upcasts' | 'writes' | 'hangsOn'>;
 
 /** A service that a process runs, as `service` puts it together from its features. */
 export interface Service {

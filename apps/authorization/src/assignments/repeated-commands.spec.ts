@@ -44,11 +44,11 @@ class Interrupted extends Repository {
     super();
   }
 
-  async transact<State, Event extends Fact>(
-    decider: Decider<State, Event>,
+  async transact<State, Event extends Fact, Written extends Fact = Event>(
+    decider: Decider<State, Event, Written>,
     context: RequestContext,
     key: string,
-    decide: Decision<State, Event>,
+    decide: Decision<State, Written>,
   ): Promise<Transacted<State, Event>> {
     if (this.left-- <= 0) throw unavailable('Interrupted.');
     this.running++;
@@ -62,7 +62,7 @@ class Interrupted extends Repository {
     }
   }
 
-  load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
+  load<State, Event extends Fact>(decider: Decider<State, Event, Fact>, environment: string, key: string): Promise<State> {
     return this.inner.load(decider, environment, key);
   }
 }

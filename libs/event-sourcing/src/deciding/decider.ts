@@ -1,6 +1,6 @@
 import type { DomainError } from '#libs/platform/src/domain-error';
 import type { RecordedEvent } from '../log/event-store.ts';
-import type { Upcasts } from '../log/upcasts.ts';
+import type { EventShapes } from '#libs/contracts/src/shapes';
 
 /** A fact to record, as a decision yields it. Type and data are what is folded; the rest is filled in by `transact`. */
 export interface Fact<Type extends string = string, Data = unknown> {
@@ -41,29 +41,34 @@ export interface Claim {
   readonly mayBeUnclaimed?: true;
 }
 
-/** An aggregate as a value: pure, one file. `State` is the resource wherever possible. */
-export interface Decider<State, Event extends Fact> {
+/**
+ * An aggregate as a value: pure, one file. `State` is the resource wherever possible. It folds events of the last shape that this release reads; where it writes an
+ * earlier one (`writes`), its decisions yield facts of that, `Written`, which are upcast before they are folded.
+ */
+export interface Decider<State, Event extends Fact, Written extends Fact = Event> extends EventShapes {
   /** First part of the stream name, `<category>-<environment>-<key>`. */
   readonly category: string;
   /** Counts up whenever `evolve` folds differently: rows of an older fold are not trusted. */
   readonly foldVersion: number;
   readonly initial: State;
   evolve(state: State, event: Event & { readonly at: string }): State;
-  /** How events of older shapes become what `evolve` folds. Absent: every type still has its first shape. */
-  readonly upcasts?: Upcasts;
+  /** How events of older shapes become what `evolve` folds, as its service's contract has it (`SHAPES`). Absent: every type still has its first shape. */
+  readonly upcasts?: EventShapes['upcasts'];
+  /** The shapes of facts that are written earlier ones of: the release that first reads a shape does not write it yet. */
+  readonly writes?: EventShapes['writes'];
   /** The values that this state holds exclusively. Absent: none. */
   claims?(state: State): readonly Claim[];
   /**
    * Facts of these types, at the end of what a decision yields, are left for another append where all together are more than one takes: the state says that they
    * are still to come, and decisions yield them again for as long. Whoever asks goes on until nothing follows. Absent: all or nothing.
    */
-  readonly mayFollow?: readonly Event['type'][];
+  readonly mayFollow?: readonly Written['type'][];
   /** What this aggregate hangs on, and how it ends with it: a reaction of the library records that. Absent: it ends by itself alone. */
   readonly hangsOn?: HangsOn<State, Event>;
   /** The organization that this state belongs to, for the event's meta and the message key. */
   organization?(state: State): string | undefined;
   /**
-   * What an event announces: its public name and the public resource as of the event (the state after it; before it for a deletion).
+   * What an event announces: its public name and the public resource as of the event (the state after it; before it for a deletion), in the shape that is written.
    * `null` keeps it private.
    */
   announce(event: Event, before: State, after: State): Announcement | null;

@@ -2,6 +2,7 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { EventShapes, Upcast } from '#libs/contracts/src/shapes';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, NeedsLaterRelease, notFound } from '#libs/platform/src/domain-error';
 import { derivedId, newCommandId, newUlid } from '#libs/platform/src/ids';
@@ -418,6 +419,30 @@ describe('a transaction', () => {
     expect((await events.last(streamOf('a')))!.version).toBe(version + 1);
     // Every other stream goes on.
     await early.transact(bookDecider, context(), 'b', create());
+  });
+
+  it('writes an earlier shape than it folds, where the decider says so: whoever knows no other goes on', async () => {
+    type Written = Fact<'pen.named', { readonly name: string }>;
+    type Folded = Fact<'pen.named', { readonly first: string; readonly last: string }>;
+    const split: Upcast = ({ data, subject }) => {
+      const [first, last] = (data as Written['data']).name.split(' ');
+      return { data: { first, last }, subject };
+    };
+    const penDecider: Decider<string, Folded, Written> = {
+      category: 'pen',
+      foldVersion: 1,
+      initial: '',
+      upcasts: { 'pen.named': [split] },
+      writes: { 'pen.named': 1 },
+      evolve: (_state, { data }) => `${data.last}, ${data.first}`,
+      announce: () => null,
+    };
+    const pens = repositoryOn(new LmdbReadModels(storage), new StoppedViews(), new UpcastingEventStore(events, penDecider));
+    const name = (): readonly Written[] => [{ type: 'pen.named', data: { name: 'Ada King' } }];
+    const { state, facts } = await pens.transact(penDecider, context(), 'a', name);
+    expect({ state, facts }).toEqual({ state: 'King, Ada', facts: [{ type: 'pen.named', data: { first: 'Ada', last: 'King' } }] });
+    expect(await events.read(streamName('pen', ENVIRONMENT, 'a'))).toMatchObject([{ shape: 1, data: { name: 'Ada King' } }]);
+    expect(await pens.load(penDecider, ENVIRONMENT, 'a')).toBe('King, Ada');
   });
 
   it('begins again when another was faster, until every one has its turn', async () => {

@@ -18,6 +18,7 @@ import {
   START,
 } from '../log/event-store.ts';
 import { streamName, type Naming } from '../log/naming.ts';
+import { upcast, writtenShape } from '../log/upcasts.ts';
 import { isProtocol, SKIPPED } from '../log/protocol.ts';
 import type { AwaitedViews } from '../views/awaited-views.ts';
 import { StoppedViews } from '../views/stopped-views.ts';
@@ -100,11 +101,11 @@ export class LogRepository extends Repository {
     this.primaries.set(view.decider.category, { name: definition.name, view: view as never, table: this.readModels.table(definition) as Table<unknown> });
   }
 
-  async transact<State, Event extends Fact>(
-    decider: Decider<State, Event>,
+  async transact<State, Event extends Fact, Written extends Fact = Event>(
+    decider: Decider<State, Event, Written>,
     context: RequestContext,
     key: string,
-    decide: Decision<State, Event>,
+    decide: Decision<State, Written>,
   ): Promise<Transacted<State, Event>> {
     const { environment, receipt } = context;
     const firstId = (receipt.transacts ?? 0) * IDS_PER_TRANSACT;
@@ -127,7 +128,7 @@ export class LogRepository extends Repository {
       if (decided.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
       try {
         // Before anything is claimed for what is too much.
-        const { facts, states, events } = atOnce(decider, stream, decided, recordsOf(decider, loaded.state, decided, context, at, firstId));
+        const { facts, states, events } = atOnce(decider, stream, recordsOf(decider, loaded.state, decided, context, at, firstId));
         const state = states.at(-1)!;
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
         // Nobody may wait for it any more, or have been told meanwhile that nothing happened.
@@ -145,7 +146,7 @@ export class LogRepository extends Repository {
     }
   }
 
-  async load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State> {
+  async load<State, Event extends Fact>(decider: Decider<State, Event, Fact>, environment: string, key: string): Promise<State> {
     return (await this.loadLatest(decider, environment, key)).state;
   }
 
@@ -169,7 +170,7 @@ export class LogRepository extends Repository {
 
   /** What is answered is seen by every later request, whoever recorded it. */
   private async unchanged<State, Event extends Fact>(
-    { category }: Decider<State, Event>,
+    { category }: Decider<State, Event, Fact>,
     { receipt }: RequestContext,
     { state, position, version }: Loaded<State>,
     { unseen, isRepeat }: { readonly unseen: readonly RecordedEvent[]; readonly isRepeat: boolean },
@@ -181,7 +182,7 @@ export class LogRepository extends Repository {
 
   /** The row, where there is one, and what its stream has recorded since, and since `met`. */
   private async loadLatest<State, Event extends Fact>(
-    decider: Decider<State, Event>,
+    decider: Decider<State, Event, Fact>,
     environment: string,
     key: string,
     met: number | null = null,
@@ -233,7 +234,7 @@ export class LogRepository extends Repository {
    * be on its way is fenced, and the claim is recorded anew at every attempt, also where it is ours already.
    */
   private async takeClaims<State, Event extends Fact>(
-    decider: Decider<State, Event>,
+    decider: Decider<State, Event, Fact>,
     context: RequestContext,
     key: string,
     before: readonly Claim[],
@@ -252,7 +253,7 @@ export class LogRepository extends Repository {
 
   /** For each claim in this order: its end is read, then whom it names, who is fenced, then it is recorded. Side by side, and a rival once for all that name it. */
   private async take<State, Event extends Fact>(
-    decider: Decider<State, Event>,
+    decider: Decider<State, Event, Fact>,
     context: RequestContext,
     key: string,
     wanted: readonly WantedClaim[],
@@ -277,7 +278,7 @@ export class LogRepository extends Repository {
     );
   }
 
-  private async endOf<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, wanted: WantedClaim): Promise<ClaimEnd> {
+  private async endOf<State, Event extends Fact>(decider: Decider<State, Event, Fact>, environment: string, wanted: WantedClaim): Promise<ClaimEnd> {
     const { kind, value } = wanted.claim;
     const stream = this.naming.claimStream(environment, kind, value);
     const end = await this.events.last(stream);
@@ -296,7 +297,7 @@ export class LogRepository extends Repository {
 
   /** The owner that claims name, and which of them it holds. Whatever append it may have pending for the others is killed by a fence at this version. */
   private async met<State, Event extends Fact>(
-    decider: Decider<State, Event>,
+    decider: Decider<State, Event, Fact>,
     environment: string,
     rival: string,
     named: readonly ClaimEnd[],
@@ -329,7 +330,7 @@ function refuseLate({ deadline }: RequestContext, now: number): void {
   if (now > deadline) throw unavailable('Too many writes to the same object at once.');
 }
 
-function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {
+function fold<State, Event extends Fact>(decider: Decider<State, Event, Fact>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {
   let { state, version, position } = base;
   for (const event of events) {
     if (!isProtocol(event.type))
@@ -342,18 +343,19 @@ function fold<State, Event extends Fact>(decider: Decider<State, Event>, base: L
 /** Sealing makes records longer. */
 const FITS = 0.75 * MAX_APPEND_BYTES;
 
-interface Records<State> {
+interface Records<State, Event> {
+  /** As they are folded. */
+  readonly facts: readonly Event[];
   readonly states: readonly State[];
   readonly events: readonly NewEvent[];
 }
 
 /** What of these facts is recorded at once: all, unless they are too much, and the last of them may follow. @throws AppendTooLarge */
 function atOnce<State, Event extends Fact>(
-  { mayFollow = [] }: Decider<State, Event>,
+  { mayFollow = [] }: Decider<State, Event, Fact>,
   stream: string,
-  facts: readonly Event[],
-  { states, events }: Records<State>,
-): Records<State> & { readonly facts: readonly Event[] } {
+  { facts, states, events }: Records<State, Event>,
+): Records<State, Event> {
   // One alone is counted by the log.
   if (facts.length === 1) return { facts, states, events };
   const sizes = events.map((event) => appendBytes([event]));
@@ -374,17 +376,18 @@ function tooMuchAtOnce(): DomainError {
 
 /** The facts as records, each with what it announces, and the state after each of them. */
 function recordsOf<State, Event extends Fact>(
-  decider: Decider<State, Event>,
+  decider: Decider<State, Event, Fact>,
   initial: State,
-  facts: readonly Event[],
+  decided: readonly Fact[],
   context: RequestContext,
   at: number,
   firstId: number,
-): Records<State> {
+): Records<State, Event> {
   const moment = new Date(at).toISOString();
   const states: State[] = [];
   let state = initial;
   let nextPublicId = firstId;
+  const facts = decided.map((fact) => asFolded(decider, fact));
   const events = facts.map((fact, index): NewEvent => {
     const before = state;
     states.push((state = decider.evolve(before, { ...fact, at: moment })));
@@ -393,14 +396,20 @@ function recordsOf<State, Event extends Fact>(
     return {
       id: derivedId(context.commandId, firstId + index),
       type: fact.type,
-      shape: 1,
-      data: fact.data,
+      shape: writtenShape(decider, fact.type),
+      data: decided[index]!.data,
       subject: announcement?.subject ?? null,
       public: announcement === null ? [] : announcement.names.map((name) => ({ id: `event_${derivedId(context.commandId, nextPublicId++)}`, name })),
       meta: metaOf(context, at, organization),
     };
   });
-  return { states, events };
+  return { facts, states, events };
+}
+
+/** A fact that is written in an earlier shape than is folded, as everybody will read it. */
+function asFolded<State, Event extends Fact>(decider: Decider<State, Event, Fact>, fact: Fact): Event {
+  const { data } = upcast({ data: fact.data, subject: null }, writtenShape(decider, fact.type), decider.upcasts?.[fact.type]);
+  return { ...fact, data } as Event;
 }
 
 /** Has an id of its own at every attempt: it is never a repeat. */

@@ -4,7 +4,7 @@ import type { Decider, Decision, Fact } from './decider.ts';
 
 export interface Transacted<State, Event extends Fact> {
   readonly state: State;
-  /** What was recorded; empty when the command was already satisfied. */
+  /** What was recorded, as it is folded; empty when the command was already satisfied. */
   readonly facts: readonly Event[];
   /** This very command was carried out before, by whoever was asked then: nothing was decided, and the state is as it stands now. */
   readonly isRepeat: boolean;
@@ -19,13 +19,13 @@ export abstract class Repository {
    * @throws DomainError as the decision or a claim refuses; `service_unavailable` past the context's deadline; `idempotency_outcome_unknown` where nobody can tell
    *   any more whether it was carried out before; `payload_too_large` where a caller asks for more than can be recorded at once, which to the system is AppendTooLarge
    */
-  abstract transact<State, Event extends Fact>(
-    decider: Decider<State, Event>,
+  abstract transact<State, Event extends Fact, Written extends Fact = Event>(
+    decider: Decider<State, Event, Written>,
     context: RequestContext,
     key: string,
-    decide: Decision<State, Event>,
+    decide: Decision<State, Written>,
   ): Promise<Transacted<State, Event>>;
 
   /** The current state, folded from the stream (and the caught-up row). */
-  abstract load<State, Event extends Fact>(decider: Decider<State, Event>, environment: string, key: string): Promise<State>;
+  abstract load<State, Event extends Fact>(decider: Decider<State, Event, Fact>, environment: string, key: string): Promise<State>;
 }

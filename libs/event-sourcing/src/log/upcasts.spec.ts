@@ -1,12 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Upcasts } from '#libs/contracts/src/shapes';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { START, type NewEvent, type RecordedEvent } from './event-store.ts';
-import { isFromLaterRelease, UpcastingEventStore, upcastsOf, type Upcasts } from './upcasts.ts';
+import { isFromLaterRelease, requireKnown, shapesOf, UpcastingEventStore } from './upcasts.ts';
 
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 const STREAM = `person-${ENVIRONMENT}-1`;
@@ -32,7 +33,7 @@ describe('an event of an older shape', () => {
     directory = await mkdtemp(join(tmpdir(), 'upcasts-'));
     storage = await LmdbStorage.open({ directory });
     stored = new LmdbEventStore(storage);
-    events = new UpcastingEventStore(stored, upcastsOf([{ upcasts: person }, {}]));
+    events = new UpcastingEventStore(stored, shapesOf([{ upcasts: person }, {}]));
   });
   afterEach(async () => {
     await storage.close();
@@ -74,6 +75,22 @@ describe('an event of an older shape', () => {
   it('is not written any more', async () => {
     await events.append(STREAM, 0, [event('person.named', 1, { name: { first: 'Ada', last: 'King' } }), event('person.seen', 1, null)]);
     expect((await stored.read(STREAM)).map(({ shape }) => shape)).toEqual([3, 1]);
+  });
+
+  it('is written where the release that brings the last shape does not write it yet, and read as the last one all the same', async () => {
+    const careful = new UpcastingEventStore(stored, shapesOf([{ upcasts: person, writes: { 'person.named': 2 } }]));
+    await careful.append(STREAM, 0, [event('person.named', 1, { first: 'Ada', last: 'King' })]);
+    expect((await stored.read(STREAM)).map(({ shape }) => shape)).toEqual([2]);
+    expect(await careful.read(STREAM)).toMatchObject([{ shape: 3, data: { name: { first: 'Ada', last: 'King' } } }]);
+  });
+
+  it('is what every service knows of it, or the process does not start', () => {
+    const known = shapesOf([{ upcasts: person, writes: { 'person.named': 2 } }]);
+    requireKnown([{}, { upcasts: person, writes: { 'person.named': 2 } }], known);
+    expect(() => requireKnown([{ upcasts: { 'person.named': [...person['person.named']!] } }], known)).toThrow('not among SHAPES');
+    expect(() => requireKnown([{ upcasts: person, writes: { 'person.named': 1 } }], known)).toThrow('not among SHAPES');
+    expect(() => shapesOf([{ upcasts: person }, { upcasts: person }])).toThrow('declared twice');
+    for (const shape of [0, 4]) expect(() => shapesOf([{ upcasts: person, writes: { 'person.named': shape } }])).toThrow('which is not read');
   });
 
   it('keeps nobody who follows from what comes after it where it cannot be brought up to date; whoever looks into it meets why', async () => {

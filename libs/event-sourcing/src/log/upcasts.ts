@@ -1,19 +1,44 @@
+import type { EventShapes, Upcast, Upcastable } from '#libs/contracts/src/shapes';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from './event-store.ts';
 import { withContent } from './lazy-record.ts';
 
-/** What an upcast may change; everything else about an event stands for ever. */
-export type Upcastable = Pick<RecordedEvent, 'data' | 'subject'>;
+/** The shapes of several resources together. @throws Error where two speak of one event, or one is to be written that nobody reads */
+export function shapesOf(all: readonly EventShapes[]): Required<EventShapes> {
+  const upcasts = new Map<string, readonly Upcast[]>();
+  const writes = new Map<string, number>();
+  for (const shapes of all) {
+    for (const [type, steps] of Object.entries(shapes.upcasts ?? {})) {
+      if (upcasts.has(type)) throw new Error(`The shapes of ${type} are declared twice.`);
+      upcasts.set(type, steps);
+    }
+    for (const [type, shape] of Object.entries(shapes.writes ?? {})) {
+      if (!Number.isInteger(shape) || shape < 1 || shape > lastShape(shapes, type))
+        throw new Error(`${type} is to be written in the shape ${shape}, which is not read.`);
+      writes.set(type, shape);
+    }
+  }
+  return { upcasts: Object.fromEntries(upcasts), writes: Object.fromEntries(writes) };
+}
 
-/** From one shape to the next. Pure, and never edited once it was released. */
-export type Upcast = (event: Upcastable) => Upcastable;
+/** @throws Error where deciders know shapes that processes of other services would not: these read the same events */
+export function requireKnown(deciders: readonly EventShapes[], { upcasts, writes }: Required<EventShapes>): void {
+  for (const decider of deciders) {
+    const unknown =
+      Object.entries(decider.upcasts ?? {}).find(([type, steps]) => upcasts[type] !== steps) ??
+      Object.entries(decider.writes ?? {}).find(([type, shape]) => writes[type] !== shape);
+    if (unknown !== undefined) throw new Error(`The shapes of ${unknown[0]} are not among SHAPES, so only its own service would know them.`);
+  }
+}
 
-/** By event type: how shape 1 becomes shape 2, shape 2 shape 3, and so on. The last one is what is written and folded. */
-export type Upcasts = Readonly<Record<string, readonly Upcast[]>>;
+/** The last shape of an event type that is read. */
+function lastShape({ upcasts = {} }: EventShapes, type: string): number {
+  return 1 + (upcasts[type]?.length ?? 0);
+}
 
-/** The upcasts of all deciders whose events a process may read. */
-export function upcastsOf(deciders: readonly { readonly upcasts?: Upcasts }[]): Upcasts {
-  return Object.assign({}, ...deciders.map(({ upcasts }) => upcasts)) as Upcasts;
+/** In which shape events of a type are written. */
+export function writtenShape(shapes: EventShapes, type: string): number {
+  return shapes.writes?.[type] ?? lastShape(shapes, type);
 }
 
 /** The content of an event of any older shape in the last one that these steps lead to. */
@@ -47,10 +72,10 @@ export class UpcastingEventStore extends EventStore {
 
   constructor(
     private readonly events: EventStore,
-    upcasts: Upcasts,
+    private readonly shapes: EventShapes,
   ) {
     super();
-    this.upcasts = new Map(Object.entries(upcasts));
+    this.upcasts = new Map(Object.entries(shapes.upcasts ?? {}));
   }
 
   async read(stream: string, from?: number): Promise<readonly RecordedEvent[]> {
@@ -68,7 +93,11 @@ export class UpcastingEventStore extends EventStore {
 
   append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     const isAffected = events.some(({ type }) => this.upcasts.has(type));
-    return this.events.append(stream, expectedVersion, isAffected ? events.map((event) => ({ ...event, shape: this.shapeOf(event.type) })) : events);
+    return this.events.append(
+      stream,
+      expectedVersion,
+      isAffected ? events.map((event) => ({ ...event, shape: writtenShape(this.shapes, event.type) })) : events,
+    );
   }
 
   head(): Promise<Position> {

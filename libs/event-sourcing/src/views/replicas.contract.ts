@@ -2,6 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Upcasts } from '#libs/contracts/src/shapes';
 import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -24,7 +25,7 @@ import { LeasedFollowers } from '../following/leased-followers.ts';
 import { Reactions } from '../following/reaction.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { type EventStore, type NewEvent, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
-import { UpcastingEventStore, type Upcasts } from '../log/upcasts.ts';
+import { UpcastingEventStore } from '../log/upcasts.ts';
 import { Vault } from '../sealing/vault.ts';
 import { AwaitedViews } from './awaited-views.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
@@ -160,7 +161,7 @@ class Replica {
     const store = gated(gated(shortLived, gate, ['lease', 'release']), this.leaseGate, ['lease', 'release']);
     const leases = new Leases(store, newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(own, clock);
-    const log_ = gated(this.counted(new UpcastingEventStore(events, upcasts), foreign), gate, ['head', 'read']);
+    const log_ = gated(this.counted(new UpcastingEventStore(events, { upcasts }), foreign), gate, ['head', 'read']);
     this.projector = new Projector('counting', views, {
       events: log_,
       readModels: own,
