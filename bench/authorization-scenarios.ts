@@ -132,7 +132,8 @@ async function coldOrganizations({ what, suite, organizations }: Bench): Promise
 /** Made by REST as far as it is small, and the rest straight into the log. */
 async function seeded(directory: string, shape: Shape): Promise<readonly SeededOrganization[]> {
   const suite = await Suite.start(directory);
-  const shared = await model(suite, shape).finally(() => suite.stop());
+  const shared = await model(suite, shape);
+  await suite.stop();
   const organizations = await fill(directory, shape, shared);
   await Suite.command(directory, 'rebuild');
   return organizations;

@@ -24,7 +24,7 @@ const random = (): string => randomBytes(32).toString('base64url');
 interface Answer {
   readonly status: number;
   readonly text: string;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
   readonly body: any;
 }
 

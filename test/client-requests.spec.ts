@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 interface Answer {
   readonly status: number;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
   readonly body: any;
 }
 

@@ -81,7 +81,7 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
         headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
         body: body === undefined ? null : JSON.stringify(body),
       });
-      // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+      // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
       return { status: response.status, body: (await response.json()) as any };
     };
     const userOf = (number: number) => ({ email: people.add(`email ${number}`, `user-${number}-${randomBytes(8).toString('hex')}@acme.test`) });

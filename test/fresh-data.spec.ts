@@ -38,7 +38,7 @@ describe('from nothing to a verified domain, through a kill', () => {
     rmSync(root, { recursive: true });
   });
 
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
   async function ask(method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<any> {
     const response = await fetch(suite.url + path, {
       method,

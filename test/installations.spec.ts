@@ -49,7 +49,7 @@ const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
       headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }) },
       body: body === undefined ? null : JSON.stringify(body),
     });
-    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+    // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
     return { status: response.status, body: (await response.json()) as any };
   };
   const collectionsOf = async (database: string): Promise<readonly string[]> =>

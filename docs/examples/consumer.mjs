@@ -17,4 +17,4 @@ await consumer.run({
     seen.add(id);
   },
 });
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => consumer.disconnect());
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void consumer.disconnect());

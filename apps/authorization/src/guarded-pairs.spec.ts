@@ -5,7 +5,7 @@ const ROUNDS = 10;
 
 interface Outcome {
   readonly status: number;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
   readonly body: any;
 }
 

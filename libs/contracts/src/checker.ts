@@ -8,7 +8,7 @@ const MAX_ERRORS = 100;
 
 const ajv = new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true });
 for (const [name, validate] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, { type: 'string', validate });
-// eslint-disable-next-line no-control-regex -- NUL is what must not occur
+// oxlint-disable-next-line no-control-regex -- NUL is what must not occur
 const ASCII = /^[\x01-\x7f]*$/;
 const CHARACTERS = { ascii: (text: string) => ASCII.test(text), visible: isVisibleText, text: isPlainText } as const;
 ajv.addKeyword({

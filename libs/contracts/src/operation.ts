@@ -18,7 +18,7 @@ export abstract class Query<Answer> extends CqrsQuery<Answer> {
 
 export type Operation<Answer = unknown> = Command<Answer> | Query<Answer>;
 export type Answer<O> = O extends Operation<infer A> ? A : never;
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- any constructor of contract classes
+// oxlint-disable-next-line typescript/no-explicit-any -- any constructor of contract classes
 export type Class<T = any> = new (...args: any[]) => T;
 
 /** A page as every list endpoint answers it. */

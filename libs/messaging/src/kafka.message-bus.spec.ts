@@ -9,7 +9,7 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import { givenKafka } from '#libs/testing/src/engines/given';
 import { givenKafkaBus, LinesLog, message } from '#libs/testing/src/given-kafka-bus';
 import { ROOT } from '#libs/testing/src/process';
-import { until } from '#libs/testing/src/until';
+import { mayTake, until } from '#libs/testing/src/until';
 import type { KafkaMessageBus } from './kafka.message-bus.ts';
 import { messageBusContract } from './message-bus.contract.ts';
 import type { Delivery } from './message-bus.ts';
@@ -139,7 +139,7 @@ const brokers = given ?? '';
       await send();
       const all = (): number => new Set([...ours, ...theirs]).size;
       await until(() => all() === sent + 1);
-      expect(performance.now() - killed).toBeLessThan(10_000);
+      expect(performance.now() - killed).toBeLessThan(mayTake(10_000));
     });
 
     it('keeps a handler that takes longer than a session from nobody, and waits for it alone', async () => {
@@ -197,10 +197,10 @@ describe('a bus whose brokers do not answer', () => {
     const began = performance.now();
     await expect(bus.publish('topic', [message('key', 1)])).rejects.toBeInstanceOf(DomainError);
     await expect(bus.publish('topic', [message('key', 1)])).rejects.toMatchObject({ code: 'service_unavailable' });
-    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(performance.now() - began).toBeLessThan(mayTake(3_000));
     const closing = performance.now();
     await bus.close();
-    expect(performance.now() - closing).toBeLessThan(5_000);
+    expect(performance.now() - closing).toBeLessThan(mayTake(5_000));
     await expect(bus.publish('topic', [message('key', 1)])).rejects.toMatchObject({ code: 'service_unavailable' });
     server.close();
   });

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ok, Operation } from '#libs/contracts/src/operation';
 import { BASE_32, newCommandId, newUlid } from '#libs/platform/src/ids';
 import { givenReplica, givenTransport, OWNER, Way, type GivenReplica, type GivenTransport } from '#libs/testing/src/given-replicas';
-import { until } from '#libs/testing/src/until';
+import { mayTake, until } from '#libs/testing/src/until';
 import { asked, Lamp, LightLamp, LookAtLamp, operationTransportContract, type Lamps } from './operation-transport.contract.ts';
 
 const UNAVAILABLE = { kind: 'unavailable', code: 'service_unavailable', details: { retryAfter: 1 } };
@@ -108,7 +108,7 @@ describe('the transport over TCP', () => {
     const [forEarly] = await idsOf(from, early, 1);
     expect(await look(from, 'later', { id: forEarly })).toMatchObject({ id: forEarly });
     while (early.lamps.ages.length === 0) await from.transport.call(asked(LightLamp, { id: forEarly!, colour: 'later' }));
-    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(performance.now() - began).toBeLessThan(mayTake(1_000));
     expect([early.lamps.ages, young.lamps.ages.slice(-1)]).toMatchObject([[{ attempt: 1 }], [{ attempt: 2 }]]);
     expect(await from.metrics.text()).toContain(`gatehouse_operations_moved_total{owner="${OWNER}",reason="needs_later_release"} 2`);
     await young.stop();
@@ -186,7 +186,7 @@ describe('the transport over TCP', () => {
     await one.stop();
     await expect(interrupted).rejects.toMatchObject(UNAVAILABLE);
     await expect(look(from, '')).rejects.toMatchObject(UNAVAILABLE);
-    expect(Date.now() - began).toBeLessThan(1_000);
+    expect(Date.now() - began).toBeLessThan(mayTake(1_000));
     await replica({ port: one.port });
     await until(async () => Boolean(await look(from, '').catch(() => null)));
     expect(from.log.lines.filter(({ sentence }) => sentence.includes('cannot be reached'))).toHaveLength(1);
@@ -203,12 +203,12 @@ describe('the transport over TCP', () => {
     const began = Date.now();
     const commands = ids.map((id) => from.transport.call(asked(LightLamp, { id, colour: 'red' })));
     await Promise.all(commands);
-    expect(Date.now() - began).toBeLessThan(8_000);
+    expect(Date.now() - began).toBeLessThan(mayTake(8_000));
     expect(begun(two) - before.two).toBe(20);
     // What comes later does not even try.
     const later = Date.now();
     await Promise.all(ids.map((id) => look(from, '', { id })));
-    expect(Date.now() - later).toBeLessThan(1_400);
+    expect(Date.now() - later).toBeLessThan(mayTake(1_400));
     toOne.unblock();
     await allAreThere(from, 2);
     expect(begun(one)).toBe(before.one);
@@ -225,7 +225,7 @@ describe('the transport over TCP', () => {
     const began = Date.now();
     await look(from, 'wait', { id, left: 1_000 });
     expect(Date.now() - began).toBeGreaterThan(450);
-    expect(Date.now() - began).toBeLessThan(960);
+    expect(Date.now() - began).toBeLessThan(mayTake(960));
     // The one that was left knows: whoever looks at the deadline appends nothing any more.
     expect(one.lamps.contexts.at(-1)).toMatchObject({ deadline: 0 });
   });
@@ -288,7 +288,7 @@ describe('the transport over TCP', () => {
     const calls = Array.from({ length: 512 }, () => look(from, 'wait'));
     const began = Date.now();
     await expect(look(from, '')).rejects.toMatchObject(UNAVAILABLE);
-    expect(Date.now() - began).toBeLessThan(1_000);
+    expect(Date.now() - began).toBeLessThan(mayTake(1_000));
     open();
     await Promise.all(calls);
     await look(from, '');
@@ -311,7 +311,7 @@ describe('the transport over TCP', () => {
       await until(() => answered > before + 50);
       const began = Date.now();
       await leaving.server.drain(10_000);
-      expect(Date.now() - began).toBeLessThan(5_000);
+      expect(Date.now() - began).toBeLessThan(mayTake(5_000));
       await leaving.stop();
       const next = await replica({ port: leaving.port });
       replicas = [...replicas, next];
@@ -331,7 +331,7 @@ describe('the transport over TCP', () => {
     const began = Date.now();
     await draining;
     // Whoever asks nothing more holds nobody up.
-    expect(Date.now() - began).toBeLessThan(5_000);
+    expect(Date.now() - began).toBeLessThan(mayTake(5_000));
   });
 
   it('follows the name of a service to other addresses', async () => {

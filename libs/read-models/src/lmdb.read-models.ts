@@ -708,7 +708,7 @@ function idOfRank(rank: string): string {
 
 /** Printable ASCII, which most values are, is plain already. */
 const PLAIN = /^[ -~]*$/;
-// eslint-disable-next-line no-control-regex -- these are the ones that separate
+// oxlint-disable-next-line no-control-regex -- these are the ones that separate
 const SEPARATORS = /[\0-\x03]/g;
 
 /** Without the characters that separate the parts of keys and ranks. */

@@ -7,7 +7,7 @@ export interface Exchange {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
   readonly body: any;
 }
 

@@ -26,7 +26,7 @@ interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an answer, it also asserts
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
   readonly body: any;
 }
 

@@ -1,3 +1,4 @@
+import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 
@@ -19,4 +20,9 @@ export async function eventually<Answer>(asserted: () => Promise<Answer>, millis
       if (Date.now() > deadline) throw error;
     }
   }
+}
+
+/** How long something may take here and now that takes at most so long where nothing else runs: longer by as many as wait for each processor. */
+export function mayTake(milliseconds: number): number {
+  return milliseconds * Math.max(1, loadavg()[0]! / availableParallelism());
 }

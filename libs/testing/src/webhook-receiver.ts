@@ -52,7 +52,7 @@ export class WebhookReceiver {
   }
 
   /** Waits for a webhook whose event is such. @throws Error when it does not come */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a spec reads of an event, it also asserts
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an event, it also asserts
   async receives(isSuch: (event: any) => boolean): Promise<ReceivedWebhook> {
     for (const deadline = Date.now() + PATIENCE; ; await pause(10)) {
       const found = this.received.find(({ body }) => isSuch(JSON.parse(body)));

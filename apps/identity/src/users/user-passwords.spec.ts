@@ -6,6 +6,7 @@ import { START } from '#libs/event-sourcing/src/log/event-store';
 import { LogForReading } from '#libs/platform/src/storage/log-storage';
 import { Canaries } from '#libs/testing/src/canaries';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { mayTake } from '#libs/testing/src/until';
 import type { PasswordSet } from '../domain/user.decider.ts';
 
 const USERS = '/user_management/users';
@@ -98,7 +99,7 @@ describe('users with passwords', () => {
     // Meanwhile others are served.
     const start = performance.now();
     await suite.get(`${USERS}?limit=1`).expect(200);
-    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(performance.now() - start).toBeLessThan(mayTake(2_000));
     const answers = await Promise.all(asked);
     const statuses = new Set(answers.map(({ status }) => status));
     expect(statuses).toEqual(new Set([201, 503]));
