@@ -1,4 +1,4 @@
-import { Flag, ListOf, MapOfText, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
+import { ListOf, MapOfText, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
 import { Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
 import { PageQuery } from '../pages.ts';
 import { Organization, OrganizationDomain } from './organization.ts';
@@ -13,6 +13,12 @@ export class DomainData {
   @OneOf(['pending', 'verified'], { doc: 'Send `verified` only for a domain whose ownership you have verified yourself.' }) state!: 'pending' | 'verified';
 }
 
+/** What requests may set of an organization beside its name: a new field is a line here. */
+abstract class OrganizationFields extends Command<Organization> {
+  @Optional() @Picked(Organization) external_id?: string | null;
+  @Optional() @Picked(Organization) allow_profiles_outside_organization?: boolean;
+}
+
 @Operation({
   post: '/organizations',
   owner: 'identity',
@@ -22,15 +28,13 @@ export class DomainData {
   refuses: ['invalid_metadata', 'external_id_already_used', 'domain_already_exists', 'domain_not_allowed', 'organization_domain_limit_reached'],
   emits: ['organization.created', 'organization_domain.created', 'organization_domain.verified'],
 })
-export class CreateOrganization extends Command<Organization> {
+export class CreateOrganization extends OrganizationFields {
   @Picked(Organization) name!: string;
   @Optional() @ListOf(() => DomainData, { doc: 'Domains to add.' }) domain_data?: readonly DomainData[];
   @Optional()
   @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Deprecated: domains to add as pending, used where `domain_data` is absent.' })
   domains?: readonly string[];
-  @Optional() @Picked(Organization) external_id?: string | null;
   @Optional() @MapOfText({ doc: 'Your own data.', nullable: true, example: { tier: 'gold' } }) metadata?: GivenMetadata | null;
-  @Optional() @Picked(Organization) allow_profiles_outside_organization?: boolean;
 }
 
 @Operation({ get: '/organizations/{id}', owner: 'identity', summary: 'Get an organization', answers: ok(Organization) })
@@ -80,20 +84,18 @@ export class ListOrganizations extends PageQuery<Organization> {
   ],
   emits: ['organization.updated', 'organization_domain.created', 'organization_domain.verified', 'organization_domain.deleted'],
 })
-export class UpdateOrganization extends Command<Organization> {
+export class UpdateOrganization extends OrganizationFields {
   @Ref(() => Organization, { doc: 'The organization.' }) id!: string;
   @Optional() @Picked(Organization) name?: string;
   @Optional() @ListOf(() => DomainData, { doc: 'The domains that it has from now on.' }) domain_data?: readonly DomainData[];
   @Optional()
   @ListOf({ text: { min: 1, max: 255 } }, { doc: 'Deprecated: the domains that it has from now on, used where `domain_data` is absent.' })
   domains?: readonly string[];
-  @Optional() @Picked(Organization) external_id?: string | null;
   @Optional() @MapOfText({ doc: 'Your own data, merged into what is there.', nullable: true, example: { tier: null } }) metadata?: GivenMetadata | null;
   @Optional() @Text({ doc: 'Customer identifier at a payment processor; null clears it.', min: 1, max: 255, nullable: true }) payment_customer_id?:
     string | null;
   @Optional() @Text({ doc: 'The same as `payment_customer_id`; both only with one value.', min: 1, max: 255, nullable: true }) stripe_customer_id?:
     string | null;
-  @Optional() @Flag({ doc: 'Deprecated: has no effect; kept as it was given.' }) allow_profiles_outside_organization?: boolean;
 }
 
 @Operation({
