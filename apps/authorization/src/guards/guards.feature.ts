@@ -14,7 +14,7 @@ import { ResourceTrees } from '../repositories/resource-trees.ts';
 
 /** Stands in for whoever recorded what may not hang, and died before taking it back. */
 @Injectable()
-export class TakeBackWhatMayNotHang extends MadeReaction {
+class TakeBackWhatMayNotHang extends MadeReaction {
   constructor(
     events: EventStore,
     readModels: ReadModels,
@@ -30,7 +30,7 @@ export class TakeBackWhatMayNotHang extends MadeReaction {
 
 /** Stands in for whoever closed something, and died before changing or reopening it. */
 @Injectable()
-export class ReopenWhatWasLeftClosed extends MadeReaction {
+class ReopenWhatWasLeftClosed extends MadeReaction {
   constructor(reopening: Reopening, events: EventStore, clock: Clock) {
     super(reopenWhatWasLeftClosed('reopen-what-was-left-closed', reopening.byThing(), { events, clock }));
   }

@@ -9,6 +9,8 @@ import {
   ListEnvironmentKeys,
   RevokeEnvironmentKey,
 } from '#libs/contracts/src/environments/operations';
+import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
+import { givenKeys } from '#libs/testing/src/given-keys';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
@@ -33,11 +35,12 @@ describe('environments in several processes', () => {
     const events = new LmdbEventStore(storage);
     rows = new FaultyRows(new LmdbReadModels(storage));
     const clock = new SystemClock();
+    const keys = await givenKeys(join(directory, 'shown'));
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     replicas = [0, 1, 2].map(() => {
       const repository = new LogRepository(events, rows, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
       repository.keep(environmentsView);
-      return new Environments(repository, clock, rows);
+      return new Environments(repository, clock, new ShownSecrets(keys), rows);
     });
   });
   afterEach(async () => {

@@ -7,6 +7,7 @@ import {
   RevokeEnvironmentKey,
   RotateEnvironmentKey,
 } from '#libs/contracts/src/environments/operations';
+import { newCommandId } from '#libs/platform/src/ids';
 import { Caller, givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
 
@@ -93,6 +94,15 @@ describe('the keys of an environment', () => {
     const third = await suite.call(RotateEnvironmentKey, { id: second.id, overlap_seconds: 0 });
     await stopsWorking(second.value);
     await works(third.value);
+  });
+
+  it('show the same value again to a command that is repeated', async () => {
+    const [given, commandId] = [{ environment_name: 'development', name: 'repeated' }, newCommandId(Date.now())];
+    const first = await suite.call(CreateEnvironmentKey, given, { commandId });
+    expect(await suite.call(CreateEnvironmentKey, given, { commandId, attempt: 2 })).toEqual(first);
+    const rotated = await suite.call(RotateEnvironmentKey, { id: first.id, overlap_seconds: 3_600 });
+    expect(rotated.value).not.toBe(first.value);
+    await works(first.value);
   });
 
   it('stay revoked although they are given at every start', async () => {

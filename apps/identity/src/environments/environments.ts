@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { Environment, EnvironmentKey, EnvironmentKeyWithValue } from '#libs/contracts/src/environments/environment';
@@ -16,6 +16,7 @@ import {
 import { Handles } from '#libs/contracts/src/handles';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
@@ -45,6 +46,7 @@ export class Environments {
   constructor(
     private readonly repository: Repository,
     private readonly clock: Clock,
+    private readonly secrets: ShownSecrets,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(environmentsView));
@@ -63,7 +65,7 @@ export class Environments {
   @Handles(CreateEnvironmentKey)
   async createKey({ context, environment_name, name }: CreateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
     const { id } = await this.required(context, 'name', environment_name);
-    const value = newKeyValue();
+    const value = await this.newKeyValue(context);
     return withValue(value, await this.transact(context, id, createKey(id, { name, ...storable(value) })));
   }
 
@@ -76,7 +78,7 @@ export class Environments {
   @Handles(RotateEnvironmentKey)
   async rotateKey({ context, id, overlap_seconds }: RotateEnvironmentKey): Promise<EnvironmentKeyWithValue> {
     const environment = await this.required(context, 'key_id', id);
-    const value = newKeyValue();
+    const value = await this.newKeyValue(context);
     return withValue(value, await this.transact(context, environment.id, rotateKey(id, storable(value), overlap_seconds)));
   }
 
@@ -128,6 +130,11 @@ export class Environments {
   }
 
   /** @throws DomainError `entity_not_found` */
+  /** A repeated command makes the same one. */
+  private async newKeyValue(context: RequestContext): Promise<string> {
+    return `sk_${(await this.secrets.of(context, 'environment_key')).toString('base64url')}`;
+  }
+
   private async required({ deadline }: RequestContext, index: 'name' | 'key_id', value: string): Promise<StoredEnvironment> {
     const row = await this.rows.findBy({ environment: SYSTEM_ENVIRONMENT, deadline }, { index, values: [value] });
     if (row === null) throw notFound(index === 'name' ? 'Environment' : 'Environment key', value);
@@ -150,7 +157,7 @@ function shown({ keys: _, ...environment }: StoredEnvironment): Environment {
   return environment;
 }
 
-/** @throws DomainError where the command was repeated: it meets the key that it made, whose value nobody knows any more */
+/** @throws DomainError where a repeated command meets the key that it made, but made it with a value of its own: by an earlier release, or before keys were lost */
 function withValue(value: string, { keys }: StoredEnvironment): EnvironmentKeyWithValue {
   const key = keys.find((candidate) => candidate.hash === storable(value).hash);
   if (key === undefined) throw unavailable('The key was created, but its value is lost: revoke it and create another.');
@@ -163,10 +170,6 @@ function newEnvironmentId({ commandId }: RequestContext): string {
 
 function newClientId({ commandId }: RequestContext): string {
   return `client_${derivedId(commandId, 0)}`;
-}
-
-function newKeyValue(): string {
-  return `sk_${randomBytes(32).toString('base64url')}`;
 }
 
 function storable(value: string): { readonly hash: string; readonly obfuscated_value: string } {

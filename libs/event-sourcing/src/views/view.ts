@@ -1,5 +1,6 @@
 import type { Index, PageRequest, Table, TableDefinition } from '#libs/read-models/src/read-models';
 import type { Decider, Fact, Recorded } from '../deciding/decider.ts';
+import { timeOf } from '../deciding/records.ts';
 import { streamKeyOf } from '../log/naming.ts';
 
 /** A read model as a value: pure, rebuilt from the log whenever its version (part of the stored name) grows. `Event`: the facts that it folds, of whatever service. */
@@ -55,8 +56,7 @@ export function primaryView<State, Event extends Fact, Row extends State>(
     ...options,
     idIn,
     idsOf: ({ stream, data }) => [idIn === null ? streamKeyOf(stream) : idIn(data)],
-    evolve: (row, { type, data, meta }) =>
-      rowOf(decider.evolve(row ?? decider.initial, { type, data, at: new Date(meta.at).toISOString() } as Event & { readonly at: string })),
+    evolve: (row, { type, data, meta }) => rowOf(decider.evolve(row ?? decider.initial, { type, data, at: timeOf(meta) } as Event & { readonly at: string })),
   };
 }
 
