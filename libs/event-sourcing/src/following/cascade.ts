@@ -40,6 +40,8 @@ export class Cascade {
    */
   reactionOf(deciders: readonly AnyDecider[], views: ReadonlyMap<string, AnyView>): Reaction<Ending> {
     const declared = deciders.map((decider) => ({ decider, hangsOn: decider.hangsOn!, rows: this.rowsOf(views.get(decider.category)) }));
+    const unseen = declared.flatMap(({ hangsOn }) => hangsOn.parents).find(({ category }) => category !== undefined && !views.has(category));
+    if (unseen !== undefined) throw new Error(`No view of this service tells which ${unseen.category} lives.`);
     return {
       name: declared[0]!.hangsOn.reaction,
       handles: [...new Set(declared.flatMap(({ hangsOn: { parents, begins = [] } }) => [...parents.map(({ ends }) => ends), ...begins]))],
@@ -97,7 +99,9 @@ export class Cascade {
   private async hasLostAParent(event: Recorded<Ending>, parents: readonly Parent[], views: ReadonlyMap<string, AnyView>): Promise<boolean> {
     await this.reached(event);
     const fields = event.data as unknown as Readonly<Record<string, string>>;
-    const found = parents.map(({ category, field }) => this.rowsOf(views.get(category!))!.get(event.meta.environment, fields[field!]!));
+    const found = parents.flatMap(({ category, field }) =>
+      category === undefined ? [] : [this.rowsOf(views.get(category))!.get(event.meta.environment, fields[field!]!)],
+    );
     return (await Promise.all(found)).includes(null);
   }
 
