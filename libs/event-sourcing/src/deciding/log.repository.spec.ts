@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EventShapes, Upcast } from '#libs/contracts/src/shapes';
+import type { Upcast } from '#libs/contracts/src/shapes';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, NeedsLaterRelease, notFound } from '#libs/platform/src/domain-error';
 import { derivedId, newCommandId, newUlid } from '#libs/platform/src/ids';

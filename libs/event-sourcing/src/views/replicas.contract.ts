@@ -144,6 +144,8 @@ class Replica {
   readonly served: ReadModels;
   readonly followers: LeasedFollowers;
   readonly handled: unknown[] = [];
+  /** Leases that it has asked for. */
+  readonly asked = new Set<string>();
   subscriptions = 0;
   private readonly lifecycle = new Lifecycle();
 
@@ -158,7 +160,7 @@ class Replica {
     const log = new PinoLog({ level: 'silent', readable: false });
     const own = new GatedReadModels(readModels, gate);
     const stopped = new StoppedViews();
-    const store = gated(gated(shortLived, gate, ['lease', 'release']), this.leaseGate, ['lease', 'release']);
+    const store = gated(gated(this.noted(shortLived), gate, ['lease', 'release']), this.leaseGate, ['lease', 'release']);
     const leases = new Leases(store, newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(own, clock);
     const log_ = gated(this.counted(new UpcastingEventStore(events, { upcasts }), foreign), gate, ['head', 'read']);
@@ -205,6 +207,14 @@ class Replica {
   async row(view: View<never>, id: string): Promise<unknown> {
     const row = await this.served.table(tableOf(view)).get(ENVIRONMENT, id);
     return row === null ? null : (JSON.parse(row.text) as unknown);
+  }
+
+  private noted(shortLived: ShortLived): ShortLived {
+    const lease: ShortLived['lease'] = (name, ...given) => {
+      this.asked.add(name);
+      return shortLived.lease(name, ...given);
+    };
+    return new Proxy(shortLived, { get: (target, name) => (name === 'lease' ? lease : boundTo(target, name)) });
   }
 
   private counted(events: EventStore, foreign: ReadonlySet<Position>): EventStore {
@@ -414,8 +424,9 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       await subscription.stop();
       // For as long as it runs, it does not ask again, also where nobody else is there.
       await young.stop();
+      early.asked.clear();
       await pause(3_500);
-      expect(early.held).toEqual(['looks']);
+      expect([early.held, [...early.asked]]).toEqual([['looks'], ['view.looks-v1']]);
       expect(await early.metrics.text()).toContain('gatehouse_lease_held{work="reaction.count"} 0');
     });
 
