@@ -4,7 +4,7 @@ import type { Role } from '#libs/contracts/src/roles/role';
 import type { Seeds } from '#libs/contracts/src/roles/seeds';
 import type { Announcement, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { afterClosing, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -351,13 +351,6 @@ export function isRepeated(known: { readonly id: string } | undefined, endedIds:
   return known !== undefined;
 }
 
-/** What of the given fields differs; none that were not given. */
-export function differences<Stored extends object>(stored: Stored, given: Partial<Stored>): Partial<Stored> {
-  return Object.fromEntries(
-    Object.entries(given).filter(([field, value]) => value !== undefined && value !== stored[field as keyof Stored]),
-  ) as Partial<Stored>;
-}
-
 /** Whether both hold the same things, in whatever order. */
 export function sameMembers<Member>(one: readonly Member[], other: readonly Member[]): boolean {
   const members = new Set(one);
@@ -365,8 +358,7 @@ export function sameMembers<Member>(one: readonly Member[], other: readonly Memb
 }
 
 export function slugTaken(code: string, slug: string): DomainError {
-  const message = `The slug '${slug}' is taken.`;
-  return new DomainError('conflict', code, message, { errors: [{ code, field: 'slug', message }] });
+  return refusedField('conflict', code, { field: 'slug', message: `The slug '${slug}' is taken.` });
 }
 
 export function badRequest(message: string): DomainError {

@@ -1,4 +1,5 @@
 import type { OrganizationRole, Role } from '#libs/contracts/src/roles/role';
+import { changes } from '#libs/event-sourcing/src/deciding/changes.decider';
 import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import {
   afterClosing,
@@ -13,7 +14,6 @@ import type { OrganizationEvent } from '#apps/identity/src/domain/organization.d
 import {
   byId,
   bySlug,
-  differences,
   isRepeated,
   refuseMoreThan,
   refuseTooManyPairs,
@@ -126,7 +126,7 @@ export function createOrganizationRole(organizationId: string, { slug, name, des
 export function updateOrganizationRole(slug: string, given: Partial<Pick<GivenRole, 'name' | 'description'>>, lives: Living): Decide {
   return (state) => {
     const role = organizationRoleBySlug(state, slug);
-    return changesOf(role, differences(role, given), living(role, lives));
+    return changesOf(role, changes(role, given, ['name', 'description']), living(role, lives));
   };
 }
 

@@ -1,8 +1,8 @@
+import { changes } from '#libs/event-sourcing/src/deciding/changes.decider';
 import { DomainError } from '#libs/platform/src/domain-error';
 import {
   byId,
   bySlug,
-  differences,
   isRepeated,
   permissionBySlug,
   refuseMoreThan,
@@ -38,7 +38,7 @@ export function updatePermission(slug: string, given: Partial<Pick<GivenPermissi
   return (model) => {
     const permission = permissionBySlug(model, slug);
     if (permission.system) throw systemPermission(slug, 'changed');
-    const change = differences(permission, given);
+    const change = changes(permission, given, ['name', 'description']);
     return Object.keys(change).length === 0 ? [] : [{ type: 'permission.updated', data: { id: permission.id, ...change } }];
   };
 }

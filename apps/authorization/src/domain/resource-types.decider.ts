@@ -1,3 +1,4 @@
+import { changes } from '#libs/event-sourcing/src/deciding/changes.decider';
 import { closingOf, reopeningOf } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import {
@@ -5,7 +6,6 @@ import {
   BUILT_IN_TYPE,
   byId,
   bySlug,
-  differences,
   isRepeated,
   refuseMoreThan,
   resourceTypeBySlug,
@@ -88,7 +88,7 @@ export function updateResourceType(slug: string, given: Change, intent: string |
     const open = model.closings?.[id];
     if (hasLess(type.parents, parents) && open?.intent !== intent) throw closedNoLonger(type);
     const { parent_type_slugs: _, ...texts } = given;
-    const change = { ...differences(type, texts), ...(parents !== type.parents && { parents }) };
+    const change = { ...changes(type, texts, ['name', 'description']), ...(parents !== type.parents && { parents }) };
     return [
       ...(Object.keys(change).length === 0 ? [] : [{ type: 'resource_type.updated', data: { id, ...change } } as const]),
       ...(intent === null ? [] : reopeningOf('resource_type', open, id, intent)),

@@ -1,10 +1,10 @@
+import { changes } from '#libs/event-sourcing/src/deciding/changes.decider';
 import { DomainError } from '#libs/platform/src/domain-error';
 import {
   badRequest,
   BUILT_IN_TYPE,
   byId,
   bySlug,
-  differences,
   isRepeated,
   permissionSlugs,
   permissionsNamed,
@@ -48,7 +48,7 @@ export function createRole({ slug, name, description = null, resource_type_slug 
 export function updateRole(slug: string, given: Partial<Pick<GivenRole, 'name' | 'description'>>): ModelDecision {
   return (model) => {
     const role = roleBySlug(model, slug);
-    const change = differences(role, given);
+    const change = changes(role, given, ['name', 'description']);
     return Object.keys(change).length === 0 ? [] : [{ type: 'role.updated', data: { id: role.id, ...change } }];
   };
 }

@@ -25,7 +25,7 @@ import { DomainError, isNotFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import {
   badRequest,
@@ -279,7 +279,7 @@ export class OrganizationRoles {
       this.models.of(context.environment),
       this.access.requireOrganization(context, organizationId),
     ]);
-    return { model, own: row === null ? null : (JSON.parse(row.text) as OrganizationRolesState) };
+    return { model, own: row === null ? null : contentOf(row) };
   }
 }
 

@@ -6,7 +6,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import {
   authorizationModelDecider,
   onModel,
@@ -34,7 +34,7 @@ export class AuthorizationModels {
   /** As every write that was answered left it, on whichever replica. */
   async of(environment: string): Promise<AuthorizationModel> {
     const row = await this.rows.get(environment, environment);
-    return row === null ? this.seeded(environment) : (JSON.parse(row.text) as AuthorizationModel);
+    return row === null ? this.seeded(environment) : contentOf(row);
   }
 
   /**
