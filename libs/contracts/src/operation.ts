@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { Command as CqrsCommand, Query as CqrsQuery } from '@nestjs/cqrs';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ErrorCode } from './errors.ts';
@@ -126,8 +125,6 @@ export function Operation<T>(options: OperationOptions<T>): <C extends Class<Ope
       route: method === undefined || path === undefined ? null : { method, path, parameters: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!) },
       options,
     });
-    // What @nestjs/cqrs would set at the first dispatch; setting it here lets a method be bound to the bus.
-    Reflect.defineMetadata(kind === 'command' ? '__command__' : '__query__', { id: type.name }, type);
   };
 }
 

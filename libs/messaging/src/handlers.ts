@@ -3,6 +3,7 @@ import { DiscoveryService } from '@nestjs/core';
 import { CommandBus, QueryBus } from '@nestjs/cqrs';
 import { handledBy } from '#libs/contracts/src/handles';
 import { operations, type Operation, type Owner } from '#libs/contracts/src/operation';
+import { bindToBus } from './nest-buses.ts';
 
 /** The services that this process runs: every operation of theirs must have its handler here. */
 export class OwnersHere {
@@ -27,17 +28,15 @@ export class Handlers implements OnModuleInit {
   /** @throws Error naming what is missing or doubled */
   onModuleInit(): void {
     const handlers = this.found();
-    for (const { name, kind, options } of operations()) {
+    for (const operation of operations()) {
+      const { name, kind, options } = operation;
       const handler = handlers.get(name);
       if (handler === undefined) {
         if (this.here.owners.includes(options.owner)) throw new Error(`${name} has no handler: mark a method of ${options.owner} with @Handles(${name}).`);
         continue;
       }
       const execute = (handler.instance as Record<string | symbol, (operation: Operation) => Promise<unknown>>)[handler.method]!.bind(handler.instance);
-      // What the buses ask of a handler that Nest has found itself.
-      const bound = { isDependencyTreeStatic: () => true, instance: { execute } } as never;
-      if (kind === 'command') this.commands.bind(bound, name);
-      else this.queries.bind(bound, name);
+      bindToBus(kind === 'command' ? this.commands : this.queries, operation, execute);
     }
   }
 
