@@ -28,6 +28,13 @@ export default {
       to: { dependencyTypes: ['npm', 'npm-dev', 'npm-optional', 'npm-peer', 'npm-no-pkg', 'npm-unknown'] },
     },
     {
+      name: 'privates-of-the-driver-in-one-place',
+      comment: 'What a driver promises nobody may be gone with its next release: then one file is to be read again.',
+      severity: 'error',
+      from: { pathNot: ['^libs/event-sourcing/src/eventstoredb/driver\\.ts$', '^(libs/testing|test)/'] },
+      to: { path: '@eventstore/db-client/generated/' },
+    },
+    {
       name: 'apps-do-not-import-apps',
       comment: 'Services become processes of their own; only the suite puts them together. The language they share is libs/contracts.',
       severity: 'error',

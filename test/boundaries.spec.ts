@@ -27,6 +27,12 @@ const planted: readonly Planted[] = [
   { rule: 'ports-know-no-driver', file: 'libs/event-sourcing/src/log/event-store.ts', breaks: `import { open } from 'lmdb'; console.log(open);` },
   { rule: 'ports-know-no-driver', file: 'libs/read-models/src/short-lived.ts', breaks: `import type { Database } from 'lmdb'; export type Driver = Database;` },
   {
+    rule: 'privates-of-the-driver-in-one-place',
+    file: 'libs/event-sourcing/src/eventstoredb/reach.ts',
+    breaks: `import streams from '@eventstore/db-client/generated/streams_pb.js'; console.log(streams);`,
+    passes: `import { EventStoreDBClient } from '@eventstore/db-client'; console.log(EventStoreDBClient);`,
+  },
+  {
     rule: 'apps-do-not-import-apps',
     file: 'apps/gateway/src/gateway.ts',
     breaks: `import { value } from '#apps/identity/src/value'; console.log(value);`,
@@ -109,6 +115,7 @@ const surroundings: Readonly<Record<string, string>> = {
   'libs/runtime/src/value.ts': `import { value } from '#libs/platform/src/value'; console.log(value); export { value };`,
   'libs/testing/src/value.ts': `import { value } from '#libs/runtime/src/value'; console.log(value); export { value };`,
   'libs/platform/src/value.contract.ts': `import { value } from '#libs/testing/src/value'; console.log(value); export { value };`,
+  'libs/event-sourcing/src/eventstoredb/driver.ts': `import streams from '@eventstore/db-client/generated/streams_pb.js'; export { streams };`,
   'libs/platform/src/there.ts': `import { forth } from './forth.ts'; import type { Here } from './here.ts'; console.log(forth); export type There = readonly Here[];`,
   'apps/authorization/src/testing/value.ts': `import { value } from '../model/value.ts'; console.log(value); export { value };`,
   'libs/read-models/src/value.ts': 'export const value = 1;',

@@ -1,27 +1,14 @@
-import { EventStoreDBClient, NotLeaderError, UnavailableError } from '@eventstore/db-client';
-import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
-import type { CallOptions, Metadata } from '@grpc/grpc-js';
+import { NotLeaderError, UnavailableError } from '@eventstore/db-client';
+import type { CallOptions } from '@grpc/grpc-js';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { type Position, START } from '../log/event-store.ts';
 import { BatchAppends } from './batch-appends.ts';
 import { checkedUrl } from './connection-string.ts';
+import { type Driver, driverFor, StreamsClient } from './driver.ts';
 import { driverErrorOf } from './failures.ts';
 import { LogSubscription, type Receive } from './log-subscription.ts';
 import { allFollowing, type BatchRequest, type BatchResponse, type ReadRequest, type ReadResponse } from './wire.ts';
-
-type StreamsClient = InstanceType<typeof streamsService.StreamsClient>;
-
-/**
- * What the driver's client keeps for the driver's own calls: discovery of the leader, TLS and credentials. Those calls are not used. They know no deadline, and
- * a stream that breaks under load ends the process: its batch append rejects promises that nobody holds, and shares one table of answers among all clients.
- */
-interface Driver {
-  getGRPCClient(service: typeof streamsService.StreamsClient, name: string): Promise<StreamsClient>;
-  callArguments(options: { readonly requiresLeader: boolean; readonly deadline?: number }, call?: CallOptions): [Metadata, CallOptions];
-  /** Goes over to the leader that the error names. */
-  handleError(client: StreamsClient, error: Error): Promise<void>;
-}
 
 /** A connection that carries nothing is asked for a sign of life after the first, and given up after the second. The driver recommends no less than the first. */
 const KEEP_ALIVE_MS = 10_000;
@@ -134,8 +121,8 @@ export class Connection {
     const separator = this.url.includes('?') ? '&' : '?';
     // Channels with the same settings share a connection, and its waiting time: a number of its own keeps each apart.
     const timeout = KEEP_ALIVE_TIMEOUT_MS + (this.links++ % KEEP_ALIVE_TIMEOUT_MS);
-    const client = EventStoreDBClient.connectionString(`${this.url}${separator}keepAliveInterval=${KEEP_ALIVE_MS}&keepAliveTimeout=${timeout}`);
-    return { driver: client as unknown as Driver, openedAt: Date.now(), calls: new Set(), service: null, appends: null };
+    const driver = driverFor(`${this.url}${separator}keepAliveInterval=${KEEP_ALIVE_MS}&keepAliveTimeout=${timeout}`);
+    return { driver, openedAt: Date.now(), calls: new Set(), service: null, appends: null };
   }
 
   private end({ calls, service }: Link): void {
@@ -144,7 +131,7 @@ export class Connection {
   }
 
   private async serviceOf(link: Link): Promise<StreamsClient> {
-    link.service = await link.driver.getGRPCClient(streamsService.StreamsClient, 'streams');
+    link.service = await link.driver.getGRPCClient(StreamsClient, 'streams');
     return link.service;
   }
 

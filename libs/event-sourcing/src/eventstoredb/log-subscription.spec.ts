@@ -1,9 +1,9 @@
-import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { credentials } from '@grpc/grpc-js';
 import { givenOwnServer, givenStore } from '#libs/testing/src/given-event-store';
 import { until } from '#libs/testing/src/until';
 import { newEvent } from '../log/event-store.contract.ts';
 import { START } from '../log/event-store.ts';
+import { StreamsClient } from './driver.ts';
 import { BATCH, LogSubscription } from './log-subscription.ts';
 import { StreamNames } from './stream-names.ts';
 import { allFollowing, eventOf } from './wire.ts';
@@ -21,7 +21,7 @@ describe('a subscription that is left', () => {
         version,
         Array.from({ length: Math.min(100, events) }, () => newEvent()),
       );
-    const client = new streamsService.StreamsClient(new URL(url).host, credentials.createInsecure());
+    const client = new StreamsClient(new URL(url).host, credentials.createInsecure());
     const names = new StreamNames('gatehouse');
     let arrived = 0;
     try {

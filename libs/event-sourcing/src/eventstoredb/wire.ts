@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import shared from '@eventstore/db-client/generated/shared_pb.js';
-import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { VERSION_DIGITS } from '../log/append-bytes.ts';
 import {
   AppendTooLarge,
@@ -14,6 +12,7 @@ import {
 } from '../log/event-store.ts';
 import { contentText, LazyRecord, readStored, storedText } from '../log/lazy-record.ts';
 import { type Damage, type DamageCause, eventLogDamaged } from '../log/log-damage.ts';
+import { shared, streams } from './driver.ts';
 import type { StreamNames } from './stream-names.ts';
 import { ulidOf, uuidOf } from './uuid.ts';
 
