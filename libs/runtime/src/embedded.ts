@@ -1,21 +1,19 @@
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
+import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
+import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
 import { OnlyReplica } from '#libs/platform/src/replicas';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { Engines, EnginesNeeds } from './engines.ts';
 
 /**
- * Opens the engines of one process that holds everything: LMDB in `DATA_DIR`. Drivers are imported here and only here, when they are needed.
+ * Opens the engines of one process that holds everything: LMDB in `DATA_DIR`. Its driver is loaded with this file, which is loaded where it is needed.
  * @throws StartRefused when the directory is held, unwritable, open to others, damaged or of a newer release
  */
 export async function openEmbeddedEngines({ settings, clock, log, onFatal }: EnginesNeeds): Promise<Engines> {
-  const [{ LmdbStorage }, { LmdbEventStore }, { LmdbReadModels }, { LmdbShortLived }, { InProcessMessageBus }, { LmdbKeyStore }] = await Promise.all([
-    import('#libs/platform/src/storage/lmdb-storage'),
-    import('#libs/event-sourcing/src/lmdb/lmdb.event-store'),
-    import('#libs/read-models/src/lmdb.read-models'),
-    import('#libs/read-models/src/lmdb.short-lived'),
-    import('#libs/messaging/src/in-process.message-bus'),
-    import('#libs/event-sourcing/src/sealing/lmdb.key-store'),
-  ]);
   const directory = settings.DATA_DIR;
   const { DATA_MIN_FREE: minFree, DATA_DIR_WAIT: wait } = settings;
   const storage = await LmdbStorage.open({ directory, minFree, wait, log, onFatal }).catch((error: unknown) => {

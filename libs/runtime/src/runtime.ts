@@ -167,7 +167,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         { port: OperationTransport, by: remote === null ? DirectOperationTransport : RoutedOperationTransport },
         { port: Handlers, by: Handlers },
         { port: Reactions, by: Reactions },
-        { port: Cascade, by: Cascade },
+        // It decides, and who has no service decides nothing.
+        ...(repository === null ? [] : [{ port: Cascade, by: Cascade }]),
         { port: Forwarders, by: Forwarders },
       ],
     );
