@@ -1,83 +1,32 @@
-import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { binaryEvent, EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
-import { Module, type INestApplicationContext } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import { authorizationApp } from '#apps/authorization/src/authorization.app';
-import { identityApp } from '#apps/identity/src/identity.app';
-import { notificationsApp } from '#apps/notifications/src/notifications.app';
-import '#libs/contracts/src/all';
-import { operations, Serialised } from '#libs/contracts/src/operation';
 import type { EventMeta } from '#libs/event-sourcing/src/log/event-store';
 import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
-import { OperationTransport } from '#libs/messaging/src/operation-transport';
-import { SystemClock } from '#libs/platform/src/clock';
-import { readSettings } from '#libs/platform/src/config/setting';
-import { EngineSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
-import { modulesOf } from '#libs/runtime/src/service';
-import type { Engines } from '#libs/runtime/src/engines';
-import { openEngines } from '#libs/runtime/src/open-engines';
-import { runtimeOver, type Runtime } from '#libs/runtime/src/runtime';
-import { provided } from '#libs/runtime/src/runtime.module';
-import { systemContext } from '#libs/platform/src/system-context';
-import { givenServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
+import { givenServerHere, type ServerHere } from '#libs/testing/src/engines/eventstore-server/given-server-here';
 import { until } from '#libs/testing/src/until';
+import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
 
-const apps = [identityApp, authorizationApp, notificationsApp];
-const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const INSTALLATION = 'gatehouse';
 
-@Module({})
-class AppModule {}
-
-let directory: string;
-let server: Awaited<ReturnType<typeof givenServerHere>>;
+let server: ServerHere;
 let others: EventStoreDBClient;
 let events: EventstoredbEventStore;
-let engines: Engines;
-let runtime: Runtime;
-let nest: INestApplicationContext;
+let services: GivenServices;
+const ask: GivenServices['ask'] = (...given) => services.ask(...given);
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'gatehouse-damaged-streams-'));
-  const clock = new SystemClock();
-  const log = new PinoLog({ level: 'silent', readable: false });
-  const variables = { DATA_DIR: directory, DATA_MIN_FREE: '0' };
-  const settings = { of: <Settings extends object>(type: new () => Settings) => readSettings(type, variables) };
-  const onFatal = (sentence: string): never => {
-    throw new Error(sentence);
-  };
   server = await givenServerHere();
   others = EventStoreDBClient.connectionString(server.url);
+  const log = new PinoLog({ level: 'silent', readable: false });
   events = await EventstoredbEventStore.connect({ url: server.url, installation: INSTALLATION, log });
-  engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka: null, mayBegin: true, clock, log, onFatal });
-  const also = [PlatformSettings, EngineSettings, ...apps.flatMap((app) => app.settings)].map((type) => provided(type, settings.of(type)));
-  const services = apps.flatMap((app) => app.services);
-  runtime = await runtimeOver({ engines: { ...engines, events, damage: events.damage }, services, settings, clock, log, also });
-  const root = { module: AppModule, imports: [runtime.module(null), ...apps.flatMap(modulesOf)] };
-  nest = await NestFactory.createApplicationContext(root, { logger: false });
-  await runtime.lifecycle.start();
+  services = await givenServices((engines) => ({ ...engines, events, damage: events.damage }));
 });
 afterAll(async () => {
-  await runtime.lifecycle.stop();
-  await nest.close();
-  await engines.close();
+  await services.close();
   await events.close();
   await others.dispose();
   await server.close();
-  rmSync(directory, { recursive: true });
 });
-
-async function ask(name: string, fields: object): Promise<{ readonly id: string; readonly name?: string }> {
-  const { type } = operations().find((operation) => operation.name === name)!;
-  const operation = Object.assign(new type(), fields);
-  operation.context = systemContext(ENVIRONMENT, Date.now());
-  const answer = await nest.get(OperationTransport).call(operation);
-  return (answer instanceof Serialised ? JSON.parse(answer.json) : answer) as { readonly id: string };
-}
 
 const streamOf = (id: string): string => `organization-${ENVIRONMENT}-${id}`;
 const createUser = () => ask('CreateUser', { email: `${randomUUID()}@acme.test` });
@@ -85,9 +34,9 @@ const createUser = () => ask('CreateUser', { email: `${randomUUID()}@acme.test` 
 /** Everybody has seen all of the log. */
 async function expectEverybodyGoesOn(): Promise<void> {
   const head = await events.head();
-  await runtime.projector.caughtUpWith(head);
-  expect((await runtime.projector.status()).filter(({ isStopped, position }) => isStopped || position < head)).toEqual([]);
-  const numbers = await runtime.metrics.text();
+  await services.runtime.projector.caughtUpWith(head);
+  expect((await services.runtime.projector.status()).filter(({ isStopped, position }) => isStopped || position < head)).toEqual([]);
+  const numbers = await services.runtime.metrics.text();
   expect(numbers).not.toMatch(/_(reaction|forwarder)_skipped_total\{[^}]*\} [1-9]/);
 }
 
@@ -151,7 +100,8 @@ it('data of ours that cannot be read stop the views that handle their type, and 
   await expect(ask('UpdateOrganization', { id, name: 'Never' })).rejects.toMatchObject({
     code: expect.stringMatching(/event_log_damaged|service_unavailable/) as unknown,
   });
-  const stopped = async (): Promise<readonly string[]> => (await runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
+  const stopped = async (): Promise<readonly string[]> =>
+    (await services.runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
   await until(async () => (await stopped()).includes('organizations'));
   expect(await stopped()).not.toContain('users');
   const user = await createUser();

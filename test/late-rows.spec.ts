@@ -1,31 +1,8 @@
-import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Module, type INestApplicationContext } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import { authorizationApp } from '#apps/authorization/src/authorization.app';
-import { identityApp } from '#apps/identity/src/identity.app';
-import { notificationsApp } from '#apps/notifications/src/notifications.app';
-import '#libs/contracts/src/all';
-import { operations, Serialised } from '#libs/contracts/src/operation';
-import { SystemClock } from '#libs/platform/src/clock';
-import { readSettings } from '#libs/platform/src/config/setting';
-import { EngineSettings, PlatformSettings } from '#libs/platform/src/config/settings';
-import { PinoLog } from '#libs/platform/src/pino.log';
-import { modulesOf } from '#libs/runtime/src/service';
-import type { Engines } from '#libs/runtime/src/engines';
-import { openEngines } from '#libs/runtime/src/open-engines';
-import { runtimeOver, type Runtime } from '#libs/runtime/src/runtime';
-import { provided } from '#libs/runtime/src/runtime.module';
-import { systemContext } from '#libs/platform/src/system-context';
-import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { operations } from '#libs/contracts/src/operation';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
-
-const apps = [identityApp, authorizationApp, notificationsApp];
-const ENVIRONMENT = 'environment_01J00000000000000000000000';
+import { givenServices, type GivenServices } from '#libs/testing/src/given-services';
 
 /** Rows that are away when they are to be written with their events, and that come when they are let in. */
 class LateRows extends ReadModels {
@@ -64,48 +41,16 @@ class LateRows extends ReadModels {
   }
 }
 
-@Module({})
-class AppModule {}
-
-let directory: string;
-let engines: Engines;
 let rows: LateRows;
-let runtime: Runtime;
-let nest: INestApplicationContext;
+let services: GivenServices;
+const ask: GivenServices['ask'] = (...given) => services.ask(...given);
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'gatehouse-late-rows-'));
-  const clock = new SystemClock();
-  const log = new PinoLog({ level: 'silent', readable: false });
-  const variables = { DATA_DIR: directory, DATA_MIN_FREE: '0' };
-  const settings = { of: <Settings extends object>(type: new () => Settings) => readSettings(type, variables) };
-  const onFatal = (sentence: string): never => {
-    throw new Error(sentence);
-  };
-  engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka: null, mayBegin: true, clock, log, onFatal });
-  rows = new LateRows(engines.readModels);
-  const also = [PlatformSettings, EngineSettings, ...apps.flatMap((app) => app.settings)].map((type) => provided(type, settings.of(type)));
-  const services = apps.flatMap((app) => app.services);
-  runtime = await runtimeOver({ engines: { ...engines, readModels: rows }, services, settings, clock, log, also });
-  const root = { module: AppModule, imports: [runtime.module(null), ...apps.flatMap(modulesOf)] };
-  nest = await NestFactory.createApplicationContext(root, { logger: false });
-  await runtime.lifecycle.start();
+  services = await givenServices((engines) => ({ ...engines, readModels: (rows = new LateRows(engines.readModels)) }));
 });
 afterAll(async () => {
   rows.open();
-  await runtime.lifecycle.stop();
-  await nest.close();
-  await engines.close();
-  rmSync(directory, { recursive: true });
+  await services.close();
 });
-
-/** What an operation answers. `patience`: how long whoever asks waits for it. */
-async function ask(name: string, fields: object, patience = 20_000): Promise<{ readonly id: string; readonly [field: string]: unknown }> {
-  const { type } = operations().find((operation) => operation.name === name)!;
-  const operation = Object.assign(new type(), fields);
-  operation.context = { ...systemContext(ENVIRONMENT, Date.now()), deadline: Date.now() + patience };
-  const answer = await nest.get(OperationTransport).call(operation);
-  return (answer instanceof Serialised ? JSON.parse(answer.json) : answer) as { readonly id: string };
-}
 
 /** What is created where, and how it is asked for. */
 interface Late {
