@@ -21,7 +21,7 @@ const TRIM_EVERY_MS = 1_000;
 /** How often it is asked how far a group is, while somebody waits for that. */
 const HANDLED_POLL_MS = 20;
 /** The trees that it lies in. */
-export const BUS_TREES = ['bus', 'bus-topics', 'bus-groups'] as const;
+const BUS_TREES = ['bus', 'bus-topics', 'bus-groups'] as const;
 const END = '\0';
 const OFFSET_BYTES = 6;
 

@@ -29,6 +29,9 @@ export interface Subscription {
  * a restart. A group that is new to a topic begins with its first kept message. One contract suite, `message-bus.contract.ts`.
  */
 export abstract class MessageBus {
+  /** Whatever were published, nobody could hear it: then nothing is. */
+  readonly isForNobody: boolean = false;
+
   /** Durably published, in order, when it resolves. */
   abstract publish(topic: string, messages: readonly Message[]): Promise<void>;
 

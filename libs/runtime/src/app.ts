@@ -10,9 +10,9 @@ import type { Service, SettingsOfProcess } from './service.ts';
 
 /**
  * How much of an app a process runs: less than the server, where the command line takes its place. Then nothing listens and nothing works in the background.
- * `backup` looks at the bus as well; `restore` begins where everything else is refused.
+ * `restore` begins where everything else is refused.
  */
-export type Run = 'server' | 'views' | 'nothing' | 'backup' | 'restore';
+export type Run = 'server' | 'views' | 'nothing' | 'restore';
 
 /** An app that a process runs, for what goes on in it beside requests. */
 export interface RunningApp {
@@ -51,7 +51,7 @@ export interface App {
 /** The classes of settings that a process of an app uses. No other is shown to it, so it needs no other, and none of the secrets in them. */
 export function settingsOfProcess({ services, settings, api }: App, run: Run = 'server'): readonly (new () => object)[] {
   const owners = services.map(({ owner }) => owner);
-  const usesBus = (run === 'server' || run === 'backup') && services.length > 0;
+  const usesBus = run === 'server' && services.some(({ isForwarded }) => isForwarded);
   const isAlone = api !== undefined && operations().every(({ options: { owner } }) => owners.includes(owner));
   return [PlatformSettings, EngineSettings, ...(usesBus ? [KafkaSettings] : []), ...(isAlone ? [] : [TransportSettings]), ...settings];
 }

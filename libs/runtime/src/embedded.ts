@@ -1,13 +1,16 @@
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
-import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
+import { AbsentMessageBus } from '#libs/messaging/src/absent.message-bus';
 import { OnlyReplica } from '#libs/platform/src/replicas';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { Engines, EnginesNeeds } from './engines.ts';
+
+/** Every announcement lay here once more, in releases in which webhooks were made from it. */
+const FORMER_BUS = ['bus', 'bus-topics', 'bus-groups'];
 
 /**
  * Opens the engines of one process that holds everything: LMDB in `DATA_DIR`. Its driver is loaded with this file, which is loaded where it is needed.
@@ -23,22 +26,19 @@ export async function openEmbeddedEngines({ settings, clock, log, onFatal }: Eng
     await storage.close();
     throw error;
   });
-  const bus = new InProcessMessageBus(storage);
+  for (const tree of FORMER_BUS) storage.log.dropWhereThere(tree);
   return {
     directory: storage,
     log: null,
     replicas: new OnlyReplica(),
-    bus,
+    bus: new AbsentMessageBus('nobody'),
     keys,
     events: new LmdbEventStore(storage),
     // What is damaged here ends the process.
     damage: new WholeLog(),
     readModels: new LmdbReadModels(storage),
     shortLived: new LmdbShortLived(storage, clock),
-    close: async () => {
-      await bus.close();
-      await storage.close();
-    },
+    close: () => storage.close(),
   };
 }
 

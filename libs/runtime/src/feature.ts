@@ -75,7 +75,7 @@ export function service(owner: Owner, features: readonly Feature[], { awaits = [
       return this.moduleRef.get<Provided>(type, { strict: false });
     }
   }
-  return { owner, module: { module: ServiceModule }, deciders, views: [...views, deletions], awaits };
+  return { owner, module: { module: ServiceModule }, deciders, isForwarded, views: [...views, deletions], awaits };
 }
 
 function deletedTypes({ handles }: { readonly handles: readonly string[] }): readonly string[] {

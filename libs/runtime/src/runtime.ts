@@ -85,18 +85,6 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const metrics = new Metrics();
   const surface = new OperationsSurface(readiness, metrics, engines.damage);
   metrics.gauge({
-    name: 'bus_backlog',
-    help: 'Messages that a group has not handled yet.',
-    labels: ['group'],
-    collect: async (gauge) => setAll(gauge, await bus.backlog()),
-  });
-  metrics.counter({
-    name: 'bus_set_aside_total',
-    help: 'Messages that a group failed to handle every time, and that are kept in its topic of dead letters.',
-    labels: ['group'],
-    collect: () => Object.entries(bus.setAside()).map(([group, count]) => [{ group }, count]),
-  });
-  metrics.gauge({
     name: 'log_damages',
     help: 'Places of the log that are damaged, as this process knows: calls on their streams are refused.',
     labels: ['cause'],
@@ -195,11 +183,6 @@ async function namingKey(events: EventStore, keys: KeyStore): Promise<Uint8Array
   if ((await events.head()) !== START && !(await keys.findMany(['naming'])).has('naming'))
     throw new StartRefused('There is data, but its keys are missing: put the directory of keys back that was backed up with it, or restore both.');
   return (await keys.obtain('naming')).bytes;
-}
-
-function setAll(gauge: Gauge<'group'>, values: Readonly<Record<string, number>>): void {
-  gauge.reset();
-  for (const [group, value] of Object.entries(values)) gauge.set({ group }, value);
 }
 
 /** Each cause, also where there is none: what was never shown cannot be told from what is gone. */

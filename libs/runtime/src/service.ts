@@ -13,6 +13,8 @@ export interface Service {
   /** Needs from the runtime: the ports and settings that its classes name. */
   readonly module: DynamicModule;
   readonly deciders: readonly DeclaredDecider[];
+  /** Whether its streams are announced, for which its process speaks to the bus. */
+  readonly isForwarded: boolean;
   /** Each of rows of its own, which only the view itself knows. */
   readonly views: readonly Pick<View<unknown>, 'name' | 'version'>[];
   /** Views of other services that its answers wait for. */

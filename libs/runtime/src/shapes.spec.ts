@@ -92,7 +92,7 @@ describe('processes over the same engines', () => {
         replicas: new OnlyReplica(),
         close: async () => {},
       },
-      services: [{ owner, module: { module: class {} }, deciders, views }],
+      services: [{ owner, module: { module: class {} }, deciders, isForwarded: false, views }],
       settings: { of: <Settings extends object>() => ({ SWEEP_INTERVAL: 60_000 }) as Settings },
       clock,
       log,

@@ -273,7 +273,7 @@ const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   'backup cluster': {
     doc: '',
     run: (process, { arguments: [path] }, tell) => backUpCluster(process, path!, tell),
-    needs: 'backup',
+    needs: 'nothing',
   },
   'restore cluster': {
     doc: '',

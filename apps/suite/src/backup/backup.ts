@@ -4,7 +4,6 @@ import { copyFile, cp, mkdir, open, readdir, readFile, rename, rm, stat } from '
 import { join, relative } from 'node:path';
 import type { Position } from '#libs/event-sourcing/src/log/event-store';
 import { copyKeys } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
-import { BUS_TREES } from '#libs/messaging/src/in-process.message-bus';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { expectEmpty } from '#libs/platform/src/storage/empty-directory';
 import { keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
@@ -26,12 +25,12 @@ interface Manifest {
 
 /**
  * In the process that holds the data: copies, as of one moment, the log and what it cannot refill, and then the keys, which by then hold at least every key that the copy
- * needs. Views and the bus hold personal data in clear: they are filled again.
+ * needs. Views hold personal data in clear: they are filled again.
  */
 export async function copyData(storage: LmdbStorage, directory: string, keysDirectory: string): Promise<void> {
   for (const target of [directory, keysDirectory]) await expectEmpty(target);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await storage.backup(join(directory, 'data'), BUS_TREES);
+  await storage.backup(join(directory, 'data'));
   await copyKeys(storage.keys, keysDirectory);
 }
 

@@ -51,6 +51,7 @@ export class Forwarders {
 
   /** Before the process starts its parts. */
   add({ service, categories }: Forwarded): void {
+    if (this.bus.isForNobody) return;
     const owned = new Set(categories);
     // A rise from nothing at all would not be seen as one.
     this.skipped.inc({ service }, 0);

@@ -1,6 +1,7 @@
 import { getSystemErrorMap } from 'node:util';
 import { type Database, open, type RootDatabase, type RootDatabaseOptionsWithPath } from 'lmdb';
 import { type DomainError, unavailable } from '../domain-error.ts';
+import { byteTextKeys } from './lmdb-keys.ts';
 
 /** Keys as they lie in the tree: compared byte by byte. A text as key has as many characters as bytes. */
 export interface KeyEncoder<Key> {
@@ -113,6 +114,12 @@ export class LmdbEnvironment {
     for (const [name, write] of [...writes, ['append', append] as const])
       Object.defineProperty(db, name, { value: (key?: Key, bytes?: Buffer) => this.write(write, key, bytes) });
     return db as unknown as Tree<Key, Value>;
+  }
+
+  /** Removes a tree of an earlier release, with all that is in it. */
+  dropWhereThere(name: string): void {
+    // The driver keeps names with a zero behind them.
+    if (this.root.doesExist(Buffer.from(`${name}\0`))) this.db(name, byteTextKeys).drop();
   }
 
   /**

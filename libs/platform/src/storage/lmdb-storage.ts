@@ -9,7 +9,6 @@ import { expectEmpty } from './empty-directory.ts';
 import { ErasableEnvironment } from './erasable-environment.ts';
 import { type DirectoryLock, LOCK, lockDirectory, type TryLock } from './kernel-lock.ts';
 import { LmdbEnvironment } from './lmdb-environment.ts';
-import { byteTextKeys } from './lmdb-keys.ts';
 import { probe } from './lmdb-probe.ts';
 
 /** Counts up whenever a release lays the stored bytes out in a way that an older one cannot read. */
@@ -76,7 +75,7 @@ export interface LmdbStorageOptions {
 /**
  * Everything that the embedded engines store, in one directory that one process holds:
  *
- * - `log/`: log, short-lived entries, bus, and tables that no rebuild can give back. Flushed before anything is acknowledged.
+ * - `log/`: log, short-lived entries, and tables that no rebuild can give back. Flushed before anything is acknowledged.
  * - `views/`: tables that the log can refill. Never flushed while running: their many small index entries would otherwise compete with the log for the
  *   disk. `kill -9` leaves them whole, since the system keeps the pages; after a loss of power (another boot id) they are dropped and filled again.
  * - `keys/`: data keys, apart from what they seal: destroyed ones leave nothing behind, and they are backed up by themselves.
@@ -204,21 +203,12 @@ export class LmdbStorage {
     this.closing.push(callback);
   }
 
-  /** Copies the log environment as of one moment into `path`, which must not exist; not the trees `without`, and no views: both are filled again. */
-  async backup(path: string, without: readonly string[] = []): Promise<void> {
-    const [whole, target] = [join(path, 'whole'), join(path, 'log')];
-    for (const directory of [whole, target]) mkdirSync(directory, { recursive: true, mode: 0o700 });
+  /** Copies the log environment as of one moment into `path`, which must not exist, without the pages of what was removed; and no views: they are filled again. */
+  async backup(path: string): Promise<void> {
+    const target = join(path, 'log');
+    mkdirSync(target, { recursive: true, mode: 0o700 });
     writeFileSync(join(path, 'format'), `${FORMAT}\n`);
-    await this.log.backup(whole);
-    let failure: string | null = null;
-    const copy = new LmdbEnvironment({ path: whole, noSync: true, onFailure: (reason) => (failure = reason), onTakenOver: () => (failure = TAKEN_OVER) });
-    for (const name of without) copy.db(name, byteTextKeys).drop();
-    await copy.committed().catch(() => {});
-    // Once more, since what was left out still lies in the pages that it had.
-    await copy.backup(target);
-    await copy.close();
-    if (failure !== null) throw new Error(`The copy in ${path} cannot be written (${failure as string}).`);
-    rmSync(whole, { recursive: true });
+    await this.log.backup(target);
     writeFileSync(join(path, 'log.state'), cleanState(path, 'log'));
   }
 

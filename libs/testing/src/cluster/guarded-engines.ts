@@ -29,7 +29,7 @@ export function startGuardedEngines(deployed: Deployed, { directory, ports, say 
   const ofRows = distinct(rows.map(({ url }) => userOf(url))).map((user) => ({ ...user, rights: stores.has(user.name) ? null : gatewayRights() }));
   const { searchParams } = rows[0]!.url;
 
-  const announcing = containers.find(({ container }) => isService(container))!.container;
+  const announcing = containers.find(({ container }) => isService(container) && 'KAFKA_USERNAME' in container.variables)!.container;
   const { KAFKA_TLS, KAFKA_SASL_MECHANISM, KAFKA_USERNAME, KAFKA_PASSWORD } = readSettings(KafkaSettings, announcing.variables);
   const ofAnnouncements = [{ name: KAFKA_USERNAME!, password: KAFKA_PASSWORD! }];
 

@@ -54,7 +54,7 @@ export function planned({ app, name, port, operationsPort }: Placed, settings: S
     asked: {},
     command: [process.execPath, join(ROOT, `dist/apps/${app}/src/main.js`)],
     variables: {
-      ...(app === 'gateway' ? withoutKafka(settings) : settings),
+      ...(app === 'gateway' || app === 'notifications' ? withoutKafka(settings) : settings),
       ...(isApart && { OPERATIONS_PORT: String(operationsPort) }),
       ...(app === 'gateway' ? { HOST: '127.0.0.1', PORT: String(port) } : { SERVICE_HOST: '127.0.0.1', SERVICE_PORT: String(port) }),
     },
