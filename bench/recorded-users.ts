@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { MongoClient } from 'mongodb';
-import { SEALED } from '#libs/contracts/src/sealed';
+import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
 import { type EventStore, type NewEvent, type RecordedEvent, START } from '#libs/event-sourcing/src/log/event-store';
 import { KEY_BYTES, MasterKeys } from '#libs/event-sourcing/src/sealing/master-keys';
 import { MongodbKeyStore } from '#libs/event-sourcing/src/sealing/mongodb.key-store';
-import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
+import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
 import { SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
@@ -103,7 +103,7 @@ export class RecordedUsers {
 }
 
 function sealing(events: EventStore, keys: MongodbKeyStore): EventStore {
-  return new SealingEventStore(events, keys, sealedFieldsOf(SEALED));
+  return new SealingEventStore(events, keys, markedFieldsOf(WITH_SECRETS));
 }
 
 async function templateOf(events: EventStore, user: string): Promise<Template> {
@@ -120,8 +120,8 @@ async function templateOf(events: EventStore, user: string): Promise<Template> {
   };
 }
 
-function newEventOf({ id, type, shape, data, subject, public: announced, meta }: RecordedEvent): NewEvent {
-  return { id, type, shape, data, subject, public: announced, meta };
+function newEventOf({ id, type, shape, data, subject, public: announced, sealed, meta }: RecordedEvent): NewEvent {
+  return { id, type, shape, data, subject, public: announced, sealed, meta };
 }
 
 async function history(events: EventStore): Promise<readonly RecordedEvent[]> {

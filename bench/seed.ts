@@ -101,7 +101,16 @@ function template(recorded: readonly RecordedEvent[], name: string): Template {
   const { stream, meta } = created;
   const events = recorded
     .filter((record) => record.stream === stream)
-    .map(({ id, type, shape, data, subject, public: announced, meta: m }): NewEvent => ({ id, type, shape, data, subject, public: announced, meta: m }));
+    .map(({ id, type, shape, data, subject, public: announced, sealed, meta: m }): NewEvent => ({
+      id,
+      type,
+      shape,
+      data,
+      subject,
+      public: announced,
+      sealed,
+      meta: m,
+    }));
   return { text: JSON.stringify(events), stream, commandId: meta.commandId.slice(0, -4) };
 }
 

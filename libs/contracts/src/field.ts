@@ -7,7 +7,7 @@ export interface Common {
   readonly doc: string;
   readonly nullable?: boolean;
   readonly example?: unknown;
-  /** Sealed in the log under a key per person: erasable. */
+  /** Sealed in the log under the key of whom it is about, which the decider names: erasable. */
   readonly personal?: true;
   /** Sealed in the log and in rows under a key per environment: never leaves except where an answer class declares it. */
   readonly secret?: true;

@@ -1,6 +1,6 @@
 import type { DynamicModule } from '@nestjs/common';
 import type { Gauge } from 'prom-client';
-import { SEALED } from '#libs/contracts/src/sealed';
+import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { type EventShapes, SHAPES } from '#libs/contracts/src/shapes';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
@@ -15,7 +15,8 @@ import { MeasuredEventStore } from '#libs/event-sourcing/src/log/measured.event-
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { requireKnown, shapesOf, UpcastingEventStore } from '#libs/event-sourcing/src/log/upcasts';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
-import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
+import { requireDeclared } from '#libs/event-sourcing/src/sealing/declared-sealing';
+import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
@@ -98,6 +99,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
     services.flatMap(({ deciders }) => deciders),
     known,
   );
+  requireDeclared(services.flatMap(({ deciders }) => deciders));
   const events = logOf(engines, known, metrics);
   const stopped = new StoppedViews();
   // A process without services decides nothing, so it starts while the log is away. Data without keys is left as it is: no table has been opened yet, nor made.
@@ -174,7 +176,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
 
 /** As everybody sees it: of this release's shapes, personal fields in clear; and below that as it lies on disk. */
 function logOf({ events, keys }: Engines, shapes: EventShapes, metrics: Metrics): EventStore {
-  return new UpcastingEventStore(new SealingEventStore(new MeasuredEventStore(events, metrics), keys, sealedFieldsOf(SEALED)), shapes);
+  return new UpcastingEventStore(new SealingEventStore(new MeasuredEventStore(events, metrics), keys, markedFieldsOf(WITH_SECRETS)), shapes);
 }
 
 /** @throws StartRefused when the keys were lost: under a new naming key, every value that is taken would be free */

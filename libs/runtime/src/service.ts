@@ -1,11 +1,12 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { Owner } from '#libs/contracts/src/operation';
 import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { DeclaredSealing } from '#libs/event-sourcing/src/sealing/declared-sealing';
 import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
 import type { View } from '#libs/event-sourcing/src/views/view';
 
 /** An aggregate as a service declares it; of one whose commands another class carries out, the category alone. */
-export type DeclaredDecider = Pick<Decider<never, Fact>, 'category' | 'upcasts' | 'writes' | 'hangsOn'>;
+export type DeclaredDecider = Pick<Decider<never, Fact>, 'category' | 'upcasts' | 'writes' | 'hangsOn'> & DeclaredSealing;
 
 /** A service that a process runs, as `service` puts it together from its features. */
 export interface Service {

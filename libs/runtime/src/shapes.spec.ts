@@ -36,6 +36,7 @@ const penDecider: Decider<string | null, Named> = {
   category: 'pen',
   foldVersion: 1,
   initial: null,
+  sealed: { 'pen.named': null },
   evolve: (_state, { data }) => data.name.full,
   announce: () => null,
 };

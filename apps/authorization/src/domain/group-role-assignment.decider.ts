@@ -51,6 +51,7 @@ export const groupRoleAssignmentDecider: Decider<GroupRoleAssignmentState, Group
   category: 'group_role_assignment',
   foldVersion: 1,
   initial: null,
+  sealed: { 'group_role_assignment.created': null, 'group_role_assignment.deleted': null },
   evolve,
   organization: (state) => state?.organization_id,
   announce: () => null,

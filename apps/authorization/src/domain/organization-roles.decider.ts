@@ -84,6 +84,13 @@ export const organizationRolesDecider: Decider<State, OrganizationRolesEvent> = 
   category: 'organization_roles',
   foldVersion: 3,
   initial: null,
+  sealed: {
+    'organization_role.created': null,
+    'organization_role.updated': null,
+    'organization_role.deleted': null,
+    'organization_role.closing': null,
+    'organization_role.reopened': null,
+  },
   evolve,
   organization: (state) => state?.organization_id,
   announce,

@@ -28,6 +28,14 @@ const log: Decider<readonly ResourceEvent[], ResourceEvent> = {
   category: 'resource_tree',
   foldVersion: 1,
   initial: [],
+  sealed: {
+    'resource.created': null,
+    'resource.updated': null,
+    'resource.moved': null,
+    'resource.deleted': null,
+    'resource.closing': null,
+    'resource.reopened': null,
+  },
   evolve: (events, { at: _at, ...event }) => [...events, event],
   announce: () => null,
 };

@@ -60,6 +60,7 @@ export const roleAssignmentDecider: Decider<RoleAssignmentState, RoleAssignmentE
   category: 'role_assignment',
   foldVersion: 1,
   initial: null,
+  sealed: { 'role_assignment.created': null, 'role_assignment.deleted': null },
   evolve,
   organization: (state) => state?.organization_id,
   announce: () => null,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import type { Decision, Sealed } from '#libs/event-sourcing/src/deciding/decider';
 import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/deciding/records';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/deciding/repeats';
 import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
@@ -19,8 +19,17 @@ import type { ResourceEvent } from '../domain/resource.events.ts';
 import { resourceAfter, resourcesView, storedText, type ResourceRow } from '../views/resources.view.ts';
 import { ResourceRows } from './resource-rows.ts';
 
+const sealed: Sealed<unknown, ResourceEvent> = {
+  'resource.created': null,
+  'resource.updated': null,
+  'resource.moved': null,
+  'resource.deleted': null,
+  'resource.closing': null,
+  'resource.reopened': null,
+};
+
 /** The aggregate whose commands this file carries out, instead of a repository. */
-export const RESOURCE_TREE = { category: 'resource_tree' } as const;
+export const RESOURCE_TREE = { category: 'resource_tree', sealed } as const;
 /** Ids of records that a command keeps for each aggregate that it asks; see the repository. */
 const IDS_PER_TRANSACT = 1_024;
 /** Records that are read at once. */

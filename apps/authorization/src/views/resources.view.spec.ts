@@ -11,6 +11,14 @@ const rows: Decider<Rows, ResourceEvent> = {
   category: 'resource_tree',
   foldVersion: 1,
   initial: {},
+  sealed: {
+    'resource.created': null,
+    'resource.updated': null,
+    'resource.moved': null,
+    'resource.deleted': null,
+    'resource.closing': null,
+    'resource.reopened': null,
+  },
   evolve: (before, { type, data, at }) => {
     const event = { type, data, meta: { at: Date.parse(at), organization: 'org_01J00000000000000000000000' } } as unknown as RecordedEvent;
     return Object.fromEntries([

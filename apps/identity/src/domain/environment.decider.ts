@@ -72,6 +72,13 @@ export const environmentDecider: Decider<EnvironmentState, EnvironmentEvent> = {
   category: 'environment',
   foldVersion: 2,
   initial: null,
+  sealed: {
+    'environment.created': null,
+    'environment.updated': null,
+    'environment_key.created': null,
+    'environment_key.rotated': null,
+    'environment_key.revoked': null,
+  },
   evolve,
   claims: (state) => (state === null ? [] : [{ kind: 'environment.name', value: state.name, refusal: () => nameTaken(state.name) }]),
   announce: () => null,

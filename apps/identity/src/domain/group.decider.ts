@@ -60,6 +60,7 @@ export const groupDecider: Decider<GroupState, GroupEvent> = {
   category: 'group',
   foldVersion: 1,
   initial: null,
+  sealed: { 'group.created': null, 'group.updated': null, 'group.deleted': null, 'group.member_added': null, 'group.member_removed': null },
   evolve,
   organization: (state) => state?.organization_id,
   announce,

@@ -70,6 +70,7 @@ export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
   category: 'organization_membership',
   foldVersion: 1,
   initial: null,
+  sealed: { 'organization_membership.created': null, 'organization_membership.updated': null, 'organization_membership.deleted': null },
   evolve,
   organization: (state) => state?.organization_id,
   announce,

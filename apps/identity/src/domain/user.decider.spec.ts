@@ -1,5 +1,5 @@
 import { specOf } from '#libs/testing/src/decider-spec';
-import { createUser, deleteUser, updateUser, userDecider, type UserEvent } from './user.decider.ts';
+import { createUser, deleteUser, linkData, updateUser, userDecider, type UserEvent } from './user.decider.ts';
 
 const { given, id, now } = specOf(userDecider);
 const user = id('user');
@@ -19,6 +19,31 @@ const stateAfter = (...events: readonly UserEvent[]) => events.reduce((state, ev
 const claimsOf = (...events: readonly UserEvent[]) => userDecider.claims!(stateAfter(...events)).map(({ kind, value }) => [kind, value]);
 
 describe('a user', () => {
+  describe('of whom something lies elsewhere', () => {
+    const linked = (holder: string): UserEvent => ({ type: 'user.data_linked', data: { holder } });
+
+    it('is known by whoever has it, each once', () => {
+      given(created).when(linkData(user, 'invitation.one')).then(linked('invitation.one'));
+      given(created, linked('invitation.one')).when(linkData(user, 'invitation.two')).then(linked('invitation.two'));
+      given(created, linked('invitation.one')).when(linkData(user, 'invitation.one')).thenNothing();
+      given(created)
+        .when(linkData(user, `user.${user}`))
+        .thenNothing();
+      expect(stateAfter(created, linked('invitation.one'), linked('invitation.two'))).toMatchObject({ holders: ['invitation.one', 'invitation.two'] });
+    });
+
+    it('is known also once they are deleted, since they may be erased then', () => {
+      given(created, deleted).when(linkData(user, 'invitation.one')).then(linked('invitation.one'));
+      expect(stateAfter(created, linked('invitation.one'), deleted, linked('invitation.two'))).toEqual({
+        object: 'deleted_user',
+        id: user,
+        holders: ['invitation.one', 'invitation.two'],
+      });
+    });
+
+    it('is of nobody who never was', () => given().when(linkData(user, 'invitation.one')).thenRefused('entity_not_found'));
+  });
+
   it('is created with its email as it was given', () => given().when(create()).then(created));
 
   it('is created with all that it may have', () => {

@@ -1,6 +1,6 @@
 import type { User } from '#libs/contracts/src/users/user';
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
-import type { Announcement, Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { Announcement, Claim, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import { foldedText } from './folded-text.decider.ts';
 import { mergedMetadata } from './metadata.decider.ts';
@@ -11,8 +11,14 @@ import type { StoredPassword } from './stored-password.ts';
 export type UserEvent =
   | Fact<'user.created', UserCreated>
   | Fact<'user.updated', UserUpdated>
-  | Fact<'user.password_set', PasswordSet>
+  | Fact<'user.password_set', Erasable<PasswordSet, 'password'>>
+  /** Elsewhere something lies under another key that is of this person: it is erased with them. */
+  | Fact<'user.data_linked', { readonly holder: string }>
   | Fact<'user.deleted', { readonly id: string }>;
+
+/** What reads as null once the user is erased. */
+const PERSONAL = ['email', 'first_name', 'last_name', 'name', 'profile_picture_url', 'external_id', 'metadata'] as const;
+type Personal = (typeof PERSONAL)[number];
 
 /** What callers may set beside the address, and what a user has who was not given it. A new field is a line here, and one more in `foldVersion`. */
 const DEFAULTS = {
@@ -27,10 +33,10 @@ const DEFAULTS = {
 type Settable = Pick<User, 'email' | keyof typeof DEFAULTS>;
 
 /** Lacks what was not a field yet. */
-interface UserCreated extends Pick<User, 'id' | 'email'>, Partial<Omit<Settable, 'email'>> {}
+interface UserCreated extends Erasable<Pick<User, 'id' | 'email'> & Partial<Omit<Settable, 'email'>>, Personal> {}
 
 /** What changed, as it is from now on; nothing where only the password did. */
-interface UserUpdated extends Partial<Settable>, Partial<Pick<User, 'locale'>> {}
+interface UserUpdated extends Erasable<Partial<Settable & Pick<User, 'locale'>>, Personal> {}
 
 /** The only place that holds a password: no state does, so that no row can. */
 export interface PasswordSet {
@@ -41,9 +47,11 @@ export interface PasswordSet {
 }
 
 /** The public resource, and what of the password may be known outside of the log. */
-export interface StoredUser extends User {
+export interface StoredUser extends Erasable<User, Personal> {
   /** Null while there is no password. */
   readonly password_id: string | null;
+  /** Whose keys seal what else is known of them. Absent: nobody's. */
+  readonly holders?: readonly string[];
 }
 
 export type UserState = StoredUser | DeletedUser | null;
@@ -52,10 +60,12 @@ export type UserState = StoredUser | DeletedUser | null;
 interface DeletedUser {
   readonly object: 'deleted_user';
   readonly id: string;
+  readonly holders?: readonly string[];
 }
 
 function evolve(state: UserState, event: UserEvent & { readonly at: string }): UserState {
   if (event.type === 'user.created') return state ?? initialUser(event.data, event.at);
+  if (event.type === 'user.data_linked') return state && { ...state, holders: [...(state.holders ?? []), event.data.holder] };
   if (state?.object !== 'user') return state;
   switch (event.type) {
     case 'user.updated':
@@ -63,7 +73,7 @@ function evolve(state: UserState, event: UserEvent & { readonly at: string }): U
     case 'user.password_set':
       return { ...state, password_id: event.data.password_id };
     case 'user.deleted':
-      return { object: 'deleted_user', id: state.id };
+      return { object: 'deleted_user', id: state.id, ...(state.holders && { holders: state.holders }) };
   }
 }
 
@@ -88,8 +98,7 @@ function formerFold(email: string): string {
 
 function claims(state: UserState): readonly Claim[] {
   if (state?.object !== 'user') return [];
-  // Null of a person who was erased.
-  const { email, external_id }: { readonly email: string | null; readonly external_id: string | null } = state;
+  const { email, external_id } = state;
   const held: Claim[] = [];
   if (email !== null) held.push(...emailClaims(email));
   if (external_id !== null)
@@ -114,21 +123,46 @@ function announce(event: UserEvent, before: UserState, after: UserState): Announ
   switch (event.type) {
     case 'user.created':
     case 'user.updated':
-      return { subject: toPublicUser(after), names: [event.type] };
+      return { subject: announced(after), names: [event.type] };
     case 'user.deleted':
-      return { subject: toPublicUser(before), names: [event.type] };
+      return { subject: announced(before), names: [event.type] };
     case 'user.password_set':
+    case 'user.data_linked':
       return null;
   }
 }
 
-function toPublicUser(state: UserState): User | null {
-  if (state?.object !== 'user') return null;
-  const { password_id: _, ...user } = state;
-  return user;
+function announced(state: UserState): User | null {
+  return state?.object === 'user' ? toPublicUser(state) : null;
 }
 
-export const userDecider: Decider<UserState, UserEvent> = { category: 'user', foldVersion: 1, initial: null, evolve, claims, announce };
+/** The contract knows no null where a key was given up. */
+export function toPublicUser({ password_id: _, holders: _holders, email, metadata, ...user }: StoredUser): User {
+  return { ...user, email: email ?? '', metadata: metadata ?? {} };
+}
+
+/** The name that a user's key has. */
+function holderOfUser(id: string): string {
+  return `user.${id}`;
+}
+
+const ofUser: Sealing<UserState, UserEvent> = { of: (_fact, { key }) => holderOfUser(key), fields: PERSONAL };
+
+export const userDecider: Decider<UserState, UserEvent> = {
+  category: 'user',
+  foldVersion: 1,
+  initial: null,
+  sealed: {
+    'user.created': [ofUser],
+    'user.updated': [ofUser],
+    'user.password_set': [{ ...ofUser, fields: ['password'] }],
+    'user.data_linked': null,
+    'user.deleted': [ofUser],
+  },
+  evolve,
+  claims,
+  announce,
+};
 
 type Decide = Decision<UserState, UserEvent>;
 
@@ -172,6 +206,14 @@ export function deleteUser(id: string): Decide {
   };
 }
 
+/** Recorded by whoever learns that something of this user lies under the key of another holder, such as an invitation that they accepted; also once the user is deleted. */
+export function linkData(id: string, holder: string): Decide {
+  return (state) => {
+    if (state === null) throw notFound('User', id);
+    return holder === holderOfUser(id) || state.holders?.includes(holder) ? [] : [{ type: 'user.data_linked', data: { holder } }];
+  };
+}
+
 /** @throws DomainError `entity_not_found` where it never was or is no more */
 export function requireUser(state: UserState, id: string): StoredUser {
   if (state?.object !== 'user') throw notFound('User', id);
@@ -190,11 +232,11 @@ function passwordSet(id: string, password_id: string, password: StoredPassword):
 
 /** Whoever reads the mail of the old address need not read that of the new one. */
 function confirmedOnce(user: StoredUser, given: UserChanges): UserChanges {
-  const isOther = given.email !== undefined && foldedEmail(given.email) !== foldedEmail(user.email);
+  const isOther = given.email !== undefined && (user.email === null || foldedEmail(given.email) !== foldedEmail(user.email));
   return isOther ? { ...given, email_verified: given.email_verified ?? false } : given;
 }
 
-function changedFields(before: Partial<User>, given: UserChanges): UserUpdated {
+function changedFields(before: Erasable<Partial<User>, Personal>, given: UserChanges): UserUpdated {
   const metadata = given.metadata === undefined ? undefined : mergedMetadata(before.metadata ?? {}, given.metadata);
   return changes(before, { ...given, metadata }, ['email', ...namesOf(DEFAULTS), 'locale']);
 }

@@ -6,7 +6,7 @@ import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { StoredMembership } from '../domain/membership.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
+import { toPublicUser, type StoredUser } from '../domain/user.decider.ts';
 import { membershipsView } from '../views/memberships.view.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
@@ -88,7 +88,7 @@ export class MembershipReader {
         .get(organization.id)!
         .effective(membership.roles)
         .map(({ slug }) => ({ slug }));
-      return { ...membership, organization_name: organization.name, role: held[0]!, roles: held, user };
+      return { ...membership, organization_name: organization.name, role: held[0]!, roles: held, user: toPublicUser(user) };
     });
   }
 }

@@ -20,6 +20,7 @@ import {
   foldedEmail,
   hadOtherFold,
   requireUser,
+  toPublicUser,
   updateUser,
   userDecider,
   type StoredUser,
@@ -55,7 +56,7 @@ export class Users {
     try {
       await this.refuseOlderHolder(context, email, id);
       const { state } = await this.repository.transact(userDecider, context, id, createUser({ ...operation, email }, password));
-      return requireUser(state, id);
+      return toPublicUser(requireUser(state, id));
     } catch (error) {
       throw asCreationError(error);
     }
@@ -95,7 +96,7 @@ export class Users {
     if (email !== undefined) await this.refuseOlderHolder(context, email, id);
     const password = await this.passwords.stored(operation, context.deadline);
     const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, { ...operation, email }, password));
-    return requireUser(state, id);
+    return toPublicUser(requireUser(state, id));
   }
 
   @Handles(DeleteUser)
@@ -113,7 +114,8 @@ export class Users {
    */
   private async refuseOlderHolder({ environment }: RequestContext, email: string, id: string): Promise<void> {
     const { rows } = await this.rows.page(environment, { where: { index: 'email', values: [foldedEmail(email)] }, order: 'asc', limit: 10 });
-    if (rows.some((row) => row.id !== id && hadOtherFold(contentOf(row).email))) throw emailTaken(email);
+    const isOlder = ({ email: held }: StoredUser): boolean => held !== null && hadOtherFold(held);
+    if (rows.some((row) => row.id !== id && isOlder(contentOf(row)))) throw emailTaken(email);
   }
 
   /** In the order of the users, without those who died and whose memberships still stand. */

@@ -68,6 +68,7 @@ export const webhookEndpointDecider: Decider<WebhookEndpointState, WebhookEndpoi
   category: 'webhook_endpoint',
   foldVersion: 1,
   initial: null,
+  sealed: { 'webhook_endpoint.created': null, 'webhook_endpoint.updated': null, 'webhook_endpoint.secret_rotated': null, 'webhook_endpoint.deleted': null },
   evolve,
   claims,
   // An endpoint is configuration: nothing of it is announced, its secret least of all.

@@ -1,8 +1,8 @@
-import { SEALED } from '#libs/contracts/src/sealed';
+import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { START } from '#libs/event-sourcing/src/log/event-store';
 import { type Damage, describeDamage } from '#libs/event-sourcing/src/log/log-damage';
 import { KeyCheck } from '#libs/event-sourcing/src/sealing/key-check';
-import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
+import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { Engines } from '#libs/runtime/src/engines';
 import { problemText } from './verify.ts';
@@ -19,7 +19,7 @@ const ENOUGH = 1_000;
  * @throws StartRefused with the exit code of a log that is not whole
  */
 export async function verifyCluster({ damage, keys }: Pick<Engines, 'damage' | 'keys'>, tell: (line: string) => void): Promise<void> {
-  const check = new KeyCheck(keys, sealedFieldsOf(SEALED));
+  const check = new KeyCheck(keys, markedFieldsOf(WITH_SECRETS));
   const streams = new Set<string>();
   let [records, problems, head, told] = [0, 0, START, Date.now()];
   for await (const page of damage.examine()) {

@@ -1,9 +1,9 @@
 import { existsSync, writeSync } from 'node:fs';
-import { SEALED } from '#libs/contracts/src/sealed';
+import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
-import { sealedFieldsOf } from '#libs/event-sourcing/src/sealing/sealed-fields';
+import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
@@ -29,7 +29,7 @@ else if (isWhole && keys !== '') {
   const { MASTER_KEYS } = readSettings(PlatformSettings, environmentVariables());
   try {
     const stored = await LmdbKeyStore.openForReading(keys, MASTER_KEYS ?? []);
-    for await (const problem of keyProblems(store, stored, sealedFieldsOf(SEALED))) tell({ problem });
+    for await (const problem of keyProblems(store, stored, markedFieldsOf(WITH_SECRETS))) tell({ problem });
   } catch (error) {
     tell({ refusal: (error as Error).message });
   }

@@ -1,4 +1,4 @@
-import { Const, Flag, Id, Json, MapOfText, Text, Time } from '../fields.ts';
+import { Const, Flag, Id, MapOfText, Text, Time } from '../fields.ts';
 
 /** A person who signs in to the application. */
 export class User {
@@ -31,9 +31,4 @@ export class User {
   @Text({ doc: 'Preferred language, as a BCP 47 tag.', max: 64, nullable: true, example: 'en-GB' }) locale!: string | null;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When it changed last.' }) updated_at!: string;
-}
-
-/** What the log holds of a user. The password never leaves identity: no answer and no event shows it, not even as a hash. */
-export class UserWithPassword extends User {
-  @Json({ doc: 'The hash of the password, and how to verify it.', personal: true }) password!: unknown;
 }

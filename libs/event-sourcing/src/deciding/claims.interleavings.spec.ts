@@ -30,6 +30,7 @@ const thing: Decider<boolean, ThingEvent> = {
   category: 'thing',
   foldVersion: 1,
   initial: false,
+  sealed: { 'thing.taken': null, 'thing.dropped': null },
   evolve: (_holds, { type }) => type === 'thing.taken',
   claims: (holds) => (holds ? [{ kind: 'thing.value', value: 'it', refusal: () => new DomainError('conflict', 'thing_taken', 'Somebody has it.') }] : []),
   announce: () => null,

@@ -41,6 +41,24 @@ export interface Claim {
   readonly mayBeUnclaimed?: true;
 }
 
+/** As facts have it of somebody who may have been erased since. */
+export type Erasable<Type, Personal extends PropertyKey> = {
+  readonly [Field in keyof Type]: Field extends Personal ? Type[Field] | null : Type[Field];
+};
+
+/** Whose key seals which fields of a fact, and of the resource that it announces. */
+export interface Sealing<State, Event extends Fact> {
+  /** The holder: `user.<id>`, `invitation.<id>`, `organization.<id>.<yyyy-mm>`. `key` is that of the stream. */
+  of(fact: Event & { readonly at: string }, about: { readonly key: string; readonly before: State; readonly after: State }): string;
+  /** Paths within the fact's data and within the announced resource, as they are written: `email`, `addresses.*.street`. What they name may be null once its holder is erased. */
+  readonly fields: readonly string[];
+}
+
+/** For every type of event whom it holds something personal of; null for nobody. A new type that is forgotten here does not compile. */
+export type Sealed<State, Event extends Fact> = {
+  readonly [Type in Event['type']]: readonly Sealing<State, Extract<Event, { readonly type: Type }>>[] | null;
+};
+
 /**
  * An aggregate as a value: pure, one file. `State` is the resource wherever possible. It folds events of the last shape that this release reads; where it writes an
  * earlier one (`writes`), its decisions yield facts of that, `Written`, which are upcast before they are folded.
@@ -52,6 +70,8 @@ export interface Decider<State, Event extends Fact, Written extends Fact = Event
   readonly foldVersion: number;
   readonly initial: State;
   evolve(state: State, event: Event & { readonly at: string }): State;
+  /** What of its events is personal to whom. */
+  readonly sealed: Sealed<State, Event>;
   /** How events of older shapes become what `evolve` folds, as its service's contract has it (`SHAPES`). Absent: every type still has its first shape. */
   readonly upcasts?: EventShapes['upcasts'];
   /** The shapes of facts that are written earlier ones of: the release that first reads a shape does not write it yet. */

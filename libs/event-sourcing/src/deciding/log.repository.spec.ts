@@ -42,6 +42,7 @@ const bookDecider: Decider<BookState, BookEvent> = {
   category: 'book',
   foldVersion: 1,
   initial: null,
+  sealed: { 'book.created': null, 'book.changed': null, 'book.deleted': null },
   evolve(state, event) {
     if (event.type === 'book.created') return state ?? { ...event.data, created_at: event.at };
     if (state === null || event.type === 'book.deleted') return null;
@@ -432,6 +433,7 @@ describe('a transaction', () => {
       category: 'pen',
       foldVersion: 1,
       initial: '',
+      sealed: { 'pen.named': null },
       upcasts: { 'pen.named': [split] },
       writes: { 'pen.named': 1 },
       evolve: (_state, { data }) => `${data.last}, ${data.first}`,
@@ -527,6 +529,7 @@ describe('a transaction', () => {
         category: 'shelf',
         foldVersion: 1,
         initial: [],
+        sealed: { 'shelf.filled': null },
         evolve: (_before, { data }) => data,
         claims: (values) =>
           values.map((value) => ({ kind: 'shelf.value', value, refusal: () => new DomainError('conflict', 'isbn_taken', `${value} is taken.`) })),

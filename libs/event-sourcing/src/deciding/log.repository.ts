@@ -27,6 +27,7 @@ import type { Claim, Decider, Decision, Fact } from './decider.ts';
 import { DECIDED, decisionContext, metaOf, momentOf } from './records.ts';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from './repeats.ts';
 import { Repository, type Transacted } from './repository.ts';
+import { sealedPartsOf } from '../sealing/declared-sealing.ts';
 
 /**
  * Each aggregate that a command asks has its own range of derived ids: a repeat meets the same ids even where an earlier one yields nothing this time. A decision
@@ -128,7 +129,7 @@ export class LogRepository extends Repository {
       if (decided.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
       try {
         // Before anything is claimed for what is too much.
-        const { facts, states, events } = atOnce(decider, stream, recordsOf(decider, loaded.state, decided, context, at, firstId));
+        const { facts, states, events } = atOnce(decider, stream, recordsOf(decider, { key, state: loaded.state }, decided, { context, at, firstId }));
         const state = states.at(-1)!;
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
         // Nobody may wait for it any more, or have been told meanwhile that nothing happened.
@@ -377,11 +378,9 @@ function tooMuchAtOnce(): DomainError {
 /** The facts as records, each with what it announces, and the state after each of them. */
 function recordsOf<State, Event extends Fact>(
   decider: Decider<State, Event, Fact>,
-  initial: State,
+  { key, state: initial }: { readonly key: string; readonly state: State },
   decided: readonly Fact[],
-  context: RequestContext,
-  at: number,
-  firstId: number,
+  { context, at, firstId }: { readonly context: RequestContext; readonly at: number; readonly firstId: number },
 ): Records<State, Event> {
   const moment = new Date(at).toISOString();
   const states: State[] = [];
@@ -390,7 +389,9 @@ function recordsOf<State, Event extends Fact>(
   const facts = decided.map((fact) => asFolded(decider, fact));
   const events = facts.map((fact, index): NewEvent => {
     const before = state;
-    states.push((state = decider.evolve(before, { ...fact, at: moment })));
+    const happened = { ...fact, at: moment };
+    states.push((state = decider.evolve(before, happened)));
+    const sealed = sealedPartsOf(decider.sealed, happened, { key, before, after: state });
     const announcement = decider.announce(fact, before, state);
     const organization = decider.organization?.(state) ?? decider.organization?.(before);
     return {
@@ -400,6 +401,7 @@ function recordsOf<State, Event extends Fact>(
       data: decided[index]!.data,
       subject: announcement?.subject ?? null,
       public: announcement === null ? [] : announcement.names.map((name) => ({ id: `event_${derivedId(context.commandId, nextPublicId++)}`, name })),
+      ...(sealed.length > 0 && { sealed }),
       meta: metaOf(context, at, organization),
     };
   });

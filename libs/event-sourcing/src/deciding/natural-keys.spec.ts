@@ -45,6 +45,7 @@ const loanDecider: Decider<LoanState, LoanEvent> = {
   category: 'loan',
   foldVersion: 1,
   initial: null,
+  sealed: { 'loan.created': null, 'loan.extended': null, 'loan.ended': null },
   evolve(state, { type, data, at }) {
     switch (type) {
       case 'loan.created':

@@ -34,7 +34,7 @@ const TOMBSTONE_TYPE = '$streamDeleted';
 const TICKS_PER_MS = 10_000;
 
 /** What an event's data in EventStoreDB hold beside the content; its metadata are ours as they are. The version is that of the decision: in a stream that was cut, the server's may be another. */
-interface Stored extends Pick<NewEvent, 'shape' | 'public'> {
+interface Stored extends Pick<NewEvent, 'shape' | 'public' | 'sealed'> {
   /** Not there where an earlier release wrote it. */
   readonly version?: number;
 }
@@ -69,9 +69,11 @@ export interface LogEvent {
 /** @throws AppendTooLarge */
 export function appendRequest(stream: string, expectedVersion: number, events: readonly NewEvent[]): BatchRequest {
   let bytes = 0;
-  const messages = events.map(({ id, type, shape, data, subject, public: announced, meta }, index) => {
+  const messages = events.map(({ id, type, shape, data, subject, public: announced, sealed, meta }, index) => {
     const version = expectedVersion + 1 + index;
-    const stored = Buffer.from(storedText({ shape, version, public: announced } satisfies Stored, { data: contentText(data), subject: contentText(subject) }));
+    const stored = Buffer.from(
+      storedText({ shape, version, public: announced, sealed } satisfies Stored, { data: contentText(data), subject: contentText(subject) }),
+    );
     const metadata = Buffer.from(JSON.stringify(meta));
     // As `appendBytes`, of what is at hand.
     bytes += stored.length + VERSION_DIGITS - String(version).length + metadata.length + 2 * type.length;
@@ -187,9 +189,9 @@ function contentOf(message: RecordedMessage, place: Place<string>): Pick<LogEven
     const record = new UnreadableRecord({ ...event, shape: 0, data: null, subject: null, public: [] }, eventLogDamaged(place.stream));
     return { record, damage: damageOf(place, 'unreadable') };
   }
-  const { shape, version = place.version, public: announced } = stored.envelope;
+  const { shape, version = place.version, public: announced, sealed } = stored.envelope;
   if (version !== place.version) return { record: null, damage: damageOf(place, 'misplaced') };
-  return { record: new LazyRecord({ ...event, shape, public: announced }, stored.content), damage: null };
+  return { record: new LazyRecord({ ...event, shape, public: announced, sealed }, stored.content), damage: null };
 }
 
 /** Null for what no release of ours has stored. */

@@ -26,6 +26,7 @@ const lampDecider: Decider<Lamp, LampEvent> = {
   category: 'lamp',
   foldVersion: 1,
   initial: null,
+  sealed: { 'lamp.made': null, 'lamp.broken': null },
   evolve: (_state, { type, data: { id } }) => ({ id, isBroken: type === 'lamp.broken' }),
   announce: () => null,
 };
@@ -33,6 +34,7 @@ const bulbDecider: Decider<Bulb, BulbEvent> = {
   category: 'bulb',
   foldVersion: 1,
   initial: null,
+  sealed: { 'bulb.made': null, 'bulb.thrown': null },
   evolve: (state, event) => (event.type === 'bulb.made' ? { ...event.data, isThrown: false } : state && { ...state, isThrown: true }),
   announce: () => null,
   hangsOn: {

@@ -146,7 +146,8 @@ describe('the forwarder', () => {
 
   it('tells nothing personal to the topic of domain events', async () => {
     const data = { id: 'user_1', email: 'ada@acme.test', password: { hash: '$2b$12$secret' } };
-    await record('organization', 0, { type: 'user.password_set', data });
+    const sealed = [{ of: 'user.user_1', fields: ['data.email', 'data.password', 'subject.email'] }];
+    await record('organization', 0, { type: 'user.password_set', data, sealed });
     await start();
     await until(() => delivered.length === 1);
     expect(JSON.parse(delivered[0]!.value)).toMatchObject({ type: 'user.password_set', data: { id: 'user_1' } });

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { Owner } from '#libs/contracts/src/operation';
-import { SEALED } from '#libs/contracts/src/sealed';
 import { MessageBus, type Message } from '#libs/messaging/src/message-bus';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
@@ -10,7 +9,7 @@ import { ReadModels, type TableDefinition } from '#libs/read-models/src/read-mod
 import type { RecordedEvent } from '../log/event-store.ts';
 import { categoryOf } from '../log/naming.ts';
 import { isProtocol } from '../log/protocol.ts';
-import { sealedFieldsOf, withoutPersonal } from '../sealing/sealed-fields.ts';
+import { without } from '../sealing/sealed-paths.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 import { publicEventsOf } from './public-events.ts';
 
@@ -19,8 +18,6 @@ export interface Forwarded {
   readonly service: Owner;
   readonly categories: readonly string[];
 }
-
-const sealedFields = sealedFieldsOf(SEALED);
 
 /** Where it is stored how far the events of a service are announced. */
 export function checkpointsOf(service: Owner): TableDefinition<never> {
@@ -122,9 +119,8 @@ function message(
 }
 
 /** What services tell each other beside the public events: nothing personal, such as the hash of a password; secrets in it are sealed. */
-function domainText({ id, stream, version, type, shape, data, meta }: RecordedEvent): string {
+function domainText({ id, stream, version, type, shape, data, sealed = [], meta }: RecordedEvent): string {
   const { environment, organization, actor, at } = meta;
-  const sealed = sealedFields(type);
   return JSON.stringify({
     id,
     type,
@@ -134,7 +130,10 @@ function domainText({ id, stream, version, type, shape, data, meta }: RecordedEv
     environment,
     ...(organization !== undefined && { organization }),
     actor,
-    data: sealed === null ? data : withoutPersonal(data, sealed),
+    ...without(
+      { data },
+      sealed.flatMap(({ fields }) => fields),
+    ),
     created_at: new Date(at).toISOString(),
   });
 }

@@ -258,8 +258,8 @@ export class LmdbEventStore extends EventStore {
     return { version, position };
   }
 
-  private writingOf(stream: string, version: number, position: number, { id, type, shape, data, subject, public: announced, meta }: NewEvent): Writing {
-    const envelope: Envelope = { id, stream, version, position: textOf(position), type, shape, public: announced, meta };
+  private writingOf(stream: string, version: number, position: number, { id, type, shape, data, subject, public: announced, sealed, meta }: NewEvent): Writing {
+    const envelope: Envelope = { id, stream, version, position: textOf(position), type, shape, public: announced, sealed, meta };
     const content = { data: contentText(data), subject: contentText(subject) };
     const value = this.arena.text(CHECKSUM_BYTES, storedText(envelope, content));
     value.writeUInt32LE(0, 0);

@@ -7,8 +7,8 @@ const VERSION_BYTES = '"version":,'.length + VERSION_DIGITS;
 
 /** What events come to in an append, as EventStoreDB counts: data, metadata, and two bytes for each character of the type. */
 export function appendBytes(events: readonly NewEvent[]): number {
-  return events.reduce((sum, { type, shape, data, subject, public: announced, meta }) => {
-    const stored = jsonBytes({ shape, data, subject, public: announced }) + SEPARATORS + VERSION_BYTES;
+  return events.reduce((sum, { type, shape, data, subject, public: announced, sealed, meta }) => {
+    const stored = jsonBytes({ shape, data, subject, public: announced, sealed }) + SEPARATORS + VERSION_BYTES;
     return sum + stored + jsonBytes(meta) + 2 * type.length;
   }, 0);
 }

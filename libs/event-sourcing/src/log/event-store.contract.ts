@@ -91,6 +91,19 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       }
     });
 
+    it('gives back what is sealed for whom, and nothing where nothing is', async () => {
+      const sealed = [
+        { of: 'user.user_1', fields: ['data.name', 'subject.items.*.name'] },
+        { of: 'organization.org_1.2026-11', fields: ['data.note'] },
+      ];
+      await store.append('thing-1', 0, [{ ...newEvent(), sealed }, newEvent(), { ...newEvent(), sealed: [] }]);
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        for (const records of [await store.read('thing-1'), await take(store, 3)])
+          expect(records.map((record) => record.sealed)).toEqual([sealed, undefined, []]);
+      }
+    });
+
     it('keeps JSON, not objects: what JSON drops is gone, and later changes do not show', async () => {
       const data: Record<string, unknown> = { gone: undefined, date: new Date(0) };
       await store.append('thing-1', 0, [newEvent(data)]);

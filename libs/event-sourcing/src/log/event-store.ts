@@ -24,6 +24,14 @@ export interface EventMeta {
   readonly at: number;
 }
 
+/** What of an event is personal to whom: it lies under the key of that holder, and reads as null once that is destroyed. */
+export interface SealedPart {
+  /** The holder: `user.<id>`, `invitation.<id>`, `organization.<id>.<yyyy-mm>`. */
+  readonly of: string;
+  /** Paths such as `data.email`; `*` stands for every item of a list. A whole object may be one sealed text. */
+  readonly fields: readonly string[];
+}
+
 /** An event to record. */
 export interface NewEvent {
   /** A bare ULID; the same id at the same expected version again is a repeat, not a conflict. */
@@ -36,6 +44,8 @@ export interface NewEvent {
   /** The public resource as of the event (under 64 KB), or null. */
   readonly subject: unknown;
   readonly public: readonly PublicEventReference[];
+  /** What is to be sealed; of a record, what is. Absent: nothing, and in records of earlier releases what these sealed. */
+  readonly sealed?: readonly SealedPart[] | undefined;
   readonly meta: EventMeta;
 }
 
@@ -53,6 +63,7 @@ export class UnreadableRecord implements RecordedEvent {
   readonly type: RecordedEvent['type'];
   readonly shape: RecordedEvent['shape'];
   readonly public: RecordedEvent['public'];
+  readonly sealed: RecordedEvent['sealed'];
   readonly meta: RecordedEvent['meta'];
   readonly stream: RecordedEvent['stream'];
   readonly version: RecordedEvent['version'];
@@ -67,6 +78,7 @@ export class UnreadableRecord implements RecordedEvent {
       type: this.type,
       shape: this.shape,
       public: this.public,
+      sealed: this.sealed,
       meta: this.meta,
       stream: this.stream,
       version: this.version,

@@ -17,6 +17,7 @@ export class LazyRecord implements RecordedEvent {
   readonly type: RecordedEvent['type'];
   readonly shape: RecordedEvent['shape'];
   readonly public: RecordedEvent['public'];
+  readonly sealed: RecordedEvent['sealed'];
   readonly meta: RecordedEvent['meta'];
   readonly stream: RecordedEvent['stream'];
   readonly version: RecordedEvent['version'];
@@ -32,6 +33,7 @@ export class LazyRecord implements RecordedEvent {
     this.type = envelope.type;
     this.shape = envelope.shape;
     this.public = envelope.public;
+    this.sealed = envelope.sealed;
     this.meta = envelope.meta;
     this.stream = envelope.stream;
     this.version = envelope.version;
@@ -69,8 +71,8 @@ export function withContent(
   return new LazyRecord(shape === record.shape ? record : { ...envelopeOf(record), shape }, { data, subject });
 }
 
-function envelopeOf({ id, type, shape, public: announced, meta, stream, version, position }: Envelope): Envelope {
-  return { id, type, shape, public: announced, meta, stream, version, position };
+function envelopeOf({ id, type, shape, public: announced, sealed, meta, stream, version, position }: Envelope): Envelope {
+  return { id, type, shape, public: announced, sealed, meta, stream, version, position };
 }
 
 function valueOf(unread: Unread): unknown {

@@ -1,7 +1,10 @@
 import { START, type EventStore, type Position, type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
 import { environmentOf } from '../log/naming.ts';
 import { KeyMissing, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
-import { replaced, type SealedFieldsOf } from './sealed-fields.ts';
+import { sealedIn } from './former-sealing.ts';
+import { purposeOf } from './holders.ts';
+import type { MarkedFieldsOf } from './marked-fields.ts';
+import { replacedAt } from './sealed-paths.ts';
 import { isSealed, isSealedWith } from './vault.ts';
 
 /** Made before the first record. */
@@ -18,10 +21,10 @@ interface KeyProblem {
  * Looks, for everything sealed in the log as it lies on disk, whether its key is there, or its tombstone; yields the first record of each key that is not, up to the end of
  * the log as it is at the call. What keys seal elsewhere (answers, excerpts) has no need of them to be whole.
  */
-export async function* keyProblems(stored: EventStore, keys: KeyStore, sealedFields: SealedFieldsOf): AsyncIterable<KeyProblem> {
+export async function* keyProblems(stored: EventStore, keys: KeyStore, marked: MarkedFieldsOf): AsyncIterable<KeyProblem> {
   const head = await stored.head();
   if (head === START) return;
-  const check = new KeyCheck(keys, sealedFields);
+  const check = new KeyCheck(keys, marked);
   const reading = new AbortController();
   for await (const batch of stored.subscribe(START, reading.signal)) {
     yield* await check.problemsIn(batch);
@@ -35,14 +38,14 @@ export class KeyCheck {
 
   constructor(
     private readonly keys: KeyStore,
-    private readonly sealedFields: SealedFieldsOf,
+    private readonly marked: MarkedFieldsOf,
   ) {}
 
   /** In the next records. One that cannot be read seals nothing. */
   async problemsIn(records: readonly RecordedEvent[]): Promise<readonly KeyProblem[]> {
-    const { told, keys, sealedFields } = this;
+    const { told, keys, marked } = this;
     if (records.length === 0) return [];
-    const sealed = records.map((record) => ({ record, values: record instanceof UnreadableRecord ? [] : sealedIn(record, sealedFields) }));
+    const sealed = records.map((record) => ({ record, values: record instanceof UnreadableRecord ? [] : sealedValues(record, marked) }));
     const purposes = new Set<KeyPurpose>([...ALWAYS, ...sealed.flatMap(({ values }) => values.map(({ purpose }) => purpose))]);
     const found = await answersOf(
       keys,
@@ -66,15 +69,21 @@ interface SealedValue {
   readonly text: string;
 }
 
-function sealedIn({ type, stream, data, subject }: RecordedEvent, sealedFields: SealedFieldsOf): readonly SealedValue[] {
-  const fields = sealedFields(type);
-  if (fields === null) return [];
+function sealedValues(record: RecordedEvent, marked: MarkedFieldsOf): readonly SealedValue[] {
+  const { type, stream, data, subject } = record;
   const values: SealedValue[] = [];
-  for (const part of [data, subject])
-    replaced(part, fields, '', (value, kind) => {
-      if (isSealed(value)) values.push({ purpose: kind === 'personal' ? `person.${stream}` : `environment.${environmentOf(stream)}`, text: value });
+  const look = (paths: readonly string[], purpose: KeyPurpose): void =>
+    void replacedAt({ data, subject }, paths, (value) => {
+      if (isSealed(value)) values.push({ purpose, text: value });
       return value;
     });
+  for (const { of, fields } of sealedIn(record)) look(fields, purposeOf(of, environmentOf(stream)));
+  const { secret } = marked(type);
+  if (secret.length > 0)
+    look(
+      secret.flatMap((path) => [`data.${path}`, `subject.${path}`]),
+      `environment.${environmentOf(stream)}`,
+    );
   return values;
 }
 

@@ -1,23 +1,27 @@
 import { isUnavailable } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
+import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, type SealedPart, UnreadableRecord } from '../log/event-store.ts';
 import { withContent } from '../log/lazy-record.ts';
+import { environmentOf } from '../log/naming.ts';
+import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
+import { purposeOf } from './holders.ts';
 import { KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
-import { hasPersonal, replaced, type Replace, type SealedFieldsOf } from './sealed-fields.ts';
+import type { MarkedFieldsOf } from './marked-fields.ts';
+import { covers, replacedAt, type Path } from './sealed-paths.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
 
 /**
- * The log as everybody else sees it: personal fields lie in it sealed under a key per person, and are read in clear until that key is destroyed; then they read as
- * null. Where the key is missing, reading a stream is refused, and whoever follows the log meets `KeyMissing` when it looks into that record. Secrets come sealed already
- * (`Vault`) and stay so. Events of types without such fields pass as they are.
+ * The log as everybody else sees it: what an event says is personal lies in it sealed under the keys of whom it concerns, and is read in clear until these are destroyed; then
+ * it reads as null. Where a key is missing, reading a stream is refused, and whoever follows the log meets `KeyMissing` when it looks into that record. Secrets come sealed
+ * already (`Vault`) and stay so. Events without either pass as they are.
  */
 export class SealingEventStore extends EventStore {
-  /** A record is opened once for all its readers, and stays the same object for them. */
-  private readonly opened = new WeakMap<RecordedEvent, RecordedEvent>();
+  /** A record is opened once for all its readers, and stays the same object for them, for as long as its keys are there. */
+  private readonly opened = new WeakMap<RecordedEvent, Opened>();
 
   constructor(
     private readonly events: EventStore,
     private readonly keys: KeyStore,
-    private readonly sealedFields: SealedFieldsOf,
+    private readonly marked: MarkedFieldsOf,
   ) {
     super();
   }
@@ -35,15 +39,17 @@ export class SealingEventStore extends EventStore {
     return record === null ? null : (this.readable(await this.inClear([record])) as readonly [RecordedEvent])[0];
   }
 
-  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for a secret in clear, and for personal fields of who was erased */
+  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for what is marked and not sealed, and for personal fields of who was erased */
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
-    const isAffected = events.some(({ type }) => this.sealedFields(type) !== null);
+    for (const event of events) this.refuseInClear(event);
+    const isAffected = events.some(({ type, sealed }) => sealed !== undefined || mustSayWhatIsSealed(type));
     if (!isAffected) return this.events.append(stream, expectedVersion, events);
-    const key = events.some((event) => this.holdsPersonal(event)) ? await this.keyFor(stream, expectedVersion) : null;
+    const holders = new Set(events.flatMap(({ sealed = [], ...event }) => sealed.filter((part) => holds(event, part.fields)).map(({ of }) => of)));
+    const keys = new Map(await Promise.all([...holders].map(async (holder) => [holder, await this.keyFor(holder, stream, expectedVersion)] as const)));
     return this.events.append(
       stream,
       expectedVersion,
-      events.map((event) => this.sealed(stream, event, key)),
+      events.map((event) => sealedBy(stream, event, keys)),
     );
   }
 
@@ -55,82 +61,83 @@ export class SealingEventStore extends EventStore {
     for await (const batch of this.events.subscribe(after, signal, pace)) yield this.inClear(batch);
   }
 
+  /** Opens stored records with one question to the keys. One whose key is not there throws when somebody looks into it. */
+  async inClear(records: readonly RecordedEvent[]): Promise<readonly RecordedEvent[]> {
+    const closed = records.filter(isClosed);
+    if (closed.length === 0) return records;
+    const found = await this.found(closed);
+    return records.map((record) => (isClosed(record) ? this.open(record, found) : record));
+  }
+
   /** @throws KeyMissing where the stream holds what was sealed with a key that is not there: under a new one, the old values could never be told from erased ones */
-  private async keyFor(stream: string, version: number): Promise<DataKey> {
-    const purpose = purposeOf(stream);
+  private async keyFor(holder: string, stream: string, version: number): Promise<DataKey> {
+    const purpose = purposeOf(holder, environmentOf(stream));
     const isKnown = (await this.keys.findMany([purpose])).has(purpose);
-    if (!isKnown && version > 0 && (await this.events.read(stream)).some((record) => this.holdsPersonal(record))) throw new KeyMissing(purpose);
+    const wasSealed = (record: RecordedEvent): boolean => sealedIn(record).some(({ of, fields }) => of === holder && holds(record, fields));
+    if (!isKnown && version > 0 && (await this.events.read(stream)).some(wasSealed)) throw new KeyMissing(purpose);
     return this.keys.obtain(purpose);
   }
 
-  private sealed(stream: string, event: NewEvent, key: DataKey | null): NewEvent {
-    const fields = this.sealedFields(event.type);
-    if (fields === null) return event;
-    const seal: Replace = (value, kind, path) => {
-      if (kind === 'personal') return sealText(key!, bindingOf(stream, event, path), JSON.stringify(value));
-      if (!isSealed(value)) throw new Error(`${event.type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
+  /** What contracts mark, and nobody has sealed, must not lie in the log for ever. */
+  private refuseInClear({ type, data, subject, sealed = [] }: NewEvent): void {
+    const { personal, secret } = this.marked(type);
+    if (personal.length + secret.length === 0) return;
+    const declared = sealed.flatMap(({ fields }) => fields);
+    const within = (paths: readonly Path[]): readonly Path[] => paths.flatMap((path) => [`data.${path}`, `subject.${path}`]);
+    replacedAt({ data, subject }, within(personal), (value, _at, path) => {
+      if (!covers(declared, path)) throw new Error(`${type} holds ${path} in clear: its decider has to declare whose it is.`);
       return value;
-    };
-    return { ...event, data: replaced(event.data, fields, 'data', seal), subject: replaced(event.subject, fields, 'subject', seal) };
+    });
+    replacedAt({ data, subject }, within(secret), (value, _at, path) => {
+      if (!isSealed(value)) throw new Error(`${type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
+      return value;
+    });
   }
 
   /** @throws what keeps one of them from being read */
   private readable(records: readonly RecordedEvent[]): readonly RecordedEvent[] {
     for (const record of records) {
       if (record instanceof UnreadableRecord) throw record.reason;
-      if (this.isPersonal(record.type)) void [record.data, record.subject];
+      if (isClosed(record)) void [record.data, record.subject];
     }
     return records;
   }
 
-  private async inClear(records: readonly RecordedEvent[]): Promise<readonly RecordedEvent[]> {
-    const closed = records.filter((record) => this.isPersonal(record.type) && !this.opened.has(record));
-    const found = closed.length === 0 ? NOBODY : await this.found(closed);
-    return records.map((record) => (this.isPersonal(record.type) ? (this.opened.get(record) ?? this.open(record, found)) : record));
-  }
-
   /** The keys of these records; in the place of one that cannot be read stands why. */
-  private async found(records: readonly RecordedEvent[]): Promise<ReadonlyMap<KeyPurpose, FoundKey | Failure>> {
-    const purposes = [...new Set(records.map(({ stream }) => purposeOf(stream)))];
+  private async found(records: readonly RecordedEvent[]): Promise<Found> {
+    const purposes = [...new Set(records.flatMap(purposesOf))];
     try {
       return await this.keys.findMany(purposes);
     } catch (error) {
       if (isUnavailable(error) || purposes.length === 1) return new Map(purposes.map((purpose) => [purpose, { error }]));
       // One that is damaged says nothing of the others.
-      const each = await Promise.all(records.map((record) => this.found([record])));
-      return new Map(each.flatMap((found) => [...found]));
+      const each = await Promise.all(
+        purposes.map(async (purpose) => this.keys.findMany([purpose]).catch((reason: unknown) => new Map([[purpose, { error: reason }]]))),
+      );
+      return new Map(each.flatMap((some: Found) => [...some]));
     }
   }
 
-  private isPersonal(type: string): boolean {
-    const fields = this.sealedFields(type);
-    return fields !== null && hasPersonal(fields);
-  }
-
-  private holdsPersonal({ type, data, subject }: NewEvent): boolean {
-    const fields = this.sealedFields(type);
-    if (fields === null) return false;
-    let holds = false;
-    const look: Replace = (value, kind) => {
-      holds ||= kind === 'personal';
-      return value;
-    };
-    replaced(data, fields, '', look);
-    replaced(subject, fields, '', look);
-    return holds;
-  }
-
-  private open(record: RecordedEvent, found: ReadonlyMap<KeyPurpose, FoundKey | Failure>): RecordedEvent {
-    const purpose = purposeOf(record.stream);
-    const key = found.get(purpose);
-    const fields = this.sealedFields(record.type)!;
-    const open: Replace = (value, kind, path) => (kind === 'personal' ? openedValue(purpose, key, bindingOf(record.stream, record, path), value) : value);
-    const opened = withContent(record, {
-      data: () => replaced(record.data, fields, 'data', open),
-      subject: () => replaced(record.subject, fields, 'subject', open),
-    });
+  private open(record: RecordedEvent, found: Found): RecordedEvent {
+    const keys = purposesOf(record).map((purpose) => found.get(purpose));
+    const before = this.opened.get(record);
     // What was erased may not live on in memory.
-    if (key !== undefined && key !== 'erased' && !('error' in key)) this.opened.set(record, opened);
+    if (before?.keys.every((key, index) => isSameKey(key, keys[index])) === true) return before.record;
+    const parts = sealedIn(record);
+    const environment = environmentOf(record.stream);
+    const openOne = ({ of, fields }: SealedPart, content: object): object => {
+      const purpose = purposeOf(of, environment);
+      return replacedAt(content, fields, (value, at) => openedValue(purpose, found.get(purpose), bindingOf(record.stream, record, at), value));
+    };
+    const openAll = (content: object): object => parts.reduce((half, part) => openOne(part, half), content);
+    const opened = withContent(
+      { ...record, sealed: parts },
+      {
+        data: () => (openAll({ data: record.data }) as Pick<RecordedEvent, 'data'>).data,
+        subject: () => (openAll({ subject: record.subject }) as Pick<RecordedEvent, 'subject'>).subject,
+      },
+    );
+    this.opened.set(record, { record: opened, keys });
     return opened;
   }
 }
@@ -140,7 +147,52 @@ interface Failure {
   readonly error: unknown;
 }
 
-const NOBODY: ReadonlyMap<KeyPurpose, FoundKey> = new Map();
+type Found = ReadonlyMap<KeyPurpose, FoundKey | Failure>;
+
+interface Opened {
+  readonly record: RecordedEvent;
+  /** What it is opened with. */
+  readonly keys: readonly (FoundKey | Failure | undefined)[];
+}
+
+function isClosed(record: RecordedEvent): boolean {
+  return sealedIn(record).length > 0;
+}
+
+function isSameKey(one: FoundKey | Failure | undefined, other: FoundKey | Failure | undefined): boolean {
+  if (one === 'erased' || other === 'erased') return one === other;
+  return one !== undefined && other !== undefined && 'id' in one && 'id' in other && one.id === other.id;
+}
+
+function purposesOf(record: RecordedEvent): readonly ErasablePurpose[] {
+  const environment = environmentOf(record.stream);
+  return sealedIn(record).map(({ of }) => purposeOf(of, environment));
+}
+
+/** Whether any of these fields is there, and not null. */
+function holds({ data, subject }: Pick<NewEvent, 'data' | 'subject'>, fields: readonly Path[]): boolean {
+  let found = false;
+  replacedAt({ data, subject }, fields, (value) => {
+    found = true;
+    return value;
+  });
+  return found;
+}
+
+/** What it says to be sealed, sealed; and of that what was there. */
+function sealedBy(stream: string, event: NewEvent, keys: ReadonlyMap<string, DataKey>): NewEvent {
+  let content: Pick<NewEvent, 'data' | 'subject'> = { data: event.data, subject: event.subject };
+  const sealed: SealedPart[] = [];
+  for (const { of, fields } of event.sealed ?? []) {
+    const there = new Set<Path>();
+    content = replacedAt(content, fields, (value, at, path) => {
+      there.add(path);
+      return sealText(keys.get(of)!, bindingOf(stream, event, at), JSON.stringify(value));
+    });
+    if (there.size > 0) sealed.push({ of, fields: fields.filter((path) => there.has(path)) });
+  }
+  return { ...event, ...content, sealed: sealed.length > 0 || mustSayWhatIsSealed(event.type) ? sealed : undefined };
+}
 
 /** @throws KeyMissing; what the keys answered instead of the key; Error where the value was moved or altered */
 function openedValue(purpose: KeyPurpose, key: FoundKey | Failure | undefined, binding: string, value: unknown): unknown {
@@ -152,10 +204,7 @@ function openedValue(purpose: KeyPurpose, key: FoundKey | Failure | undefined, b
   return JSON.parse(openText(key, binding, value as string));
 }
 
-function purposeOf(stream: string): ErasablePurpose {
-  return `person.${stream}`;
-}
-
-function bindingOf(stream: string, { id }: NewEvent, path: string): string {
-  return `${stream} ${id} ${path}`;
+/** Where exactly a value lies: moved elsewhere, it does not open. */
+function bindingOf(stream: string, { id }: Pick<NewEvent, 'id'>, at: string): string {
+  return `${stream} ${id} ${at}`;
 }

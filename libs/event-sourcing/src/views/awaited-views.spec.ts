@@ -36,6 +36,7 @@ const shelfDecider: Decider<Shelf | null, ShelfEvent> = {
   category: 'shelf',
   foldVersion: 1,
   initial: null,
+  sealed: { 'shelf.filled': null, 'shelf.dusted': null },
   evolve: (state) => ({ books: (state?.books ?? 0) + 1 }),
   announce: () => null,
 };

@@ -43,6 +43,7 @@ const counterDecider: Decider<Counter | null, Counted> = {
   category: 'counter',
   foldVersion: 1,
   initial: null,
+  sealed: { 'counter.counted': null },
   evolve: (state, { data }) => ({ total: (state?.total ?? 0) + data }),
   announce: () => null,
 };
@@ -215,10 +216,12 @@ describe('the projector', () => {
     /** As another process does. */
     async function openKeys(): Promise<void> {
       keys = await LmdbKeyStore.open(storage.keys, []);
-      events = new SealingEventStore(stored, keys, (type) => (type === 'person.created' ? { name: 'personal' } : null));
+      events = new SealingEventStore(stored, keys, () => ({ personal: [], secret: [] }));
     }
 
-    const create = async (id: string) => (await events.append(`person-${ENVIRONMENT}-${id}`, 0, [event('person.created', { name: `name of ${id}` })])).position;
+    const personal = (created: NewEvent, id: string): NewEvent => ({ ...created, sealed: [{ of: `person.${id}`, fields: ['data.name'] }] });
+    const create = async (id: string) =>
+      (await events.append(`person-${ENVIRONMENT}-${id}`, 0, [personal(event('person.created', { name: `name of ${id}` }), id)])).position;
 
     it('stands before whom it has no key of, never with an empty value, and goes on once the key is back', async () => {
       await create('1');

@@ -37,6 +37,7 @@ const thing: Decider<ThingState, ThingEvent> = {
   category: 'thing',
   foldVersion: 1,
   initial: { lives: true },
+  sealed: { 'thing.deleted': null, 'thing.closing': null, 'thing.reopened': null },
   evolve: (state, event) => (event.type === 'thing.deleted' ? { ...withoutClosing(state, 'it'), lives: false } : afterClosing(state, event)),
   announce: () => null,
 };
@@ -45,6 +46,7 @@ const use: Decider<boolean, UseEvent> = {
   category: 'use',
   foldVersion: 1,
   initial: false,
+  sealed: { 'use.begun': null, 'use.ended': null },
   evolve: (_lives, { type }) => type === 'use.begun',
   announce: () => null,
 };

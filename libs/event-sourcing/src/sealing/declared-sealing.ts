@@ -1,0 +1,33 @@
+import { eventDataOf, isPublicEventName } from '#libs/contracts/src/events';
+import type { Fact, Sealed, Sealing } from '../deciding/decider.ts';
+import type { SealedPart } from '../log/event-store.ts';
+import { markedIn } from './marked-fields.ts';
+import { covers } from './sealed-paths.ts';
+
+/** What a decider declares, read without its types. */
+export interface DeclaredSealing {
+  readonly category: string;
+  readonly sealed: Readonly<Record<string, readonly { readonly fields: readonly string[] }[] | null>>;
+}
+
+/** What is sealed in the record of a fact. */
+export function sealedPartsOf<State, Event extends Fact>(
+  sealed: Sealed<State, Event>,
+  fact: Event & { readonly at: string },
+  about: { readonly key: string; readonly before: State; readonly after: State },
+): readonly SealedPart[] {
+  const sealings = (sealed[fact.type as Event['type']] ?? []) as unknown as readonly Sealing<State, Event>[];
+  return sealings.map((sealing) => ({ of: sealing.of(fact, about), fields: sealing.fields.flatMap((field) => [`data.${field}`, `subject.${field}`]) }));
+}
+
+/** @throws Error where the class that an event announces marks a field as personal, and the decider does not say whose it is */
+export function requireDeclared(deciders: readonly DeclaredSealing[]): void {
+  for (const { category, sealed } of deciders)
+    for (const [type, sealings] of Object.entries(sealed)) {
+      const announced = isPublicEventName(type) ? eventDataOf(type) : null;
+      const declared = (sealings ?? []).flatMap(({ fields }) => fields);
+      const missing = announced === null ? [] : markedIn(announced).personal.filter((path) => !covers(declared, path));
+      if (missing.length > 0)
+        throw new Error(`The decider of ${category} does not declare whose ${missing.join(', ')} of ${type} are, which ${announced!.name} marks as personal.`);
+    }
+}

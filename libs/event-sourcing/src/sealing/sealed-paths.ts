@@ -1,0 +1,77 @@
+/** Names one or many values in a tree of values: `data.email`, and `data.addresses.*.street` in every item of a list. */
+export type Path = string;
+
+/** Paths as a tree; what ends one is the path itself. */
+interface PathTree {
+  readonly [name: string]: Path | PathTree;
+}
+
+const EVERY_ITEM = '*';
+/** Records of a type name few sets of paths. */
+const KNOWN_SETS = 1_000;
+const known = new Map<string, PathTree>();
+
+/** What stands in the place of a value; `at` is where exactly it stands, `path` what names it. */
+export type Replace = (value: unknown, at: string, path: Path) => unknown;
+
+/** A copy with every value that a path names replaced, in which nothing else changes; what is absent or null stays so. */
+export function replacedAt<Value>(value: Value, paths: readonly Path[], replace: Replace): Value {
+  return replacedIn(value, treeOf(paths), '', replace) as Value;
+}
+
+/** A copy that leaves out what the paths name. */
+export function without<Value extends object>(value: Value, paths: readonly Path[]): Value {
+  const copy = structuredClone(value);
+  const leave = (from: unknown, [name, ...below]: readonly string[]): void => {
+    if (typeof from !== 'object' || from === null) return;
+    if (name === EVERY_ITEM && Array.isArray(from)) return from.forEach((item) => leave(item, below));
+    if (below.length > 0) return leave((from as Record<string, unknown>)[name!], below);
+    delete (from as Record<string, unknown>)[name!];
+  };
+  for (const path of paths) leave(copy, path.split('.'));
+  return copy;
+}
+
+/** Whether a path is among these, or below one of them. */
+export function covers(paths: readonly Path[], path: Path): boolean {
+  return paths.some((each) => path === each || path.startsWith(`${each}.`));
+}
+
+function replacedIn(value: unknown, tree: PathTree, above: string, replace: Replace): unknown {
+  if (Array.isArray(value)) {
+    const item = tree[EVERY_ITEM];
+    return item === undefined ? value : value.map((each, index) => replacedBy(each, item, `${above}${index}`, replace));
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  const copy: Record<string, unknown> = { ...value };
+  for (const [name, below] of Object.entries(tree)) if (Object.hasOwn(copy, name)) copy[name] = replacedBy(copy[name], below, above + name, replace);
+  return copy;
+}
+
+function replacedBy(value: unknown, below: Path | PathTree, at: string, replace: Replace): unknown {
+  if (value === null || value === undefined) return value;
+  return typeof below === 'string' ? replace(value, at, below) : replacedIn(value, below, `${at}.`, replace);
+}
+
+function treeOf(paths: readonly Path[]): PathTree {
+  const name = paths.join(' ');
+  let tree = known.get(name);
+  if (tree === undefined) {
+    tree = grown(paths);
+    if (known.size === KNOWN_SETS) known.clear();
+    known.set(name, tree);
+  }
+  return tree;
+}
+
+/** A path below another one names nothing more. */
+function grown(paths: readonly Path[]): PathTree {
+  const root: Record<string, unknown> = {};
+  for (const path of paths.filter((each) => !paths.some((other) => each !== other && covers([other], each)))) {
+    const names = path.split('.');
+    let branch = root;
+    for (const name of names.slice(0, -1)) branch = (branch[name] ??= {}) as Record<string, unknown>;
+    branch[names.at(-1)!] = path;
+  }
+  return root as PathTree;
+}
