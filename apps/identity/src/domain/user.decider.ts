@@ -33,10 +33,10 @@ const DEFAULTS = {
 type Settable = Pick<User, 'email' | keyof typeof DEFAULTS>;
 
 /** Lacks what was not a field yet. */
-interface UserCreated extends Erasable<Pick<User, 'id' | 'email'> & Partial<Omit<Settable, 'email'>>, Personal> {}
+type UserCreated = Erasable<Pick<User, 'id' | 'email'> & Partial<Omit<Settable, 'email'>>, Personal>;
 
 /** What changed, as it is from now on; nothing where only the password did. */
-interface UserUpdated extends Erasable<Partial<Settable & Pick<User, 'locale'>>, Personal> {}
+type UserUpdated = Erasable<Partial<Settable & Pick<User, 'locale'>>, Personal>;
 
 /** The only place that holds a password: no state does, so that no row can. */
 export interface PasswordSet {
