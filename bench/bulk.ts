@@ -1,3 +1,5 @@
+import { JointWrites } from '#libs/event-sourcing/src/following/joint-writes';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { setTimeout as pause } from 'node:timers/promises';
 import { identity } from '#apps/identity/src/identity.module';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
@@ -41,14 +43,14 @@ export function fillViews(directory: string, url: string): Promise<Bulk> {
       const readModels = new MongodbReadModels(storage);
       const projector = new Projector('identity', identity.views as readonly View<never>[], {
         events,
+        following: new LogFollowing(events, clock, log),
+        writes: new JointWrites(readModels),
         readModels,
         leases: new Leases(new MongodbShortLived(storage, clock), 'bench', log, metrics),
         states: new FollowerStates(readModels, clock),
         stopped: new StoppedViews(),
         readiness: new Readiness(),
         metrics: new ProjectorMetrics(metrics),
-        clock,
-        log,
       });
       const bulk = await timed(events, () => projector.start());
       await projector.stop();
@@ -78,7 +80,14 @@ export function forward(directory: string, brokers: readonly string[]): Promise<
       const lifecycle = new Lifecycle();
       const readModels = new LmdbReadModels(storage);
       const leases = new Leases(new LmdbShortLived(storage, clock), 'bench', log, metrics);
-      const followers = new LeasedFollowers({ events, leases, states: new FollowerStates(readModels, clock), lifecycle, clock, log, metrics });
+      const followers = new LeasedFollowers({
+        following: new LogFollowing(events, clock, log),
+        writes: new JointWrites(readModels),
+        leases,
+        states: new FollowerStates(readModels, clock),
+        lifecycle,
+        metrics,
+      });
       new Forwarders(followers, readModels, bus, log, metrics).add({ service: 'identity', categories: ['organization'] });
       const head = await events.head();
       const bulk = await timed(events, async () => {

@@ -13,6 +13,15 @@ const MEGABYTES_AT_REST = 150;
 /** Growth over the mixed run that counts as flat: what caches of bounded size may still fill. */
 const FLAT_MEGABYTES = 50;
 
+/** At so many connections a creation may take so much of the processor (milliseconds); null: it is told, and no more. */
+const COMPANY = [
+  { connections: 1, most: 1 },
+  { connections: 4, most: null },
+  { connections: 16, most: 0.4 },
+  { connections: 64, most: 0.2 },
+] as const;
+const ALONE_MS = 3;
+
 interface SuiteResult extends LoadResult {
   /** Of processor time that the suite spent on one request. */
   readonly microseconds: number;
@@ -33,6 +42,34 @@ const start: Scenario = {
 };
 
 const create: Scenario = { name: 'create', organizations: 'none', measure: sustainedCreates };
+
+/** What a write costs that comes alone, and what it costs in company. */
+const createAlone: Scenario = {
+  name: 'create-alone',
+  organizations: 'none',
+  measure: (ground, pace) =>
+    ground.withSuite(async (suite) => {
+      const rows: Row[] = [];
+      // What the engine still has to compile would be counted to those that come first, and few.
+      await creates(suite, pace.seconds);
+      for (const { connections, most } of COMPANY) {
+        const before = await suite.appends();
+        const result = await creates(suite, pace.seconds, connections);
+        const after = await suite.appends();
+        const beyond = result.p50 - (after.milliseconds - before.milliseconds) / (after.count - before.count);
+        const isFast = connections > 1 || beyond <= ALONE_MS;
+        rows.push(
+          row(
+            `\`POST /organizations\` with \`Idempotency-Key\`, ${connections} ${connections === 1 ? 'connection' : 'connections'}`,
+            `${connections === 1 ? `≤ ${ALONE_MS} ms beyond the append, ` : ''}${most === null ? 'processor measured' : `≤ ${most} ms of processor`}`,
+            `${timing(result)}; p50 is ${beyond.toFixed(1)} ms beyond the append`,
+            isFast && result.microseconds / 1_000 <= (most ?? Infinity),
+          ),
+        );
+      }
+      return rows;
+    }),
+};
 
 const webhooks: Scenario = {
   name: 'webhooks',
@@ -155,6 +192,7 @@ const mixed: Scenario = {
 export const SCENARIOS: readonly Scenario[] = [
   start,
   create,
+  createAlone,
   webhooks,
   get,
   mixed,
@@ -192,8 +230,8 @@ async function loaded(suite: Suite, given: Load): Promise<SuiteResult> {
   return { ...result, microseconds: ((await suite.processorSeconds()) - before) * (1_000_000 / result.requests) };
 }
 
-function creates(suite: Suite, duration: number): Promise<SuiteResult> {
-  return loaded(suite, { url: `${suite.url}/organizations`, script: 'create', arguments: [KEY, unique()], connections: 64, seconds: duration });
+function creates(suite: Suite, duration: number, connections = 64): Promise<SuiteResult> {
+  return loaded(suite, { url: `${suite.url}/organizations`, script: 'create', arguments: [KEY, unique()], connections, seconds: duration });
 }
 
 async function reads(ground: Ground, name: string, paths: readonly string[], duration: number): Promise<SuiteResult> {

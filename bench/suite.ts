@@ -52,6 +52,13 @@ export class Suite {
     return new Map(series.map(([, name, value]) => [name!, Number(value)]));
   }
 
+  /** How many appends there were, and how long they took in all until they were durable: the least that any write takes. */
+  async appends(): Promise<{ readonly count: number; readonly milliseconds: number }> {
+    const text = await (await fetch(`${this.url}/metrics`)).text();
+    const [sum, count] = ['sum', 'count'].map((part) => Number(new RegExp(`^gatehouse_append_duration_seconds_${part} (\\S+)$`, 'm').exec(text)?.[1]));
+    return { count: count!, milliseconds: sum! * 1_000 };
+  }
+
   /** Resolves once every follower of the log is at its end: those that tell how far they are, and those of which only the processor knows. */
   async caughtUp(): Promise<void> {
     while (Math.max(...(await this.lags()).values()) > 0) await pause(1_000);

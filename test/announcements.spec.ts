@@ -1,3 +1,5 @@
+import { JointWrites } from '#libs/event-sourcing/src/following/joint-writes';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -150,12 +152,11 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     const [lifecycle, metrics, readModels] = [new Lifecycle(), new Metrics(), new LmdbReadModels(storage)];
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const followers = new LeasedFollowers({
-      events: product.events,
+      following: new LogFollowing(product.events, clock, log),
+      writes: new JointWrites(readModels),
       leases,
       states: new FollowerStates(readModels, clock),
       lifecycle,
-      clock,
-      log,
       metrics,
     });
     const forwarders = new Forwarders(followers, readModels, bus, log, metrics);

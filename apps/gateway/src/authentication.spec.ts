@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newUlid } from '#libs/platform/src/ids';
@@ -140,7 +141,7 @@ describe('without word from the log', () => {
         return { id: 'environment_key_1', environment_id: ENVIRONMENT, name: 'specs', expires_at: null } as never;
       },
     };
-    authentication = new Authentication(transport, events, new Readiness(), clock, new KeptLog(), new Metrics());
+    authentication = new Authentication(transport, new Readiness(), clock, new LogFollowing(events, clock, new KeptLog()), new Metrics());
     await authentication.start();
   });
   afterEach(() => authentication.stop());

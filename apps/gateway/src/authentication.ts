@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
-import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
-import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { EnvironmentEvent } from '#apps/identity/src/domain/environment.decider';
+import { LogFollowing, type MemoryFollower } from '#libs/event-sourcing/src/following/memory-follower';
+import type { Position } from '#libs/event-sourcing/src/log/event-store';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
-import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { Readiness } from '#libs/platform/src/readiness';
 import { SYSTEM_ENVIRONMENT, type Actor } from '#libs/platform/src/request-context';
@@ -30,6 +30,12 @@ const PATIENCE_AT_START = 2_000;
 /** Every request with an unknown key waits for its look-up. */
 const LOOK_UP_LIMIT = 3_000;
 const MAX_TOKEN = 512;
+/** What tells that a key may not be what it was: no type may be missing. */
+const KEY_EVENTS = {
+  'environment_key.created': true,
+  'environment_key.rotated': true,
+  'environment_key.revoked': true,
+} satisfies Readonly<Record<Extract<EnvironmentEvent['type'], `environment_key.${string}`>, true>>;
 /** As readiness calls it. */
 const LOG = 'the event log';
 
@@ -42,18 +48,17 @@ export class Authentication {
   private readonly known = new Map<string, { readonly caller: Caller; readonly until: number }>();
   private readonly unknown = new Map<string, number>();
   private readonly lookups = new Map<string, Promise<Caller>>();
-  private readonly follower: LogFollower;
+  private readonly follower: MemoryFollower;
   private forgottenAt = 0;
 
   constructor(
     private readonly transport: OperationTransport,
-    private readonly events: EventStore,
     private readonly readiness: Readiness,
     private readonly clock: Clock,
-    log: Log,
+    private readonly following: LogFollowing,
     metrics: Metrics,
   ) {
-    this.follower = new LogFollower({ name: 'keys', begin: () => this.begin(), handle: (batch) => this.hear(batch) }, { events, clock, log });
+    this.follower = following.remember({ name: 'keys', types: Object.keys(KEY_EVENTS), begin: () => this.begin(), handle: () => this.forget() });
     metrics.gauge({
       name: 'log_silence_seconds',
       help: 'How long ago the gateway knew every change of keys for certain; above 30 it answers 503.',
@@ -117,13 +122,9 @@ export class Authentication {
 
   /** Nothing is remembered from before: it was looked up in a log that this process did not follow. */
   private async begin(): Promise<Position> {
-    const head = await this.events.head();
+    const head = await this.following.reader.head();
     this.forget();
     return head;
-  }
-
-  private hear(batch: readonly RecordedEvent[]): void {
-    if (batch.some(({ type }) => type.startsWith('environment_key.'))) this.forget();
   }
 
   /** What is being looked up meanwhile is not remembered either: it may have been read before the event. */

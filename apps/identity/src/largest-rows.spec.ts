@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { createSecretKey } from 'node:crypto';
 import type { OrganizationRolesEvent } from '#apps/authorization/src/domain/organization-roles.decider';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
@@ -129,7 +130,7 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
       updateOrganization(id, { name: `${LONG.repeat(254)}x`, external_id: 'f'.repeat(128), metadata: { ...metadata, [keyOf(0, 40)]: 'x' } }, DOMAINS),
     );
     await decide(deleteOrganization(id));
-    const reaction = new Cascade(repository, new LogPositions(engines.events, [], clock), engines.readModels, clock).reactionOf(
+    const reaction = new Cascade(repository, new LogPositions(new LogFollowing(engines.events, clock, log), { all: [] }), engines.readModels, clock).reactionOf(
       [organizationDecider as never],
       new Map(),
     );

@@ -1,4 +1,4 @@
-import { ReadModels, type Table, type TableDefinition } from './read-models.ts';
+import { ReadModels, type Table, type TableDefinition, type TableWrite } from './read-models.ts';
 
 /** Remembers which tables its process has opened, whoever did. */
 export class ListedReadModels extends ReadModels {
@@ -17,6 +17,10 @@ export class ListedReadModels extends ReadModels {
     const table = this.readModels.table(definition);
     this.opened.set(definition.name, table);
     return table;
+  }
+
+  override writeAll(given: readonly TableWrite[]): Promise<readonly PromiseSettledResult<void>[]> {
+    return this.readModels.writeAll(given);
   }
 
   drop(table: string, fence?: number): Promise<void> {

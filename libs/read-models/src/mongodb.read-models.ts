@@ -13,6 +13,7 @@ import {
   type StoredRow,
   Table,
   type TableDefinition,
+  type TableWrite,
   UnknownCursor,
   type Write,
 } from './read-models.ts';
@@ -103,6 +104,17 @@ export class MongodbReadModels extends ReadModels {
     return table;
   }
 
+  /** A bulk for each collection, then one of checkpoints for those whose rows are there. */
+  override async writeAll(given: readonly TableWrite[]): Promise<readonly PromiseSettledResult<void>[]> {
+    const outcomes = await Promise.allSettled(given.map(({ table, writes }) => table.write(writes)));
+    const updates = given.flatMap(({ table, checkpoint, fence }, index) =>
+      outcomes[index]!.status === 'rejected' || checkpoint === undefined ? [] : [{ index, table: table.definition.name, position: checkpoint, fence }],
+    );
+    const stored = await this.checkpoints.putAll(updates);
+    for (const [place, { index }] of updates.entries()) outcomes[index] = stored[place]!;
+    return outcomes;
+  }
+
   async drop(table: string, fence?: number): Promise<void> {
     this.tables.delete(table);
     // First the checkpoint: rows without one are filled again, a checkpoint without its rows would leave them out.
@@ -114,38 +126,56 @@ export class MongodbReadModels extends ReadModels {
   }
 }
 
+interface Checkpoint {
+  readonly table: string;
+  readonly position: string;
+  readonly fence: number | undefined;
+}
+
 /** How far every table is filled, and under which lease. */
 class Checkpoints {
-  private gathered: { readonly updates: CheckpointUpdate[]; readonly areStored: Promise<boolean> } | null = null;
+  private gathered: { readonly tables: Set<string>; readonly positions: Promise<ReadonlyMap<string, string>> } | null = null;
 
   constructor(private readonly storage: MongodbStorage) {}
 
+  /** Those that are asked for in one event turn come by one query. */
   async get(table: string): Promise<string> {
-    return (await this.storage.answer((inSession) => this.stored.findOne({ _id: table }, { ...inSession, ...WHILE_WAITED_FOR })))?.position ?? '';
+    this.gathered ??= this.gather();
+    const { tables, positions } = this.gathered;
+    tables.add(table);
+    return (await positions).get(table) ?? '';
   }
 
   /** @throws Fenced */
   async put(table: string, position: string, fence: number | undefined): Promise<void> {
-    const update: CheckpointUpdate =
-      fence === undefined
-        ? { filter: { _id: table }, update: { $set: { position }, $setOnInsert: { fence: 0 } }, upsert: true }
-        : { filter: { _id: table, fence: { $lte: fence } }, update: { $set: { position, fence } }, upsert: true };
-    // One of several that could not be stored says nothing of this one; and at the first failure it may be that another was faster to store the very first one.
-    if (!(await this.together(update)) && !(await this.store([update])) && !(await this.store([update]))) throw new Fenced(table, fence ?? 0);
+    const update = checkpointUpdate({ table, position, fence });
+    // At the first failure it may be that another was faster to store the very first one.
+    if (!(await this.store([update])) && !(await this.store([update]))) throw new Fenced(table, fence ?? 0);
   }
 
-  /** Whether it was stored, with all others of the event turn: views of a service pass by the same events, and what they store of that is one write. */
-  private together(update: CheckpointUpdate): Promise<boolean> {
-    if (this.gathered === null) {
-      const updates: CheckpointUpdate[] = [];
-      const areStored = endOfTurn().then(() => {
-        this.gathered = null;
-        return this.store(updates);
-      });
-      this.gathered = { updates, areStored };
+  /** Each as `put` does. */
+  async putAll(given: readonly Checkpoint[]): Promise<readonly PromiseSettledResult<void>[]> {
+    if (given.length === 0) return [];
+    try {
+      if (await this.store(given.map(checkpointUpdate))) return given.map(() => ({ status: 'fulfilled', value: undefined }));
+    } catch (reason) {
+      return given.map(() => ({ status: 'rejected', reason }));
     }
-    this.gathered.updates.push(update);
-    return this.gathered.areStored;
+    // One of several that could not be stored says nothing of the others.
+    return Promise.allSettled(given.map(({ table, position, fence }) => this.put(table, position, fence)));
+  }
+
+  private gather(): NonNullable<Checkpoints['gathered']> {
+    const tables = new Set<string>();
+    const positions = endOfTurn().then(async () => {
+      this.gathered = null;
+      const ids = [...tables];
+      const found = await this.storage.answer((inSession) =>
+        this.stored.find({ _id: ids.length === 1 ? ids[0]! : { $in: ids } }, { limit: ids.length, ...inSession, ...WHILE_WAITED_FOR }).toArray(),
+      );
+      return new Map(found.map(({ _id, position }) => [_id, position]));
+    });
+    return { tables, positions };
   }
 
   private async store(updates: readonly CheckpointUpdate[]): Promise<boolean> {
@@ -171,6 +201,11 @@ class Checkpoints {
   private get stored(): Collection<CheckpointDocument> {
     return this.storage.collection('checkpoints');
   }
+}
+
+function checkpointUpdate({ table, position, fence }: Checkpoint): CheckpointUpdate {
+  if (fence === undefined) return { filter: { _id: table }, update: { $set: { position }, $setOnInsert: { fence: 0 } }, upsert: true };
+  return { filter: { _id: table, fence: { $lte: fence } }, update: { $set: { position, fence } }, upsert: true };
 }
 
 /** MongoDB's side of one table. */

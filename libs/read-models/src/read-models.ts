@@ -218,9 +218,25 @@ export abstract class Table<Row> {
   }
 }
 
+/** What is to be written to one table: the arguments of `Table.write`. */
+export interface TableWrite {
+  readonly table: Table<never>;
+  readonly writes: readonly Write[];
+  readonly checkpoint?: string | undefined;
+  readonly fence?: number | undefined;
+}
+
 export abstract class ReadModels {
   /** Opens (and creates, with its declared indexes) a table. The same definition may be opened twice. */
   abstract table<Row>(definition: TableDefinition<Row>): Table<Row>;
+
+  /**
+   * Writes to several tables at once, each of them as `Table.write` does: embedded it is one transaction, and otherwise as few questions as can be. What one of them refuses
+   * stops no other; answers, in their order, what became of each.
+   */
+  writeAll(given: readonly TableWrite[]): Promise<readonly PromiseSettledResult<void>[]> {
+    return Promise.allSettled(given.map(({ table, writes, checkpoint, fence }) => table.write(writes, checkpoint, fence)));
+  }
 
   /**
    * Removes a table with all that is in it, where there is one. A table that was opened before is not to be used any more. `fence`, when given, outlives it where

@@ -7,7 +7,9 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
+import { JointWrites } from '#libs/event-sourcing/src/following/joint-writes';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { Reactions } from '#libs/event-sourcing/src/following/reaction';
 import { EventStore, START } from '#libs/event-sourcing/src/log/event-store';
 import { type Damage, DAMAGE_CAUSES } from '#libs/event-sourcing/src/log/log-damage';
@@ -106,12 +108,13 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
   const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
   const states = new FollowerStates(readModels, clock);
-  const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
-  const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log };
-  // One for all that run here, so that the log is read once for all of them.
+  // Of each there is one for all that run here: the log is read once, and what is stored of that goes to the store together.
+  const [following, writes] = [new LogFollowing(events, clock, log), new JointWrites(readModels)];
+  const followers = new LeasedFollowers({ following, writes, leases, states, lifecycle, metrics });
+  const needs = { events, following, writes, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics) };
   const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
   const elsewhere = services.flatMap(({ awaits = [] }) => awaits);
-  const awaited = new AwaitedViews({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, events, clock, metrics });
+  const awaited = new AwaitedViews({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, following, metrics });
   const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
   for (const view of primaries) repository?.keep(view);
 
@@ -146,7 +149,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(KeyStore, keys),
         provided(Vault, new Vault(keys)),
         ...(repository === null ? [] : [provided(Repository, repository), provided(Naming, naming)]),
-        provided(Positions, new LogPositions(events, [projector], clock)),
+        provided(LogFollowing, following),
+        provided(Positions, new LogPositions(following, projector)),
         provided(AwaitedViews, awaited),
         provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
         ...also,

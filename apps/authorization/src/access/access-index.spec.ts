@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,7 +64,7 @@ async function open(memory = 2 ** 30): Promise<void> {
   });
   const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => rows.catchUp() });
   const settings = { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 };
-  index = new AccessIndex(faulty, views, settings, clock, log, rows.readModels, metrics);
+  index = new AccessIndex(faulty, views, settings, clock, log, new LogFollowing(faulty, clock, log), rows.readModels, metrics);
   await index.start();
 }
 

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
+import { LogFollowing, type MemoryFollower } from '#libs/event-sourcing/src/following/memory-follower';
 import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
@@ -60,7 +60,7 @@ export class AccessIndex implements Part {
   readonly stage = 'views';
   private readonly rows: IndexRows;
   private readonly horizon: Horizon;
-  private readonly follower: LogFollower;
+  private readonly follower: MemoryFollower;
   private readonly models = new Map<string, ModelEntry>();
   /** By environment, then by organization. */
   private readonly entries = new Map<string, Map<string, Entry>>();
@@ -82,15 +82,19 @@ export class AccessIndex implements Part {
     private readonly settings: AuthorizationSettings,
     private readonly clock: Clock,
     private readonly log: Log,
+    following: LogFollowing,
     readModels: ReadModels,
     metrics: Metrics,
   ) {
     this.rows = new IndexRows(readModels, events);
     this.horizon = new Horizon(events, clock);
-    this.follower = new LogFollower(
-      { name: this.name, pace: 'prompt', begin: (isAgain) => this.begin(isAgain), handle: (batch) => this.handle(batch) },
-      { events, clock, log },
-    );
+    this.follower = following.remember({
+      name: this.name,
+      types: null,
+      pace: 'prompt',
+      begin: (isAgain) => this.begin(isAgain),
+      handle: (events) => this.handle(events),
+    });
     this.refused = metrics.counter({
       name: 'access_index_too_large_total',
       help: 'Organizations that were refused because they need more than ACCESS_INDEX_MEMORY.',

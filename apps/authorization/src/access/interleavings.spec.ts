@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
@@ -35,7 +36,8 @@ beforeEach(async () => {
 afterEach(() => index.stop());
 
 async function open(memory = 2 ** 30): Promise<void> {
-  index = new AccessIndex(log, rows.awaited(), { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 }, clock, silent, rows, new Metrics());
+  const following = new LogFollowing(log, clock, silent);
+  index = new AccessIndex(log, rows.awaited(), { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 }, clock, silent, following, rows, new Metrics());
   await index.start();
 }
 

@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
@@ -130,7 +131,7 @@ class World {
     log.together = 1 + this.next(12);
     const clock: Clock = { now: () => this.time };
     const settings = { ACCESS_INDEX_MEMORY: this.memory, RESOURCES_PER_TYPE: 5_000 };
-    const index = new AccessIndex(log, this.rows.awaited(), settings, clock, silent, this.rows, new Metrics());
+    const index = new AccessIndex(log, this.rows.awaited(), settings, clock, silent, new LogFollowing(log, clock, silent), this.rows, new Metrics());
     // What it does not hear itself, it begins with.
     await index.start();
     log.heard = log.all.length;

@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,16 +39,11 @@ describe('assignments of what is gone', () => {
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
     const readModels = new LmdbReadModels(storage);
-    repository = new LogRepository(
-      events,
-      readModels,
-      new Naming(createSecretKey(Buffer.alloc(32, 1))),
-      clock,
-      new PinoLog({ level: 'silent', readable: false }),
-    );
+    const log = new PinoLog({ level: 'silent', readable: false });
+    repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
     repository.keep(roleAssignmentsView);
     repository.keep(groupRoleAssignmentsView);
-    const cascade = new Cascade(repository, new LogPositions(events, [], clock), readModels, clock);
+    const cascade = new Cascade(repository, new LogPositions(new LogFollowing(events, clock, log), { all: [] }), readModels, clock);
     reaction = cascade.reactionOf(
       [roleAssignmentDecider as never, groupRoleAssignmentDecider as never],
       primariesOf([roleAssignmentsView, groupRoleAssignmentsView]),

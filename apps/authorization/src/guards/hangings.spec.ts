@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -63,7 +64,7 @@ describe('what was recorded behind an intent', () => {
     };
     const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: follow, shown: async () => {} });
     const settings = { ACCESS_INDEX_MEMORY: 1e9 } as AuthorizationSettings;
-    access = new AccessIndex(events, views, settings, clock, log, readModels, new Metrics());
+    access = new AccessIndex(events, views, settings, clock, log, new LogFollowing(events, clock, log), readModels, new Metrics());
     const trees = new ResourceTrees(access, events, clock, log, views, new ResourceRows(access, views, readModels));
     const repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
     const declared = hangings({ parents: new ParentRows(readModels), repository, trees, clock });

@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,7 +51,8 @@ describe('what dies with something deleted is told of once', () => {
     readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => follow(), shown: async () => {} });
-    access = new AccessIndex(events, views, { ACCESS_INDEX_MEMORY: 1e9 } as AuthorizationSettings, clock, log, readModels, new Metrics());
+    const settings = { ACCESS_INDEX_MEMORY: 1e9 } as AuthorizationSettings;
+    access = new AccessIndex(events, views, settings, clock, log, new LogFollowing(events, clock, log), readModels, new Metrics());
     resources = new ResourceRows(access, views, readModels);
     trees = new ResourceTrees(access, events, clock, log, views, resources);
     await tell('organization', 'organization.created', { id: ORGANIZATION, name: 'Acme' });

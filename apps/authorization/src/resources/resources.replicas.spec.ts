@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,7 +86,7 @@ describe('resources in several processes', () => {
     const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9 } as AuthorizationSettings;
     // Resources have their rows with their events; what else follows the log is brought along where it is asked for.
     const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => bringAlong(), shown: async () => {} });
-    const access = new AccessIndex(log, views, settings, clock, lines, rows, metrics);
+    const access = new AccessIndex(log, views, settings, clock, lines, new LogFollowing(log, clock, lines), rows, metrics);
     indexes.push(access);
     const resources = new ResourceRows(access, views, rows);
     const trees = new ResourceTrees(access, log, clock, lines, views, resources);

@@ -12,6 +12,7 @@ import { FindEnvironmentKey, type UsableEnvironmentKey } from '#libs/contracts/s
 import { Const, Id, Json, MapOfText, OneOf, Optional, Ref, Text } from '#libs/contracts/src/fields';
 import { Handles } from '#libs/contracts/src/handles';
 import { Command, created, empty, ok, Operation, Query, Serialised, type Answer } from '#libs/contracts/src/operation';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
@@ -265,6 +266,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: Metrics, useValue: metrics },
     { provide: OperationsSurface, useValue: new OperationsSurface(readiness, metrics, new WholeLog()) },
     { provide: EventStore, useValue: events },
+    { provide: LogFollowing, useValue: new LogFollowing(events, clock, log) },
     { provide: ShortLived, useValue: shortLived },
     { provide: Positions, useClass: FivePositions },
     { provide: KeyStore, useValue: await LmdbKeyStore.open(storage.keys, []) },

@@ -1,3 +1,5 @@
+import { JointWrites } from '#libs/event-sourcing/src/following/joint-writes';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -138,10 +140,12 @@ export class GivenNotifications {
     const excerpts = new ResponseExcerpts(vault);
     const rule = new TargetRule({ mode: 'development', allowNetworks: [] });
     const schedule = new RetrySchedule(PAUSES);
+    const following = new LogFollowing(events, clock, log);
     const replicas = new ManyReplicas();
     const leases = new Leases(shortLived, replicas.id, log, metrics);
     const work = new WebhookWork(
       events,
+      following,
       readModels,
       leases,
       replicas,
@@ -168,7 +172,14 @@ export class GivenNotifications {
       readModels,
     );
     const lifecycle = new Lifecycle();
-    const followers = new LeasedFollowers({ events, leases, states: new FollowerStates(readModels, clock), lifecycle, clock, log, metrics });
+    const followers = new LeasedFollowers({
+      following,
+      writes: new JointWrites(readModels),
+      leases,
+      states: new FollowerStates(readModels, clock),
+      lifecycle,
+      metrics,
+    });
     for (const part of work.parts) lifecycle.add(part);
     work.intake.follow(followers, lifecycle);
     await lifecycle.start();

@@ -105,6 +105,7 @@ export class WebhookIntake implements Part {
         table: readModels.table<never>({ name: `webhook-intake-${shard}`, indexes: [], rebuildable: false }),
         from: () => beginning.position(),
         shares,
+        isFor: (record) => record.public.length > 0 && record.meta.environment !== SYSTEM_ENVIRONMENT && shardOf(record) === shard,
         handle: (batch, signal) => this.handle(shard, batch, signal),
       });
   }
@@ -121,7 +122,6 @@ export class WebhookIntake implements Part {
     const environments = new Map<string, RecordedEvent[]>();
     for (const record of batch) {
       const { environment } = record.meta;
-      if (record.public.length === 0 || environment === SYSTEM_ENVIRONMENT || shardOf(record) !== shard) continue;
       const known = environments.get(environment);
       if (known === undefined) environments.set(environment, [record]);
       else known.push(record);

@@ -1,3 +1,4 @@
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { Injectable } from '@nestjs/common';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
@@ -44,6 +45,7 @@ export class WebhookWork {
 
   constructor(
     events: EventStore,
+    following: LogFollowing,
     readModels: ReadModels,
     leases: Leases,
     replicas: Replicas,
@@ -63,15 +65,15 @@ export class WebhookWork {
     const sender = new WebhookSender({ rule, timeout });
     const attempts = new WebhookAttempts({ sender, excerpts, clock, metrics, vendorWord: settings.VENDOR_WORD });
     this.aside = new SetAside({ readModels, vault, clock, log, metrics });
-    const endpoints = (): EndpointDirectory => new EndpointDirectory({ events, readModels, secrets, clock, log });
+    const endpoints = (): EndpointDirectory => new EndpointDirectory({ events, following, readModels, secrets, clock, log });
     const directory = endpoints();
     const held = (name: string) => ({ isHolder: () => leases.isHeld(name) });
     this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics, readModels, ...held(QUEUES) });
     this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock, ...held(REPLAYS) });
     const leased = (name: string, work: Work): Part => new LeasedWork(name, work, { leases, log });
     const beginning = new FirstPosition({ events, readModels, feed, directory, clock });
-    const following = { readModels, leases, replica: replicas.id, beginning, directory, retention: settings.EVENTS_RETENTION };
-    this.intake = new WebhookIntake({ ...following, deliveries, queues: this.queues, aside: this.aside, attempts, schedule, clock, log, metrics, timeout });
+    const shared = { readModels, leases, replica: replicas.id, beginning, directory, retention: settings.EVENTS_RETENTION };
+    this.intake = new WebhookIntake({ ...shared, deliveries, queues: this.queues, aside: this.aside, attempts, schedule, clock, log, metrics, timeout });
     this.repeats = new WebhookRepeats({ events, aside: this.aside, endpoints, deliveries, queues: this.queues, clock });
     this.parts = [
       directory,

@@ -1,10 +1,8 @@
-import { LogFollower } from '#libs/event-sourcing/src/following/log-follower';
+import type { LogFollowing, MemoryFollower } from '#libs/event-sourcing/src/following/memory-follower';
 import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import type { Clock } from '#libs/platform/src/clock';
-import { within } from '#libs/platform/src/deadline';
-import { unavailable } from '#libs/platform/src/domain-error';
 import type { Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
@@ -34,13 +32,13 @@ interface Known {
 
 interface Needs {
   readonly events: EventStore;
+  readonly following: LogFollowing;
   readonly readModels: ReadModels;
   readonly secrets: EndpointSecrets;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-const HANDLED: ReadonlySet<string> = new Set(webhookEndpointsView.handles);
 const SLICE = 500;
 const PATIENCE = 5_000;
 
@@ -52,11 +50,12 @@ export class EndpointDirectory implements Part {
   private readonly byEnvironment = new Map<string, Map<string, Target>>();
   private readonly listeners: ((target: Target) => void)[] = [];
   private readonly rows: Table<StoredWebhookEndpoint>;
-  private readonly follower: LogFollower;
+  private readonly follower: MemoryFollower;
 
   constructor(private readonly needs: Needs) {
     this.rows = needs.readModels.table(tableOf(webhookEndpointsView));
-    this.follower = new LogFollower({ name: this.name, begin: (isAgain) => this.begin(isAgain), handle: (batch) => this.handle(batch) }, needs);
+    const { handles: types } = webhookEndpointsView;
+    this.follower = needs.following.remember({ name: this.name, types, begin: (isAgain) => this.begin(isAgain), handle: (events) => this.handle(events) });
   }
 
   start(): Promise<void> {
@@ -79,8 +78,8 @@ export class EndpointDirectory implements Part {
   async latest(environment: string, id: string): Promise<Target | null> {
     const known = this.byEnvironment.get(environment)?.get(id);
     if (known?.isEnabled) return known;
-    const { events, clock } = this.needs;
-    const head = await within(events.head(), PATIENCE, () => unavailable('The log does not say where it ends.'));
+    const { following, clock } = this.needs;
+    const head = await following.reader.head(PATIENCE);
     await this.reached(head, clock.now() + PATIENCE);
     return this.byEnvironment.get(environment)?.get(id) ?? null;
   }
@@ -121,8 +120,8 @@ export class EndpointDirectory implements Part {
     return checkpoint;
   }
 
-  private async handle(batch: readonly RecordedEvent[]): Promise<void> {
-    for (const event of batch) if (HANDLED.has(event.type)) await this.apply(event);
+  private async handle(events: readonly RecordedEvent[]): Promise<void> {
+    for (const event of events) await this.apply(event);
   }
 
   private async *storedIds(): AsyncIterable<readonly { readonly environment: string; readonly id: string }[]> {

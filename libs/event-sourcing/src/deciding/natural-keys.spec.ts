@@ -1,3 +1,5 @@
+import { JointWrites } from '../following/joint-writes.ts';
+import { LogFollowing } from '../following/memory-follower.ts';
 import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -132,14 +134,14 @@ describe('rows of streams that a natural key names', () => {
     const metrics = new Metrics();
     const needs = {
       events,
+      following: new LogFollowing(events, clock, log),
+      writes: new JointWrites(readModels),
       readModels,
       leases: new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics),
       states: new FollowerStates(readModels, clock),
       stopped: new StoppedViews(),
       readiness: new Readiness(),
       metrics: new ProjectorMetrics(metrics),
-      clock,
-      log,
     };
     projector = new Projector('loans', [loans as never], needs);
     await projector.start();

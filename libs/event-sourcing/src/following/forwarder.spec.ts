@@ -1,3 +1,5 @@
+import { JointWrites } from './joint-writes.ts';
+import { LogFollowing } from './memory-follower.ts';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,7 +78,14 @@ describe('the forwarder', () => {
     const readModels = new LmdbReadModels(storage);
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(readModels, clock);
-    const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock, log, metrics });
+    const followers = new LeasedFollowers({
+      following: new LogFollowing(events, clock, log),
+      writes: new JointWrites(readModels),
+      leases,
+      states,
+      lifecycle,
+      metrics,
+    });
     const forwarders = new Forwarders(followers, readModels, bus, log, metrics);
     forwarders.add({ service: 'identity', categories: ['organization', 'environment'] });
     await lifecycle.start();

@@ -55,9 +55,8 @@ export class Forwarders {
     this.followers.add({
       name: `forwarder.${service}`,
       table: this.readModels.table(checkpointsOf(service)),
-      handle: async (batch) => {
-        const records = batch.filter(({ stream, type, meta }) => owned.has(categoryOf(stream)) && !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
-        if (records.length === 0) return false;
+      isFor: ({ stream, type, meta }) => owned.has(categoryOf(stream)) && !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT,
+      handle: async (records) => {
         // What is cut short is published again: the bus has it before the checkpoint does.
         await this.publish(service, records);
         return true;

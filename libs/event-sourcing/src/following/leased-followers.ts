@@ -1,22 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Clock } from '#libs/platform/src/clock';
 import { aborted } from '#libs/platform/src/deadline';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Lifecycle } from '#libs/platform/src/lifecycle';
-import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
-import { LeasedWork } from '#libs/read-models/src/leased-work';
+import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import type { Leases } from '#libs/read-models/src/leases';
 import type { Table } from '#libs/read-models/src/read-models';
 import type { SharedLeases } from '#libs/read-models/src/shared-leases';
-import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
+import { type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
 import type { FollowerStates, SharedState } from './follower-states.ts';
-import { Progress } from './progress.ts';
+import { type Followed, Follower } from './follower.ts';
+import type { JointWrites } from './joint-writes.ts';
+import type { Listener } from './log-reader.ts';
+import type { LogFollowing } from './memory-follower.ts';
+import { LogPutBack } from './reading.ts';
 
-/** A position that passes only what does not concern a follower is stored this often: the next start reads no further back. */
-const QUIET_CHECKPOINT = 1_000;
-/** How often a follower looks whether it is to be mended, and where the log ends. */
-const LOOK = 1_000;
 /** How long mending one may take: its holder looks every second. */
 const MENDED_WITHIN = 30_000;
 const POLL = 100;
@@ -31,8 +29,12 @@ export interface LeasedFollowing {
   readonly table: Table<never>;
   /** Under a new table, it begins at the end of the log instead, or where this says. */
   readonly from?: 'head' | (() => Promise<Position>) | undefined;
+  /** Which of these it handles, by what is known without their content; absent: all. */
+  readonly isFor?: ((event: RecordedEvent) => boolean) | undefined;
   /** Shares its lease out, with others, among the replicas: it is given back between two batches, with the checkpoint of the last one stored. */
   readonly shares?: SharedLeases | undefined;
+  /** Of the events that it handles; absent: all. What else is recorded costs it nothing. */
+  readonly types?: readonly string[] | undefined;
   /**
    * Answers whether the end of the batch is worth remembering at once. What is cut short by the signal comes again.
    * @throws NeedsLaterRelease where the first of them is to be handled and cannot be read: it and all that follows is left to a process that can
@@ -54,18 +56,17 @@ interface Behind {
 }
 
 interface Needs {
-  readonly events: EventStore;
+  readonly following: LogFollowing;
+  readonly writes: JointWrites;
   readonly leases: Leases;
   readonly states: FollowerStates;
   readonly lifecycle: Lifecycle;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly metrics: Metrics;
 }
 
 /** Everything of this process that follows the log under a lease, from the checkpoint that whoever held it last has stored. */
-export class LeasedFollowers {
-  private readonly followers: Follower[] = [];
+export class LeasedFollowers implements Listener {
+  private readonly followers: LeasedFollower[] = [];
 
   constructor(private readonly needs: Needs) {
     needs.metrics.gauge({
@@ -96,10 +97,33 @@ export class LeasedFollowers {
 
   /** Before the process starts its parts. */
   add(following: LeasedFollowing): void {
-    const follower = new Follower(following, this.needs);
+    const {
+      lifecycle,
+      leases,
+      following: { reader, log },
+    } = this.needs;
+    const follower = new LeasedFollower(following, this.needs);
     this.followers.push(follower);
-    const { shares } = following;
-    this.needs.lifecycle.add(new LeasedWork(following.name, (signal, token) => follower.follow(signal, token), { ...this.needs, shares }));
+    const work: Work = async (signal, token) => {
+      reader.listen(this);
+      await follower.follow(signal, token).finally(() => {
+        if (!this.followers.some(({ isActive }) => isActive)) reader.leave(this);
+      });
+    };
+    lifecycle.add(new LeasedWork(following.name, work, { leases, log, shares: following.shares }));
+  }
+
+  /** What those who follow are asked to do is read at once for all of them. */
+  headIs(head: Position, asked: number): void {
+    const active = this.followers.filter(({ isActive }) => isActive);
+    for (const follower of active) follower.headIs(head, asked);
+    if (active.length === 0) return;
+    void this.needs.states.read(active.map(({ name }) => name)).then(
+      (states) => {
+        for (const [index, follower] of active.entries()) follower.learn(states[index]!);
+      },
+      () => {},
+    );
   }
 
   status(): Promise<readonly FollowerStatus[]> {
@@ -113,13 +137,18 @@ export class LeasedFollowers {
   }
 }
 
-class Follower {
+class LeasedFollower {
   isAhead = false;
   /** It came to what only a later release can handle. */
   isLeft = false;
+  private readonly follower: Follower;
   private again = new AbortController();
-  /** Null: nothing is being read. */
-  private progress: Progress | null = null;
+  /** Null: nothing is being followed. */
+  private token: number | null = null;
+  /** The stored checkpoint. */
+  private stored: Position = START;
+  private storing: Promise<void> = Promise.resolve();
+  private isBusy = false;
   /** Null: nothing, or it is another's business. */
   private behind: Behind | null = null;
   /** Where the log was last seen to end. */
@@ -128,33 +157,43 @@ class Follower {
   constructor(
     private readonly following: LeasedFollowing,
     private readonly needs: Needs,
-  ) {}
+  ) {
+    const handle: Followed['handle'] = (events, upTo, signal) => this.handle(events, upTo, signal);
+    this.follower = new Follower({ types: following.types ?? null, isFor: following.isFor, handle }, needs.following.reader);
+  }
 
   get name(): string {
     return this.following.name;
   }
 
+  /** It holds its lease. */
+  get isActive(): boolean {
+    return this.token !== null;
+  }
+
   /** Until the signal aborts, or the lease is to be given back to its share. @throws Fenced when another follows under a later lease */
   async follow(signal: AbortSignal, token: number): Promise<void> {
     const over = this.following.shares?.untilOver(this.name) ?? new AbortController().signal;
-    const looking = setInterval(() => void this.look().catch(() => {}), LOOK);
+    this.token = token;
     try {
       while (!signal.aborted && !over.aborted) {
         this.again = new AbortController();
-        this.progress = null;
+        this.follower.forget();
         await this.followOnce(AbortSignal.any([signal, this.again.signal]), over, token).catch((error: unknown) => this.standOutside(error, token));
       }
     } finally {
-      clearInterval(looking);
       // What could not be handled stays behind, and is tried again.
       if (signal.aborted || over.aborted || this.isLeft || !this.isBehind) this.behind = null;
-      this.progress = null;
+      this.token = null;
+      this.follower.forget();
       this.isAhead = false;
     }
   }
 
   /** The next look at what is shared finds it so. @throws whatever else it was */
   private async standOutside(error: unknown, token: number): Promise<void> {
+    // Where it begins again, it finds out.
+    if (error instanceof LogPutBack) return;
     if (!(error instanceof PositionOfAnotherLog)) throw error;
     const { mended } = await this.shared();
     await this.needs.states.tell(this.name, { standing: { reason: 'ahead', position: error.position }, mended }, token);
@@ -162,11 +201,11 @@ class Follower {
 
   /** In seconds. Whoever asks does not depend on the log: what counts is where it ended when it was looked at last. */
   lag(): number {
-    return this.behind !== null && this.isBehind ? Math.max(0, this.needs.clock.now() - this.behind.since) / 1_000 : 0;
+    return this.behind !== null && this.isBehind ? Math.max(0, this.needs.following.clock.now() - this.behind.since) / 1_000 : 0;
   }
 
   async status(): Promise<FollowerStatus> {
-    const [position, head] = [await this.following.table.checkpoint(), await this.needs.events.head()];
+    const [position, head] = [await this.following.table.checkpoint(), await this.needs.following.reader.head()];
     return { name: this.name, position, isAhead: position > head || (await this.shared()).standing !== null };
   }
 
@@ -190,64 +229,94 @@ class Follower {
     }
   }
 
+  /** About every second. */
+  headIs(head: Position, asked: number): void {
+    this.head = head;
+    if (this.follower.hasSeen(head)) this.handledBefore(asked);
+    void this.rest().catch(() => {});
+  }
+
+  /** Somebody may have asked for mending. */
+  learn({ requested, mended }: SharedState): void {
+    if (requested > mended) this.again.abort();
+  }
+
   /** `over` ends it between two batches. */
   private async followOnce(signal: AbortSignal, over: AbortSignal, token: number): Promise<void> {
-    const { events, clock } = this.needs;
-    const { table, handle } = this.following;
     if (this.behind !== null) this.handledBefore(this.behind.since);
     const from = await this.begin(token);
     if (from === null) {
       this.behind = null;
       return aborted(AbortSignal.any([signal, over]));
     }
-    this.handledBefore(this.behind?.since ?? clock.now());
-    const progress = (this.progress = new Progress(from));
-    let [stored, storedAt] = [from, 0];
+    this.handledBefore(this.behind?.since ?? this.needs.following.clock.now());
+    this.stored = from;
+    this.follower.begin(from);
+    await this.follower.follow(signal, { over });
     // Whoever takes it next need not do anything again.
-    const storeRest = async (): Promise<void> => {
-      if (!signal.aborted && progress.position > stored) await table.write([], progress.position, token);
-    };
-    for await (const batch of events.subscribe(from, AbortSignal.any([signal, over]))) {
-      if (signal.aborted) return;
-      if (over.aborted) break;
-      progress.begin();
-      this.handledBefore(batch[0]!.meta.at);
-      const isWorthIt = await handle(batch, signal).catch(async (error: unknown) => {
-        this.isLeft = error instanceof NeedsLaterRelease;
-        if (this.isLeft) await storeRest();
-        throw error;
-      });
+    if (!signal.aborted) await this.rest();
+  }
+
+  private async handle(events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> {
+    this.isBusy = true;
+    this.handledBefore(events[0]!.meta.at);
+    try {
+      const isWorthIt = await this.following.handle(events, signal);
       // What was cut short is not behind us.
       if (signal.aborted) return;
-      const { position, meta } = batch.at(-1)!;
-      if (isWorthIt || clock.now() - storedAt >= QUIET_CHECKPOINT) {
-        await table.write([], position, token);
-        [stored, storedAt] = [position, clock.now()];
-      }
-      progress.reach(position);
-      this.handledBefore(meta.at);
+      if (isWorthIt) await this.store(upTo);
+      this.handledBefore(events.at(-1)!.meta.at);
+    } catch (error) {
+      this.isLeft = error instanceof NeedsLaterRelease;
+      // Whoever takes it next need not do anything again.
+      if (!signal.aborted) await this.store(this.follower.position!);
+      throw error;
+    } finally {
+      this.isBusy = false;
     }
-    await storeRest();
+  }
+
+  /** A position that passes only what does not concern it is stored too: the next start reads no further back. */
+  private async rest(): Promise<void> {
+    const { position } = this.follower;
+    if (!this.isBusy && position !== null && position > this.stored) await this.store(position);
+  }
+
+  /** One after the other, so that an earlier position never comes last. */
+  private store(position: Position): Promise<void> {
+    const { token } = this;
+    const store = async (): Promise<void> => {
+      if (token === null || position <= this.stored) return;
+      await this.needs.writes.write(this.following.table, [], position, token);
+      if (position > this.stored) this.stored = position;
+    };
+    const stored = this.storing.then(store);
+    this.storing = stored.catch(() => {});
+    return stored;
   }
 
   private handledBefore(since: number): void {
-    this.behind = { since, triedAt: this.needs.clock.now() };
+    this.behind = { since, triedAt: this.needs.following.clock.now() };
   }
 
   /** Whether anything is known to be unhandled, and this process's business. */
   private get isBehind(): boolean {
-    const { behind, progress } = this;
-    if (progress !== null) return progress.isBusy || progress.position < this.head;
-    return behind !== null && this.needs.clock.now() - behind.triedAt <= OTHERS_BUSINESS;
+    const { behind } = this;
+    const { position } = this.follower;
+    if (position !== null) return this.isBusy || position < this.head;
+    return behind !== null && this.needs.following.clock.now() - behind.triedAt <= OTHERS_BUSINESS;
   }
 
   /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be mended first. */
   private async begin(token: number): Promise<Position | null> {
-    const { events, states, log } = this.needs;
+    const {
+      states,
+      following: { reader, log },
+    } = this.needs;
     const { table, name } = this.following;
     const { standing, mended, requested } = await this.shared();
     const checkpoint = await table.checkpoint();
-    const head = (this.head = await events.head());
+    const head = (this.head = await reader.head());
     const isAhead = checkpoint > head || standing !== null;
     const isAsked = requested > mended;
     if (isAhead && !isAsked) {
@@ -275,16 +344,6 @@ class Follower {
   private async beginning(head: Position): Promise<Position> {
     const { from } = this.following;
     return from === 'head' ? head : from === undefined ? START : from();
-  }
-
-  /** Somebody may have asked for mending; the log may have been restored, or go on without us. */
-  private async look(): Promise<void> {
-    const { again } = this;
-    const { requested, mended } = await this.shared();
-    const asked = this.needs.clock.now();
-    const head = (this.head = await this.needs.events.head());
-    if (this.progress !== null && this.progress.position >= head) this.handledBefore(asked);
-    if (requested > mended || this.progress?.isLost(head)) again.abort();
   }
 
   private async shared(): Promise<SharedState> {

@@ -1,3 +1,5 @@
+import { JointWrites } from './joint-writes.ts';
+import { LogFollowing } from './memory-follower.ts';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,7 +63,14 @@ describe('a reaction', () => {
     const readModels = new LmdbReadModels(storage);
     const leases = new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(readModels, clock);
-    const followers = new LeasedFollowers({ events, leases, states, lifecycle, clock: laterClock, log, metrics });
+    const followers = new LeasedFollowers({
+      following: new LogFollowing(events, laterClock, log),
+      writes: new JointWrites(readModels),
+      leases,
+      states,
+      lifecycle,
+      metrics,
+    });
     const reactions = new Reactions(followers, readModels, new Vault(keys), clock, log, metrics);
     reactions.add({ name: 'count', handles: ['counted'], react });
     await running.lifecycle.start();

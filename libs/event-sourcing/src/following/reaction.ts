@@ -90,10 +90,10 @@ export class Reactions {
       name: `reaction.${reaction.name}`,
       table,
       from: reaction.from,
-      handle: async (batch, signal) => {
-        const handled = batch.filter(({ type }) => reaction.handles.includes(type));
-        for (const event of handled) await this.handle(reaction, event, table, signal);
-        return handled.length > 0;
+      types: reaction.handles,
+      handle: async (events, signal) => {
+        for (const event of events) await this.handle(reaction, event, table, signal);
+        return true;
       },
     });
   }

@@ -1,3 +1,5 @@
+import { JointWrites } from '../following/joint-writes.ts';
+import { LogFollowing } from '../following/memory-follower.ts';
 import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -105,9 +107,10 @@ describe('views that answers wait for', () => {
       const leases = new Leases(shortLived, newUlid(clock.now()), log, metrics);
       const states = new FollowerStates(readModels, clock);
       const stopped = new StoppedViews();
-      const needs = { events, readModels, leases, states, stopped, readiness: new Readiness(), metrics: new ProjectorMetrics(metrics), clock, log };
+      const [following, writes] = [new LogFollowing(events, clock, log), new JointWrites(readModels)];
+      const needs = { events, following, writes, readModels, leases, states, stopped, readiness: new Readiness(), metrics: new ProjectorMetrics(metrics) };
       this.projector = new Projector(own === views ? 'library' : 'desk', own, needs);
-      this.awaited = new AwaitedViews({ views: own, elsewhere, readModels, projector: this.projector, events, clock, metrics });
+      this.awaited = new AwaitedViews({ views: own, elsewhere, readModels, projector: this.projector, following, metrics });
       this.repository = new LogRepository(events, readModels, naming, clock, log, stopped, this.awaited);
       this.repository.keep(shelves);
     }

@@ -1,11 +1,8 @@
-import type { Clock } from '#libs/platform/src/clock';
-import { within } from '#libs/platform/src/deadline';
-import { unavailable } from '#libs/platform/src/domain-error';
 import type { Metrics } from '#libs/platform/src/metrics';
-import type { ReadModels } from '#libs/read-models/src/read-models';
-import { SharedReading } from '../following/shared-reading.ts';
-import { StoredPosition } from '../following/stored-position.ts';
-import type { EventStore, Position } from '../log/event-store.ts';
+import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import type { LogFollowing } from '../following/memory-follower.ts';
+import type { Awaited } from '../following/position-gate.ts';
+import { type Position, START } from '../log/event-store.ts';
 import type { Projector } from './projector.ts';
 import { tableOf, type View } from './view.ts';
 
@@ -25,8 +22,7 @@ interface Needs {
   readonly elsewhere: readonly ViewElsewhere[];
   readonly readModels: ReadModels;
   readonly projector: Projector;
-  readonly events: EventStore;
-  readonly clock: Clock;
+  readonly following: LogFollowing;
   readonly metrics: Metrics;
 }
 
@@ -38,19 +34,17 @@ export class AwaitedViews {
   /** By the types of events that they fold. */
   private readonly views = new Map<string, ReadonlySet<string>>();
   /** Of other services, by the names of their views. */
-  private readonly stored = new Map<string, StoredPosition>();
+  private readonly stored = new Map<string, Awaited>();
   /** Of this process, by the names of their tables. */
   private readonly here: ReadonlyMap<string, string>;
-  private readonly head: SharedReading<Position>;
   private readonly late;
 
   constructor(private readonly needs: Needs) {
     this.here = new Map(needs.views.map((view) => [tableOf(view).name, view.name]));
-    this.head = new SharedReading(() => needs.events.head());
     const elsewhere = needs.elsewhere.filter(({ name }) => !needs.views.some((view) => view.name === name));
     for (const { name, version } of elsewhere) {
       const table = needs.readModels.table<never>({ name: `${name}-v${version}`, indexes: [], rebuildable: true });
-      this.stored.set(name, new StoredPosition(() => table.checkpoint()));
+      this.stored.set(name, new StoredPosition(table));
     }
     for (const view of [...needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false), ...elsewhere])
       for (const type of view.handles) this.views.set(type, new Set([...(this.views.get(type) ?? []), view.name]));
@@ -75,22 +69,14 @@ export class AwaitedViews {
    * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
    */
   async headReached(deadline: number, table: string | null = null): Promise<void> {
-    const { projector, clock } = this.needs;
+    const { projector, following } = this.needs;
     const names = new Set(table === null ? this.here.values() : [this.here.get(table)].filter((name) => name !== undefined));
-    // Nobody brings it along.
-    if (names.size === 0) return;
-    const late = new AbortController();
-    const reached = this.head.next().then((head) => projector.shows(names, head, late.signal));
-    try {
-      await within(reached, deadline - clock.now(), () => unavailable('This replica has not read the log so far yet.'));
-    } finally {
-      late.abort();
-    }
+    await following.gate.headReached(deadline, projector.shown(names));
   }
 
   /** As `headReached`, for whoever would rather read what is there than nothing: resolves after a second at the latest. */
   async upToDate(table: string): Promise<void> {
-    await this.headReached(this.needs.clock.now() + PATIENCE, table).catch(() => {});
+    await this.headReached(this.needs.following.clock.now() + PATIENCE, table).catch(() => {});
   }
 
   /**
@@ -106,13 +92,24 @@ export class AwaitedViews {
   }
 
   private async wait(names: ReadonlySet<string>, position: Position): Promise<void> {
-    const late = new AbortController();
-    const timer = setTimeout(() => {
-      this.late.inc();
-      late.abort();
-    }, PATIENCE);
-    const elsewhere = [...this.stored].filter(([name]) => names.has(name));
-    await Promise.all([this.needs.projector.shows(names, position, late.signal), ...elsewhere.map(([, stored]) => stored.reached(position, late.signal))]);
-    clearTimeout(timer);
+    const { projector, following } = this.needs;
+    const elsewhere = [...this.stored].filter(([name]) => names.has(name)).map(([, stored]) => stored);
+    await following.gate.reached(position, following.clock.now() + PATIENCE, [...projector.shown(names), ...elsewhere]).catch(() => this.late.inc());
+  }
+}
+
+/** How far a table is that other processes bring along. */
+class StoredPosition implements Awaited {
+  readonly isElsewhere = true;
+  private position: Position = START;
+
+  constructor(private readonly table: Table<never>) {}
+
+  hasSeen(position: Position): boolean {
+    return this.position >= position;
+  }
+
+  async look(): Promise<void> {
+    this.position = await this.table.checkpoint();
   }
 }

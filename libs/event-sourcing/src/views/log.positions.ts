@@ -1,31 +1,24 @@
-import type { Clock } from '#libs/platform/src/clock';
-import { within } from '#libs/platform/src/deadline';
-import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { DomainError } from '#libs/platform/src/domain-error';
 import { Positions } from '#libs/platform/src/positions';
-import type { EventStore, Position } from '../log/event-store.ts';
+import type { LogFollowing } from '../following/memory-follower.ts';
+import type { Position } from '../log/event-store.ts';
 import type { Projector } from './projector.ts';
 
 /** Positions as the views of this process have reached them. */
 export class LogPositions extends Positions {
   constructor(
-    private readonly events: EventStore,
-    private readonly projectors: readonly Projector[],
-    private readonly clock: Clock,
+    private readonly following: LogFollowing,
+    private readonly projector: Pick<Projector, 'all'>,
   ) {
     super();
   }
 
   async reached(position: Position, deadline: number): Promise<void> {
-    const head = await this.events.head();
+    const { reader, gate, clock } = this.following;
+    const head = await reader.head(deadline - clock.now());
     // Positions of one log are of one form, so anything else can be told without taking one apart.
     if (!/^[0-9A-Za-z/-]{1,64}$/.test(position) || position.length !== head.length || position > head) throw beyondTheEnd(position);
-    const late = new AbortController();
-    const caughtUp = Promise.all(this.projectors.map((projector) => projector.caughtUpWith(position, late.signal)));
-    try {
-      await within(caughtUp, deadline - this.clock.now(), () => unavailable('This replica has not reached that position yet.'));
-    } finally {
-      late.abort();
-    }
+    await gate.reached(position, deadline, this.projector.all);
   }
 }
 

@@ -3,6 +3,11 @@ import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced, type ReadModels, type Table } from '#libs/read-models/src/read-models';
+import type { Cursor } from '../following/cursor.ts';
+import { Follower } from '../following/follower.ts';
+import type { JointWrites } from '../following/joint-writes.ts';
+import type { LogReader } from '../following/log-reader.ts';
+import type { Awaited } from '../following/position-gate.ts';
 import { START, type EventStore, type Position, type RecordedEvent } from '../log/event-store.ts';
 import type { FollowerState, FollowerStates, SharedState, Standing } from '../following/follower-states.ts';
 import { FoldedRows } from './folded-rows.ts';
@@ -11,11 +16,10 @@ import { Unfoldable, ViewFold } from './view-fold.ts';
 import { skippedOf } from './view-skips.ts';
 import { tableOf, type View } from './view.ts';
 
-/** A checkpoint that only passes over events of others is stored this often: losing one costs reading a little again, and readers elsewhere wait for it. */
-const IDLE_CHECKPOINT_EVERY = 100;
-
 export interface ProjectedViewNeeds {
   readonly events: EventStore;
+  readonly reader: LogReader;
+  readonly writes: JointWrites;
   /** Unguarded: a view that stands still has to be read to go on. */
   readonly readModels: ReadModels;
   readonly states: FollowerStates;
@@ -29,17 +33,13 @@ export interface ProjectedViewNeeds {
  * One view, as one process sees it. Whoever holds its lease brings it along the log: `taken` (to be opened), `following`, or `standing`; `clearing` while it is
  * emptied to be filled anew. For everybody else it is `elsewhere`, and the shared rows tell of it.
  */
-export class ProjectedView {
+export class ProjectedView implements Awaited {
   readonly table: Table<unknown>;
   /** Of its own for each version, so that an old and a new release do not wait for each other. */
   readonly lease: string;
   phase: 'elsewhere' | 'taken' | 'clearing' | 'following' | 'standing' = 'elsewhere';
-  /** What it has seen of the log, as far as this process knows. */
-  position: Position = START;
   /** Where it began when it was opened, and where the log ended then: it is filled when it has got there. */
   opened: { readonly from: Position; readonly end: Position } = { from: START, end: START };
-  /** How often it was: only the reading of the log that it was opened for may bring it further. */
-  openings = 0;
   standing: Standing | null = null;
   /** It came to an event that only a later release can fold: this process has given the lease up, and does not ask for it again. */
   left: NeedsLaterRelease | null = null;
@@ -59,10 +59,13 @@ export class ProjectedView {
   /** Outlives a fold, since what makes rows older for a while also breaks it off. */
   private folded = new FoldedRows();
   private busy: Promise<void> = Promise.resolve();
-  private storedAt = 0;
-  /** The stored checkpoint is behind what was seen. */
-  private isPast = false;
-  private resting: NodeJS.Timeout | null = null;
+  private readonly follower: Follower;
+  /** What is known of where it is, while it is not followed here. */
+  private known: Position = START;
+  /** The stored checkpoint. */
+  private stored: Position = START;
+  /** Since it was opened last: only what was begun then may bring it further. */
+  private going = new AbortController();
 
   constructor(
     readonly view: View<unknown>,
@@ -70,6 +73,14 @@ export class ProjectedView {
   ) {
     this.table = needs.readModels.table(tableOf(view));
     this.lease = leaseOf(this.table.definition.name);
+    const handle = (events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> =>
+      this.inTurn(() => this.advance(events, upTo, signal));
+    this.follower = new Follower({ types: view.handles, handle }, needs.reader);
+  }
+
+  /** What it has seen of the log, as far as this process knows. */
+  get position(): Position {
+    return (this.isFollowing ? this.follower.position : null) ?? this.known;
   }
 
   get isHeld(): boolean {
@@ -79,6 +90,10 @@ export class ProjectedView {
   /** What serves and goes along. */
   get isFollowing(): boolean {
     return this.phase === 'following';
+  }
+
+  get isElsewhere(): boolean {
+    return this.phase === 'elsewhere';
   }
 
   get isToBeMended(): boolean {
@@ -95,6 +110,15 @@ export class ProjectedView {
     return this.standing !== null || this.awaitsLaterRelease || this.position >= position;
   }
 
+  hurry(position: Position): void {
+    this.follower.hurry(position);
+  }
+
+  /** When the oldest event was recorded that it has not seen, where it is brought along here (milliseconds since the epoch); null: there is none. */
+  behindSince(head: Position): number | null {
+    return this.isFollowing ? this.follower.behindSince(head) : null;
+  }
+
   /** For a start: a view that stands still may be about to go on, and one that is being filled is waited for. */
   isFilledTo(position: Position): boolean {
     if (this.awaitsLaterRelease) return true;
@@ -108,7 +132,7 @@ export class ProjectedView {
     this.token = token;
     // It was asked for here, for what is done next.
     if (this.phase === 'clearing') return false;
-    this.phase = 'taken';
+    this.quit('taken');
     this.isFresh = true;
     this.told = null;
     this.mending = '';
@@ -117,15 +141,14 @@ export class ProjectedView {
 
   /** The lease is no longer ours. */
   lose(): void {
-    this.phase = 'elsewhere';
-    this.fold = null;
+    this.quit('elsewhere');
     this.folded = new FoldedRows();
-    this.position = START;
+    this.known = START;
   }
 
   /** What is in memory of it may not be what is stored. */
   reopen(): void {
-    if (this.isFollowing) this.phase = 'taken';
+    if (this.isFollowing) this.quit('taken');
   }
 
   /** Nothing was recorded when this process began: rows that are written since are all that there can be. */
@@ -145,18 +168,19 @@ export class ProjectedView {
   }
 
   /** Where another process brings it along. */
-  async lookAtCheckpoint(): Promise<void> {
+  async look(): Promise<void> {
     const checkpoint = await this.table.checkpoint();
-    if (this.phase !== 'elsewhere') return;
-    this.position = checkpoint;
+    if (!this.isElsewhere) return;
+    this.known = checkpoint;
     if (this.left !== null) this.show();
   }
 
   /**
-   * Goes on from the stored checkpoint, whatever was in memory of it; from then on nobody stores one under an earlier token.
+   * Goes on from the stored checkpoint, whatever was in memory of it; from then on nobody stores one under an earlier token. Answers its place in the log, which it is to be
+   * given before it follows; null where it does not.
    * @throws Fenced
    */
-  async open(): Promise<void> {
+  async open(): Promise<Cursor | null> {
     const { token } = this;
     await this.busy;
     const skipped = await skippedOf(this.needs.events, this.view.name);
@@ -164,39 +188,63 @@ export class ProjectedView {
     // First the checkpoint, which grows, then the head: never the other way round.
     const position = await this.table.checkpoint();
     const end = await this.needs.events.head();
-    if (this.phase !== 'taken' || this.token !== token) return;
-    if (position > end || this.standing?.reason === 'ahead') return this.standAhead(position, end);
+    if (this.phase !== 'taken' || this.token !== token) return null;
+    if (position > end || this.standing?.reason === 'ahead') {
+      this.standAhead(position, end);
+      return null;
+    }
     await this.table.write([], position, token);
-    if (this.token !== token) return;
+    if (this.phase !== 'taken' || this.token !== token) return null;
     this.folded.forgetAfter(position);
     this.fold = new ViewFold(this.view, this.table, skipped, this.folded, () => this.needs.leases.isHeld(this.lease));
-    this.position = position;
+    this.known = this.stored = position;
     this.opened = { from: position, end };
-    this.stored(this.needs.clock.now());
-    this.openings++;
+    this.going = new AbortController();
+    const cursor = this.follower.begin(position);
     this.phase = 'following';
     // Rows that are there may not be all: nobody is to take them for that.
     if (position === START && this.standing === null && !this.isAsOldAsLog) this.setStanding({ reason: 'rebuilding', position });
     this.settle();
+    return cursor;
   }
 
-  /** @throws Fenced; anything else that the engines throw */
-  advance(batch: readonly RecordedEvent[], opening: number): Promise<void> {
-    return this.inTurn(() => (opening === this.openings ? this.advanceNow(batch) : Promise.resolve()));
+  /**
+   * From where it was opened, until it is lost, stands, or is to be opened again.
+   * @throws Fenced; PositionOfAnotherLog; anything else that the engines throw, or that has ended the reading of the log
+   */
+  async follow(): Promise<void> {
+    const { signal } = this.going;
+    try {
+      await this.follower.follow(signal, { isSeated: true });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
   }
 
-  /** The log does not have this position, nor what such a view has seen that is no further. */
-  standOutside(position: Position): void {
-    if (this.isFollowing && this.position <= position) this.standAhead(this.position, this.opened.end);
+  /** The log does not have its position. */
+  standOutside(): void {
+    if (this.isFollowing) this.standAhead(this.position, this.opened.end);
   }
 
-  /** Nothing is on its way any more; what was passed over is stored. */
+  /** What it passed over is stored: readers elsewhere learn of the last events of others too, and after a restart less is read again. */
   async rest(): Promise<void> {
-    if (this.resting) clearTimeout(this.resting);
-    this.resting = null;
+    if (!this.isFollowing || this.position <= this.stored) return;
     await this.inTurn(async () => {
-      if (this.isPast) await this.storeIdle();
+      const { position, token } = this;
+      if (!this.isFollowing || position <= this.stored) return;
+      await this.needs.writes.write(this.table, [], position, token);
+      if (position > this.stored) this.stored = position;
     });
+  }
+
+  /** Filled: what kept it from serving is over. Answers whether that is news. */
+  settle(): boolean {
+    if (!this.isFollowing || this.standing === null || this.position < this.opened.end) return false;
+    if (this.mending !== '') this.mended = this.mending;
+    this.mending = '';
+    this.setStanding(null);
+    void this.tell().catch(() => {});
+    return true;
   }
 
   /** Whether an operator decided to leave the event out before which it stands. */
@@ -209,8 +257,8 @@ export class ProjectedView {
   beginMending(): void {
     this.mending = this.requested;
     this.outdated = this.token;
-    this.phase = 'clearing';
-    this.setStanding({ reason: 'rebuilding', position: this.position });
+    this.quit('clearing');
+    this.setStanding({ reason: 'rebuilding', position: this.known });
   }
 
   /** Under a token that is newer than everything that was sent before. @throws Fenced when another process took over meanwhile */
@@ -246,49 +294,20 @@ export class ProjectedView {
     this.told = text;
   }
 
-  private async advanceNow(batch: readonly RecordedEvent[]): Promise<void> {
+  private async advance(events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> {
     const { fold, token } = this;
-    const last = batch.at(-1);
-    if (!this.isFollowing || fold === null || last === undefined || last.position <= this.position) return;
-    // Views of one service may be at different places.
-    const news = batch[0]!.position > this.position ? batch : batch.filter(({ position }) => position > this.position);
-    const now = this.needs.clock.now();
+    if (signal.aborted || fold === null || !events.some((event) => fold.concerns(event))) return;
+    const turn = this.needs.writes.announce();
     try {
-      if (news.some((event) => fold.concerns(event))) {
-        await fold.apply(news, token);
-        this.stored(now);
-      } else if (now - this.storedAt >= IDLE_CHECKPOINT_EVERY) {
-        await fold.table.write([], last.position, token);
-        this.stored(now);
-      } else this.restLater();
+      await fold.apply(events, { upTo, fence: token, write: turn.write });
+      this.stored = upTo;
     } catch (error) {
-      if (error instanceof NeedsLaterRelease) return this.leave(error);
+      if (error instanceof NeedsLaterRelease) return signal.aborted ? undefined : this.leave(error);
       if (!(error instanceof Unfoldable)) throw error;
-      return this.standBefore(error);
+      if (!signal.aborted) this.standBefore(error);
+    } finally {
+      turn.isOver();
     }
-    if (this.token !== token || !this.isFollowing) return;
-    this.position = last.position;
-    this.settle();
-  }
-
-  private stored(now: number): void {
-    this.storedAt = now;
-    this.isPast = false;
-  }
-
-  /** So that readers elsewhere learn of the last events of others too. */
-  private restLater(): void {
-    this.isPast = true;
-    this.resting ??= setTimeout(() => {
-      this.resting = null;
-      void this.inTurn(() => this.storeIdle()).catch(() => {});
-    }, IDLE_CHECKPOINT_EVERY).unref();
-  }
-
-  private async storeIdle(): Promise<void> {
-    if (!this.isFollowing || !this.isPast) return;
-    await this.table.write([], this.position, this.token);
-    this.stored(this.needs.clock.now());
   }
 
   private inTurn(work: () => Promise<void>): Promise<void> {
@@ -297,13 +316,11 @@ export class ProjectedView {
     return done;
   }
 
-  /** Filled: what kept it from serving is over. */
-  private settle(): void {
-    if (this.standing === null || this.position < this.opened.end) return;
-    if (this.mending !== '') this.mended = this.mending;
-    this.mending = '';
-    this.setStanding(null);
-    void this.tell().catch(() => {});
+  private quit(phase: Exclude<ProjectedView['phase'], 'following'>): void {
+    this.known = this.position;
+    this.phase = phase;
+    this.fold = null;
+    this.going.abort();
   }
 
   private standBefore({ view, event, message, cause }: Unfoldable): void {
@@ -338,8 +355,7 @@ export class ProjectedView {
   }
 
   private stand(standing: Standing): void {
-    this.phase = 'standing';
-    this.fold = null;
+    this.quit('standing');
     // As far as it could be.
     if (this.mending !== '') this.mended = this.mending;
     this.mending = '';
@@ -351,7 +367,7 @@ export class ProjectedView {
     this.standing = standing;
     this.show();
     // What was seen before it was emptied, or before the log was restored, is no longer there.
-    if (standing !== null && this.phase === 'elsewhere') this.position = START;
+    if (standing !== null && this.isElsewhere) this.known = START;
   }
 
   /** To whoever reads its rows here. */

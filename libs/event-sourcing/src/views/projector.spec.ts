@@ -1,3 +1,5 @@
+import { JointWrites } from '../following/joint-writes.ts';
+import { LogFollowing } from '../following/memory-follower.ts';
 import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -84,6 +86,7 @@ describe('the projector', () => {
   let readiness: Readiness;
   let served: ReadModels;
   let projector: Projector | null;
+  let following: LogFollowing;
   let store: LmdbShortLived;
   const holder = newUlid(clock.now());
 
@@ -114,7 +117,9 @@ describe('the projector', () => {
     store = new LmdbShortLived(storage, clock);
     const leases = new Leases(store, holder, log, metrics);
     const states = new FollowerStates(readModels, clock);
-    const needs = { events, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), clock, log, useEvery: 50 };
+    following = new LogFollowing(events, clock, log);
+    const writes = new JointWrites(readModels);
+    const needs = { events, following, writes, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), useEvery: 50 };
     projector = new Projector('counting', views, needs);
     served = new ServedReadModels(readModels, stopped, new AwaitedViews({ ...needs, views, elsewhere: [], projector, metrics }));
     await projector.start();
@@ -327,14 +332,14 @@ describe('the projector', () => {
     it('when its position is there', async () => {
       const running = await start();
       const position = await count('a', 4);
-      await new LogPositions(events, [running], clock).reached(position, clock.now() + 5_000);
+      await new LogPositions(following, running).reached(position, clock.now() + 5_000);
       expect(await total('a')).toEqual({ total: 4 });
     });
 
     it('at once that a position does not exist', async () => {
       const running = await start();
       await count('a', 4);
-      const positions = new LogPositions(events, [running], clock);
+      const positions = new LogPositions(following, running);
       for (const wrong of ['9999999999999999', 'nonsense', '-1', ''])
         await expect(positions.reached(wrong, clock.now() + 5_000)).rejects.toMatchObject({ code: 'position_not_reached' });
     });
@@ -343,7 +348,7 @@ describe('the projector', () => {
       const running = await start();
       await running.stop();
       const position = await count('a', 4);
-      await expect(new LogPositions(events, [running], clock).reached(position, clock.now() + 20)).rejects.toMatchObject({ code: 'service_unavailable' });
+      await expect(new LogPositions(following, running).reached(position, clock.now() + 20)).rejects.toMatchObject({ code: 'service_unavailable' });
     });
   });
 });

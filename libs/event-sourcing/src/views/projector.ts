@@ -4,9 +4,12 @@ import type { Metrics } from '#libs/platform/src/metrics';
 import type { Readiness } from '#libs/platform/src/readiness';
 import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced } from '#libs/read-models/src/read-models';
+import type { Cursor } from '../following/cursor.ts';
 import type { FollowerState, SharedState, Standing } from '../following/follower-states.ts';
-import { START, type NewEvent, type Position } from '../log/event-store.ts';
-import { LogReading } from './log-reading.ts';
+import type { LogFollowing } from '../following/memory-follower.ts';
+import type { Awaited } from '../following/position-gate.ts';
+import { LogPutBack } from '../following/reading.ts';
+import { START, type NewEvent, type Position, PositionOfAnotherLog } from '../log/event-store.ts';
 import { leaseOf, ProjectedView, type ProjectedViewNeeds } from './projected-view.ts';
 import { rebuiltNameOf } from './rebuild.ts';
 import { KNOWN_WITHIN } from './stopped-views.ts';
@@ -17,14 +20,17 @@ import type { View } from './view.ts';
 const LOOK = KNOWN_WITHIN / 2;
 /** After a view was marked, before its rows go: by then every process refuses to read them, and what was being read is answered. */
 const KNOWN_EVERYWHERE = KNOWN_WITHIN + 500;
-/** How often the checkpoints of views that others bring along are read, while somebody waits for them. */
-const POLL = 25;
+/** How often it is shown how much of a view is filled, during a start. */
+const SHOWN_EVERY = 100;
+/** A checkpoint that only passes over events of others is stored this often: losing one costs reading a little again, and readers elsewhere wait for it. */
+const IDLE_CHECKPOINT_EVERY = 100;
 /** How often a process says which tables it uses, and looks whether older ones are still used. */
 const USE = 60_000;
 /** A table of an older version goes when so many looks in a row found it unused: what keeps processes from saying so keeps this one from looking. */
 const UNUSED_LOOKS = 10;
 
-export interface ProjectorNeeds extends ProjectedViewNeeds {
+export interface ProjectorNeeds extends Omit<ProjectedViewNeeds, 'reader' | 'clock' | 'log'> {
+  readonly following: LogFollowing;
   readonly leases: Leases;
   readonly readiness: Readiness;
   readonly metrics: ProjectorMetrics;
@@ -79,12 +85,6 @@ export interface ViewStatus {
   readonly reason: Standing['reason'] | null;
 }
 
-interface Waiter {
-  readonly views: readonly ProjectedView[];
-  readonly isOver: (view: ProjectedView) => boolean;
-  readonly resolve: () => void;
-}
-
 /**
  * Keeps the views of a process filled, together with its replicas: each view is brought along by whoever holds its lease, the others follow what is stored of
  * it. A holder goes on from the stored checkpoint, and stands before an event rather than skip it.
@@ -93,11 +93,9 @@ export class Projector implements Part {
   readonly stage = 'views';
   readonly name: string;
   private readonly views: readonly ProjectedView[];
-  private readings: LogReading[] = [];
   private stopping: AbortController | null = null;
   private running: Promise<unknown> = Promise.resolve();
-  private readonly waiting = new Set<Waiter>();
-  private polling: Promise<void> | null = null;
+  private resting: NodeJS.Timeout | null = null;
   private isHurried = false;
   private wake: () => void = () => {};
   private hasFailed = false;
@@ -111,7 +109,9 @@ export class Projector implements Part {
     private readonly needs: ProjectorNeeds,
   ) {
     this.name = `projector ${service}`;
-    this.views = views.map((view) => new ProjectedView(view as unknown as View<unknown>, needs));
+    const { reader, clock, log } = needs.following;
+    this.views = views.map((view) => new ProjectedView(view as unknown as View<unknown>, { ...needs, reader, clock, log }));
+    reader.watch(() => this.wasRead());
     needs.metrics.add(this);
   }
 
@@ -126,9 +126,9 @@ export class Projector implements Part {
     this.running = Promise.all([this.renew(signal), this.tellUse(signal), this.work(signal)]);
     const head = await events.head();
     if (head === START) for (const view of this.views) view.beginWithLog();
-    const showing = setInterval(() => this.showFilling(head), POLL);
+    const showing = setInterval(() => this.showFilling(head), SHOWN_EVERY);
     try {
-      await this.until((view) => view.isFilledTo(head), { signal });
+      await this.until((view) => view.isFilledTo(head), signal);
     } finally {
       clearInterval(showing);
     }
@@ -140,27 +140,27 @@ export class Projector implements Part {
     this.stopping.abort();
     this.needs.stopped.keepFresh(null);
     this.hurry();
+    this.moved();
     await this.running;
-    await Promise.all(this.readings.map((reading) => reading.end()));
-    this.readings = [];
-    for (const view of this.held()) {
-      await view.rest().catch(() => {});
-      view.lose();
-      await this.needs.leases.release(view.lease);
-    }
+    const held = this.held();
+    await this.rest();
+    for (const view of held) view.lose();
+    await Promise.all(held.map((view) => this.needs.leases.release(view.lease)));
     this.stopping = null;
   }
 
-  /** Resolves once every view that does not stand still has seen the log up to `position`, here or elsewhere; or when `signal` aborts. */
-  caughtUpWith(position: Position, signal?: AbortSignal): Promise<void> {
-    return this.until((view) => view.hasSeen(position), { signal });
+  /** Resolves once every view that does not stand still has seen the log up to `position`, here or elsewhere. */
+  caughtUpWith(position: Position): Promise<void> {
+    return this.needs.following.gate.reached(position, Infinity, this.views);
   }
 
-  /** The same for the views of these names. At once where nothing is brought along, as while a command of the operator is carried out. */
-  async shows(names: ReadonlySet<string>, position: Position, signal: AbortSignal): Promise<void> {
-    if (this.stopping === null) return;
-    const views = this.views.filter(({ view }) => names.has(view.name));
-    await this.until((view) => view.hasSeen(position), { views, signal });
+  /** Those of these names, for whoever waits for them; none where nothing is brought along, as while a command of the operator is carried out. */
+  shown(names: ReadonlySet<string>): readonly Awaited[] {
+    return this.stopping === null ? [] : this.views.filter(({ view }) => names.has(view.name));
+  }
+
+  get all(): readonly Awaited[] {
+    return this.views;
   }
 
   /** The views that this process brings along. */
@@ -186,10 +186,11 @@ export class Projector implements Part {
 
   /** In seconds. */
   async lag(): Promise<number> {
-    if (this.readings.length === 0) return 0;
-    const head = await this.needs.events.head();
-    const behind = this.readings.filter(({ position, lastAt }) => position < head && lastAt > 0).map(({ lastAt }) => lastAt);
-    return behind.length === 0 ? 0 : Math.max(0, this.needs.clock.now() - Math.min(...behind)) / 1_000;
+    const { reader, clock } = this.needs.following;
+    if (this.held().length === 0) return 0;
+    const head = await reader.head();
+    const behind = this.views.map((view) => view.behindSince(head)).filter((since) => since !== null && since > 0) as readonly number[];
+    return behind.length === 0 ? 0 : Math.max(0, clock.now() - Math.min(...behind)) / 1_000;
   }
 
   /**
@@ -257,7 +258,7 @@ export class Projector implements Part {
   }
 
   private lose(view: ProjectedView): void {
-    this.needs.log.warn('Another process may bring a view along since; this one goes on when it gets the lease again.', { view: view.view.name });
+    this.needs.following.log.warn('Another process may bring a view along since; this one goes on when it gets the lease again.', { view: view.view.name });
     view.lose();
     this.hurry();
   }
@@ -269,8 +270,7 @@ export class Projector implements Part {
       try {
         await this.needs.stopped.freshen();
         await this.mend(signal);
-        await this.openTaken();
-        await this.tendReadings();
+        await this.openTaken(signal);
         await Promise.all(this.held().map((view) => view.tell()));
         await this.dropOldVersions();
         this.hasFailed = false;
@@ -305,12 +305,12 @@ export class Projector implements Part {
     for (const view of this.held()) if (!leases.isHeld(view.lease)) this.lose(view);
     const shared = await states.read(this.views.map(({ lease }) => lease));
     for (const [index, view] of this.views.entries()) view.learn(shared[index]!);
-    await Promise.all(this.views.filter(({ awaitsLaterRelease }) => awaitsLaterRelease).map((view) => view.lookAtCheckpoint()));
+    await Promise.all(this.views.filter(({ awaitsLaterRelease }) => awaitsLaterRelease).map((view) => view.look()));
   }
 
   private async lookEverywhere(): Promise<void> {
     await this.needs.stopped.freshen();
-    await Promise.all(this.views.filter(({ isHeld }) => !isHeld).map((view) => view.lookAtCheckpoint()));
+    await Promise.all(this.views.filter(({ isElsewhere }) => isElsewhere).map((view) => view.look()));
   }
 
   /** Empties the views that are to be filled anew; they are then opened like any other. */
@@ -329,13 +329,41 @@ export class Projector implements Part {
     }
   }
 
-  private async openTaken(): Promise<void> {
+  /** What hung or broke off begins anew from what is stored. They may be far behind: those that are not do not wait for them. */
+  private async openTaken(signal: AbortSignal): Promise<void> {
     for (const view of this.views) if (await view.isPassable()) view.phase = 'taken';
-    const taken = this.views.filter(({ phase }) => phase === 'taken');
-    await Promise.all(taken.map((view) => this.orLost(view, () => view.open())));
-    // They may be far behind: those that are not do not wait for them.
-    const opened = taken.filter(({ isFollowing }) => isFollowing);
-    if (opened.length > 0) this.read(opened);
+    const cursors: Cursor[] = [];
+    const opened: ProjectedView[] = [];
+    const open = async (view: ProjectedView): Promise<void> => {
+      const cursor = await view.open();
+      if (cursor === null) return;
+      cursors.push(cursor);
+      opened.push(view);
+    };
+    await Promise.all(this.views.filter(({ phase }) => phase === 'taken').map((view) => this.orLost(view, () => open(view))));
+    if (opened.length === 0) return;
+    try {
+      await this.needs.following.reader.seat(cursors, signal);
+    } catch (error) {
+      for (const view of opened) view.reopen();
+      throw error;
+    }
+    for (const view of opened) void this.follow(view);
+  }
+
+  private async follow(view: ProjectedView): Promise<void> {
+    try {
+      await view.follow();
+    } catch (error) {
+      if (error instanceof Fenced) this.lose(view);
+      else if (error instanceof PositionOfAnotherLog) view.standOutside();
+      else {
+        // Where the log was put back, opening it tells.
+        if (!(error instanceof LogPutBack)) this.failed(error);
+        view.reopen();
+      }
+    }
+    this.moved();
   }
 
   private async orLost(view: ProjectedView, work: () => Promise<void>): Promise<void> {
@@ -345,33 +373,6 @@ export class Projector implements Part {
       if (!(error instanceof Fenced)) throw error;
       this.lose(view);
     }
-  }
-
-  private read(views: readonly ProjectedView[]): void {
-    this.readings.push(
-      new LogReading(views, {
-        events: this.needs.events,
-        onMoved: () => this.moved(),
-        onFenced: (view) => this.lose(view),
-        onFailure: (error) => this.failed(error),
-      }),
-    );
-  }
-
-  /** What hangs or broke begins anew from what is stored; those that have come to the same place go on together, so that the log is read once. */
-  private async tendReadings(): Promise<void> {
-    const head = this.readings.length === 0 ? START : await this.needs.events.head();
-    for (const reading of this.readings) {
-      if (!reading.hasEnded && !reading.isLost(head)) continue;
-      for (const view of reading.views) view.reopen();
-      void reading.end();
-    }
-    this.readings = this.readings.filter((reading) => !reading.hasEnded && reading.views.length > 0);
-    if (this.readings.length < 2 || !this.readings.every(({ isAtLiveEnd }) => isAtLiveEnd)) return;
-    const views = this.readings.flatMap((reading) => reading.views);
-    await Promise.all(this.readings.map((reading) => reading.end()));
-    this.readings = [];
-    this.read(views.filter(({ isFollowing }) => isFollowing));
   }
 
   /**
@@ -403,7 +404,7 @@ export class Projector implements Part {
   }
 
   private async drop(table: string, use: string, token: number): Promise<void> {
-    const { readModels, states, log } = this.needs;
+    const { readModels, states } = this.needs;
     const lease = leaseOf(table);
     const [last] = await states.usesOf([lease]);
     if (last !== use) return;
@@ -420,50 +421,38 @@ export class Projector implements Part {
     }
     await readModels.drop(rebuiltNameOf(table));
     await states.forget(lease, emptied, token);
-    log.info('The table of an older version of a view is removed, since no process uses it any more.', { table });
+    this.needs.following.log.info('The table of an older version of a view is removed, since no process uses it any more.', { table });
   }
 
   private failed(error: unknown): void {
-    if (!this.hasFailed) this.needs.log.error('The views of a service cannot be written and are tried again.', { service: this.service, error });
+    if (!this.hasFailed) this.needs.following.log.error('The views of a service cannot be written and are tried again.', { service: this.service, error });
     this.hasFailed = true;
   }
 
+  /** Something was read of the log, or handled by anybody. */
+  private wasRead(): void {
+    if (this.stopping === null) return;
+    let isNews = false;
+    for (const view of this.views) if (view.standing !== null && view.settle()) isNews = true;
+    if (isNews) this.moved();
+    this.resting ??= setTimeout(() => {
+      this.resting = null;
+      void this.rest();
+    }, IDLE_CHECKPOINT_EVERY).unref();
+  }
+
+  /** What cannot be stored now is stored later. */
+  private async rest(): Promise<void> {
+    await Promise.allSettled(this.views.map((view) => view.rest()));
+  }
+
+  /** Whoever waits looks again. */
   private moved(): void {
-    for (const waiter of this.waiting) {
-      if (!waiter.views.every(waiter.isOver)) continue;
-      this.waiting.delete(waiter);
-      waiter.resolve();
-    }
+    this.needs.following.gate.moved();
   }
 
-  private until(
-    isOver: (view: ProjectedView) => boolean,
-    { views = this.views, signal }: { readonly views?: readonly ProjectedView[]; readonly signal?: AbortSignal } = {},
-  ): Promise<void> {
-    if (views.every(isOver)) return Promise.resolve();
-    return new Promise((resolve) => {
-      const waiter: Waiter = { views, isOver, resolve };
-      this.waiting.add(waiter);
-      signal?.addEventListener(
-        'abort',
-        () => {
-          this.waiting.delete(waiter);
-          resolve();
-        },
-        { once: true },
-      );
-      this.polling ??= this.poll().finally(() => (this.polling = null));
-    });
-  }
-
-  /** While somebody waits: nobody tells this process how far others are. */
-  private async poll(): Promise<void> {
-    for (; this.waiting.size > 0; await pause(POLL, undefined, { ref: false })) {
-      const wanted = new Set([...this.waiting].flatMap(({ views }) => views));
-      const elsewhere = [...wanted].filter(({ isHeld }) => !isHeld);
-      await Promise.all(elsewhere.map((view) => view.lookAtCheckpoint())).catch((error: unknown) => this.failed(error));
-      this.moved();
-    }
+  private until(isOver: (view: ProjectedView) => boolean, signal?: AbortSignal): Promise<void> {
+    return this.needs.following.gate.until(() => signal?.aborted === true || this.views.every(isOver), { awaited: this.views });
   }
 
   private showFilling(head: Position): void {

@@ -1,3 +1,5 @@
+import { JointWrites } from '../following/joint-writes.ts';
+import { LogFollowing } from '../following/memory-follower.ts';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,14 +52,14 @@ describe('a comparison with a rebuild', () => {
     const clock = new SystemClock();
     projector = new Projector('notes', [notes as never], {
       events,
+      following: new LogFollowing(events, clock, log),
+      writes: new JointWrites(readModels),
       readModels,
       leases: new Leases(new LmdbShortLived(storage, clock), 'spec', log, metrics),
       states: new FollowerStates(readModels, clock),
       stopped: new StoppedViews(),
       readiness: new Readiness(),
       metrics: new ProjectorMetrics(metrics),
-      clock,
-      log,
     });
     for (const key of ['a', 'b', 'c']) for (let version = 0; version < 3; version++) await write(key, version, `text ${version}`);
     await write('c', 3, null);

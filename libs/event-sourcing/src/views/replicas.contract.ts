@@ -1,3 +1,5 @@
+import { JointWrites } from '../following/joint-writes.ts';
+import { LogFollowing } from '../following/memory-follower.ts';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -164,22 +166,23 @@ class Replica {
     const leases = new Leases(store, newUlid(clock.now()), log, metrics);
     const states = new FollowerStates(own, clock);
     const log_ = gated(this.counted(new UpcastingEventStore(events, { upcasts }), foreign), gate, ['head', 'read']);
+    const [following, writes] = [new LogFollowing(log_, clock, log), new JointWrites(own)];
     this.projector = new Projector('counting', views, {
       events: log_,
+      following,
+      writes,
       readModels: own,
       leases,
       states,
       stopped,
       readiness,
       metrics: new ProjectorMetrics(metrics),
-      clock,
-      log,
       useEvery: USE_EVERY,
     });
     lifecycle.add(this.projector);
-    const awaited = new AwaitedViews({ views, elsewhere: [], readModels: own, projector: this.projector, events: log_, clock, metrics });
+    const awaited = new AwaitedViews({ views, elsewhere: [], readModels: own, projector: this.projector, following, metrics });
     this.served = new ServedReadModels(own, stopped, awaited);
-    this.followers = new LeasedFollowers({ events: log_, leases, states, lifecycle, clock, log, metrics });
+    this.followers = new LeasedFollowers({ following, writes, leases, states, lifecycle, metrics });
     if (!announces) return;
     new Forwarders(this.followers, own, bus, log, metrics).add({ service: 'identity', categories: ['counter'] });
     new Reactions(this.followers, own, new Vault(keys), clock, log, metrics).add({

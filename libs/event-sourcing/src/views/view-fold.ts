@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 import { Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
-import type { RecordedEvent } from '../log/event-store.ts';
+import type { JointWrites } from '../following/joint-writes.ts';
+import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { isFromLaterRelease, type LaterRecord } from '../log/upcasts.ts';
 import { KeyMissing } from '../sealing/key-store.ts';
 import { FoldedRows } from './folded-rows.ts';
@@ -33,6 +34,15 @@ interface Touched<Row> {
 
 type Rows<Row> = ReadonlyMap<string, Touched<Row>>;
 
+interface Applying {
+  /** Nothing else that concerns the view lies before it. Absent: the position of the last event. */
+  readonly upTo?: Position;
+  /** The token of the lease under which it is done. */
+  readonly fence?: number | undefined;
+  /** Instead of the table's own. */
+  readonly write?: JointWrites['write'];
+}
+
 /** Folds events into the rows of one view, a batch at a time. */
 export class ViewFold<Row> {
   private readonly handles: ReadonlySet<string>;
@@ -58,29 +68,27 @@ export class ViewFold<Row> {
   }
 
   /**
-   * Folds the events that concern this view, and stores their rows together with the position of the last event of the batch. Folding a batch again changes nothing.
-   * `fence`: the token of the lease under which that is done.
+   * Folds the events that concern this view, and stores their rows together with the position up to which those are all. Folding events again changes nothing.
    * @throws Unfoldable, or NeedsLaterRelease, after what came before the event was stored; Fenced
    */
-  async apply(batch: readonly RecordedEvent[], fence?: number): Promise<void> {
+  async apply(batch: readonly RecordedEvent[], { upTo = batch.at(-1)!.position, fence, write }: Applying = {}): Promise<void> {
     const events = batch.filter((event) => this.concerns(event));
     const later = events.find(isFromLaterRelease);
     if (later !== undefined) return this.applyBefore(later, batch, fence);
-    const checkpoint = batch.at(-1)?.position;
     try {
-      await this.store(events.length === 0 ? new Map() : await this.folded(events), checkpoint, fence);
+      await this.store(events.length === 0 ? new Map() : await this.folded(events), upTo, fence, write);
     } catch (error) {
       if (!(error instanceof Unfoldable) && !(error instanceof RowTooLarge)) throw error;
       // A row of several events may fail at any of them: one by one, the first that fails is found, and what came before it is stored.
       for (const event of events) await this.applyOne(event, fence);
       // What was too much in the midst of a batch may be less at its end, and the other way round.
-      await this.store(new Map(), checkpoint, fence);
+      await this.store(new Map(), upTo, fence);
     }
   }
 
   private async applyBefore(later: LaterRecord, batch: readonly RecordedEvent[], fence: number | undefined): Promise<never> {
     const before = batch.slice(0, batch.indexOf(later));
-    if (before.length > 0) await this.apply(before, fence);
+    if (before.length > 0) await this.apply(before, { fence });
     throw later.reason;
   }
 
@@ -92,15 +100,12 @@ export class ViewFold<Row> {
     }
   }
 
-  private async store(rows: Rows<Row>, checkpoint: string | undefined, fence: number | undefined): Promise<void> {
+  private async store(rows: Rows<Row>, checkpoint: Position, fence: number | undefined, write?: JointWrites['write']): Promise<void> {
     // Only the checkpoint is fenced. Rows that were read after somebody else had begun to empty the table would be taken for whole ones where it is filled anew.
     if (!this.isOurs()) throw new Fenced(this.table.definition.name, fence ?? 0);
     const changed = [...rows].filter(([, { isChanged }]) => isChanged);
-    await this.table.write(
-      changed.map(([key, row]) => this.writeOf(key, row)),
-      checkpoint,
-      fence,
-    );
+    const writes = changed.map(([key, row]) => this.writeOf(key, row));
+    await (write === undefined ? this.table.write(writes, checkpoint, fence) : write(this.table, writes, checkpoint, fence));
     for (const [key, { position, isThere }] of rows) if (position !== '') this.known.set(key, { position, isThere });
     if (rows.size > 0) this.remembered = this.unstored;
   }

@@ -6,11 +6,11 @@ import { FaultyLog } from '#libs/testing/src/faulty-log';
 import { mayTake, until } from '#libs/testing/src/until';
 import { UpcastingEventStore } from '../log/upcasts.ts';
 import { START, type Position, type RecordedEvent } from '../log/event-store.ts';
-import { LogFollower } from './log-follower.ts';
+import { LogFollowing, type MemoryFollower } from './memory-follower.ts';
 
 describe('a follower of the log', () => {
   let events: FaultyLog;
-  let follower: LogFollower;
+  let follower: MemoryFollower;
   let seen: Position[];
   let begun: boolean[];
   const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
@@ -21,13 +21,14 @@ describe('a follower of the log', () => {
     begun = [];
     const followed = {
       name: 'specs',
+      types: null,
       begin: async (isAgain: boolean) => {
         begun.push(isAgain);
         return isAgain ? START : events.head();
       },
       handle: (batch: readonly RecordedEvent[]) => void seen.push(...batch.map(({ position }) => position)),
     };
-    follower = new LogFollower(followed, { events, clock: new SystemClock(), log });
+    follower = new LogFollowing(events, new SystemClock(), log).remember(followed);
   });
   afterEach(() => follower.stop());
 
@@ -121,16 +122,14 @@ describe('a follower of the log', () => {
   });
 
   it('refuses at once what it would have to read of a later release, and has read all before that', async () => {
-    const reading = new LogFollower(
-      {
-        name: 'specs',
-        begin: async () => START,
-        handle: (batch) => {
-          for (const { data, position } of batch) if (data !== null) seen.push(position);
-        },
+    const reading = new LogFollowing(new UpcastingEventStore(events, { upcasts: {} }), new SystemClock(), log).remember({
+      name: 'specs',
+      types: null,
+      begin: async () => START,
+      handle: (batch) => {
+        for (const { data, position } of batch) if (data !== null) seen.push(position);
       },
-      { events: new UpcastingEventStore(events, {}), clock: new SystemClock(), log },
-    );
+    });
     const [first, second] = [events.record(), events.record()];
     const third = events.record('happened', 2);
     const fourth = events.record();

@@ -1,0 +1,78 @@
+import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
+
+/** Whoever takes longer for what it is about to write than this (milliseconds) holds up nobody. */
+const COMPANY_MS = 2;
+
+interface Waiting {
+  readonly table: Table<never>;
+  readonly writes: readonly Write[];
+  readonly checkpoint: string | undefined;
+  readonly fence: number | undefined;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What all that follow the log in this process store at about the same time goes to the store at once. Each learns what became of its own. */
+export class JointWrites {
+  private waiting: Waiting[] = [];
+  private announced = 0;
+  private timer: NodeJS.Timeout | null = null;
+  private isTurnWaited = false;
+
+  constructor(private readonly readModels: ReadModels) {}
+
+  /** Says that something is about to be written: others wait for it a little. `isOver` is to be called where it does not come. */
+  announce(): { readonly write: JointWrites['write']; readonly isOver: () => void } {
+    this.announced += 1;
+    let isThere = false;
+    const isOver = (): void => {
+      if (isThere) return;
+      isThere = true;
+      this.announced -= 1;
+      if (this.announced === 0) this.send();
+    };
+    const write: JointWrites['write'] = (...given) => {
+      const written = this.write(...given);
+      isOver();
+      return written;
+    };
+    return { write, isOver };
+  }
+
+  /** As `Table.write`. @throws what that throws */
+  write(table: Table<never>, writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ table, writes, checkpoint, fence, resolve, reject });
+      if (this.announced > 0) this.timer ??= setTimeout(() => this.send(), COMPANY_MS);
+      else this.sendAfterTurn();
+    });
+  }
+
+  private sendAfterTurn(): void {
+    if (this.isTurnWaited) return;
+    this.isTurnWaited = true;
+    setImmediate(() => {
+      this.isTurnWaited = false;
+      this.send();
+    });
+  }
+
+  private send(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    const sent = this.waiting;
+    if (sent.length === 0) return;
+    this.waiting = [];
+    void this.readModels.writeAll(sent).then(
+      (outcomes) => {
+        for (const [index, outcome] of outcomes.entries()) {
+          if (outcome.status === 'fulfilled') sent[index]!.resolve();
+          else sent[index]!.reject(outcome.reason);
+        }
+      },
+      (error: unknown) => {
+        for (const { reject } of sent) reject(error);
+      },
+    );
+  }
+}

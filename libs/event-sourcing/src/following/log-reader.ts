@@ -1,0 +1,164 @@
+import type { Clock } from '#libs/platform/src/clock';
+import { within } from '#libs/platform/src/deadline';
+import { unavailable } from '#libs/platform/src/domain-error';
+import type { EventStore, Position } from '../log/event-store.ts';
+import { SharedReading } from './shared-reading.ts';
+import type { Cursor } from './cursor.ts';
+import { type Kept, LogPutBack, Reading } from './reading.ts';
+
+/** How often it is asked where the log ends, while anybody follows it. */
+const HEARTBEAT = 1_000;
+const HEAD_LIMIT = 5_000;
+
+/** Is told where the log ends. */
+export interface Listener {
+  /** `asked`: when, in milliseconds since the epoch. */
+  headIs(head: Position, asked: number): void;
+  headIsUnknown?(error: unknown): void;
+}
+
+/**
+ * Reads the log for everybody in this process who follows it: once for all who have come to its end, and once for those together who come from further back, until they
+ * meet the others.
+ */
+export class LogReader {
+  private readonly readings = new Set<Reading>();
+  private readonly heads: SharedReading<Position>;
+  private readonly listeners = new Set<Listener>();
+  private readonly watchers = new Set<() => void>();
+  private beating: NodeJS.Timeout | null = null;
+  private isAsking = false;
+
+  constructor(
+    private readonly events: EventStore,
+    private readonly clock: Clock,
+    private readonly kept: Kept = { most: 4_096, meeting: 512 },
+  ) {
+    this.heads = new SharedReading(() => events.head());
+  }
+
+  /**
+   * The end of the log, as it stands after the call: one reading for everybody who asks meanwhile.
+   * @throws DomainError `service_unavailable` where it takes longer (milliseconds)
+   */
+  head(patience = HEAD_LIMIT): Promise<Position> {
+    return within(this.heads.next(), Math.min(patience, HEAD_LIMIT), () => unavailable('The log does not say where it ends.'));
+  }
+
+  /** Those who are close to the end go along with all others there; the rest of these go together, from the one that is furthest behind. */
+  async seat(cursors: readonly Cursor[], signal: AbortSignal): Promise<void> {
+    const head = await this.head();
+    if (signal.aborted) return;
+    const live = this.live;
+    const rest: Cursor[] = [];
+    for (const cursor of cursors) {
+      if (live?.keeps(cursor.position) && cursor.position <= head && !cursor.isAfresh) live.join(cursor);
+      else rest.push(cursor);
+    }
+    if (rest.length > 0) this.begin(rest, head);
+  }
+
+  /** Is told whenever something was read or handled. */
+  watch(watcher: () => void): void {
+    this.watchers.add(watcher);
+  }
+
+  /** Is told of the end of the log about every second, until it leaves. */
+  listen(listener: Listener): void {
+    this.listeners.add(listener);
+    this.beat();
+  }
+
+  leave(listener: Listener): void {
+    this.listeners.delete(listener);
+    this.beat();
+  }
+
+  private get live(): Reading | undefined {
+    return [...this.readings].find(({ isLive }) => isLive);
+  }
+
+  private begin(cursors: readonly Cursor[], head: Position): void {
+    const from = cursors.map(({ position }) => position).reduce((low, position) => (position < low ? position : low));
+    const reading: Reading = new Reading(from, {
+      events: this.events,
+      kept: this.kept,
+      onMoved: () => {
+        for (const watcher of this.watchers) watcher();
+      },
+      onRead: () => this.goesOn(reading, head),
+      onEnded: () => {
+        this.readings.delete(reading);
+        this.beat();
+      },
+    });
+    this.readings.add(reading);
+    for (const cursor of cursors) reading.join(cursor);
+    reading.isLive = from >= head && this.live === undefined;
+    void reading.read();
+    this.beat();
+  }
+
+  /** At the end of the log it waits for nobody any more. Until then, when all have handled what it read, it may meet the others. */
+  private goesOn(reading: Reading, head: Position): Promise<void> | null {
+    if (reading.isLive) return null;
+    if (reading.end >= head && this.live === undefined) {
+      reading.isLive = true;
+      return null;
+    }
+    return reading.allHandled().then(() => this.meet(reading));
+  }
+
+  private meet(reading: Reading): void {
+    const live = this.live;
+    if (reading.isLive || live === undefined || reading.hasEnded || !reading.isSettled || !live.keeps(reading.end) || reading.end > live.end) return;
+    for (const cursor of reading.members) {
+      reading.leave(cursor);
+      live.join(cursor);
+    }
+  }
+
+  private beat(): void {
+    const isNeeded = this.readings.size > 0 || this.listeners.size > 0;
+    if (isNeeded) this.beating ??= setInterval(() => void this.look(), HEARTBEAT).unref();
+    else if (this.beating !== null) {
+      clearInterval(this.beating);
+      this.beating = null;
+    }
+  }
+
+  private async look(): Promise<void> {
+    if (this.isAsking) return;
+    this.isAsking = true;
+    try {
+      const asked = this.clock.now();
+      // What is read while the answer is on its way may lie behind it.
+      const seen = [...this.readings].map((reading) => ({ reading, ends: [reading, ...reading.members].map((one) => [one, endOf(one)] as const) }));
+      const head = await this.head();
+      for (const { reading, ends } of seen)
+        this.tend(
+          reading,
+          head,
+          ends.filter(([, end]) => end > head).map(([one]) => one),
+        );
+      for (const listener of this.listeners) listener.headIs(head, asked);
+    } catch (error) {
+      for (const listener of this.listeners) listener.headIsUnknown?.(error);
+    } finally {
+      this.isAsking = false;
+    }
+  }
+
+  private tend(reading: Reading, head: Position, beyond: readonly (Reading | Cursor)[]): void {
+    for (const one of beyond) {
+      if (one instanceof Reading) one.fail(new LogPutBack(head));
+      else reading.putOut(one, new LogPutBack(head));
+    }
+    if (reading.isStuck(head)) reading.fail(new Error('A subscription to the log stands still.'));
+    else this.meet(reading);
+  }
+}
+
+function endOf(one: Reading | Cursor): Position {
+  return one instanceof Reading ? one.end : one.position;
+}

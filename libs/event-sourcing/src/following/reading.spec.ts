@@ -1,0 +1,110 @@
+import { EventStore, type Position, type RecordedEvent } from '../log/event-store.ts';
+import { Cursor } from './cursor.ts';
+import { Reading } from './reading.ts';
+
+const { jest } = import.meta;
+
+/** Gives out what it is told to. */
+class GivenBatches extends EventStore {
+  private wake = (): void => {};
+  private batches: RecordedEvent[][] = [];
+
+  give(...positions: Position[]): void {
+    const meta = { environment: 'system', actor: { id: 'a', source: 'system', name: null }, requestId: 'r', commandId: 'c', at: 1 } as const;
+    const records = positions.map((position) => ({
+      id: position,
+      type: 't',
+      shape: 1,
+      data: {},
+      subject: null,
+      public: [],
+      meta,
+      stream: 's',
+      version: 1,
+      position,
+    }));
+    this.batches.push(records);
+    this.wake();
+  }
+
+  async *subscribe(_after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+    while (!signal.aborted) {
+      const batch = this.batches.shift();
+      if (batch !== undefined) yield batch;
+      else await new Promise<void>((resolve) => (this.wake = resolve));
+    }
+  }
+
+  readonly read = (): never => unasked();
+  readonly readBackwards = (): never => unasked();
+  readonly last = (): never => unasked();
+  readonly append = (): never => unasked();
+  readonly head = (): never => unasked();
+}
+
+function unasked(): never {
+  throw new Error('Nobody asks for that here.');
+}
+
+describe('a reading of the log', () => {
+  let events: GivenBatches;
+  let reading: Reading;
+  beforeEach(() => {
+    jest.useFakeTimers();
+    events = new GivenBatches();
+    reading = new Reading('5', {
+      events,
+      onMoved: () => {},
+      onEnded: () => {},
+      onRead: (one) => (one.isLive ? null : one.allHandled()),
+      kept: { most: 8, meeting: 4 },
+    });
+  });
+  afterEach(() => void jest.useRealTimers());
+
+  const turns = async (): Promise<void> => {
+    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+  };
+
+  it('hangs when the log goes on without it for five seconds', async () => {
+    reading.isLive = true;
+    reading.join(new Cursor(new Set(['other']), '5'));
+    void reading.read();
+    jest.advanceTimersByTime(60_000);
+    // The log was quiet.
+    expect([reading.isStuck('5'), reading.isStuck('6')]).toEqual([false, false]);
+    jest.advanceTimersByTime(5_001);
+    expect(reading.isStuck('6')).toBe(true);
+    events.give('6');
+    await turns();
+    expect([reading.end, reading.isStuck('7')]).toEqual(['6', false]);
+  });
+
+  it('does not hang while it waits for who still handles what it read', async () => {
+    const slow = new Cursor(null, '5');
+    reading.join(slow);
+    void reading.read();
+    events.give('6');
+    const taken = await slow.take(new AbortController().signal);
+    jest.advanceTimersByTime(60_000);
+    expect(reading.isStuck('9')).toBe(false);
+    slow.done(taken!.upTo);
+    await turns();
+    jest.advanceTimersByTime(5_001);
+    expect(reading.isStuck('9')).toBe(true);
+  });
+
+  it('that is live waits for nobody', async () => {
+    reading.isLive = true;
+    const slow = new Cursor(null, '5', { pace: 'prompt' });
+    reading.join(slow);
+    void reading.read();
+    events.give('6');
+    expect((await slow.take(new AbortController().signal))?.records).toHaveLength(1);
+    events.give('7', '8');
+    await turns();
+    expect([reading.end, slow.position]).toEqual(['8', '5']);
+    slow.done('6');
+    expect((await slow.take(new AbortController().signal))?.upTo).toBe('8');
+  });
+});

@@ -1,0 +1,220 @@
+import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
+import { isFromLaterRelease } from '../log/upcasts.ts';
+import type { Cursor, Taken, Way } from './cursor.ts';
+
+/** How many records are kept. */
+export interface Kept {
+  /** For who is slow. Whoever falls further behind goes on by a reading of its own. */
+  readonly most: number;
+  /** Although nobody is behind: who comes from further back meets the others there. */
+  readonly meeting: number;
+}
+
+/** What is handed on at once. */
+const BATCH = 500;
+/** Behind the head without moving for so long, a subscription is taken for dead: a connection can hang without breaking (milliseconds). */
+const STUCK = 5_000;
+
+const NOBODY: readonly Cursor[] = [];
+
+/** The log ends before what was seen of it: it was put back to an earlier state. */
+export class LogPutBack extends Error {
+  constructor(readonly head: Position) {
+    super(`The log ends at '${head}', before what was seen of it: it was put back to an earlier state.`);
+  }
+}
+
+interface Needs {
+  readonly events: EventStore;
+  /** Something was read, or handled. */
+  readonly onMoved: () => void;
+  /** A batch was handed on; resolves when the next is to be read. */
+  readonly onRead: (reading: Reading) => Promise<void> | null;
+  readonly onEnded: (reading: Reading) => void;
+  readonly kept: Kept;
+}
+
+/**
+ * One reading of the log, for all who have come to the same place: each record is handed to those who handle its type. One that is live waits for nobody: what it has read
+ * is kept for a while, and each who follows has a place of its own in that. One that catches up waits until all have handled what it read.
+ */
+export class Reading implements Way {
+  isLive = false;
+  end: Position;
+  lastAt = 0;
+  private readonly cursors = new Set<Cursor>();
+  private readonly ofType = new Map<string, Cursor[]>();
+  private readonly ofAllTypes: Cursor[] = [];
+  private readonly kept: RecordedEvent[] = [];
+  /** Of the first record that is kept; they are numbered from 0. */
+  private first = 0;
+  private readonly ending = new AbortController();
+  private settled: (() => void) | null = null;
+  private isHeldUp = false;
+  private movedAt = performance.now();
+
+  constructor(
+    /** What was recorded after it is kept. */
+    private from: Position,
+    private readonly needs: Needs,
+  ) {
+    this.end = from;
+  }
+
+  get hasEnded(): boolean {
+    return this.ending.signal.aborted;
+  }
+
+  get members(): readonly Cursor[] {
+    return [...this.cursors];
+  }
+
+  /** Whether everything after a position is kept. */
+  keeps(position: Position): boolean {
+    return !this.hasEnded && position >= this.from;
+  }
+
+  /** From now on it goes along here; it may be further on than the others. */
+  join(cursor: Cursor): void {
+    this.cursors.add(cursor);
+    for (const list of this.listsOf(cursor)) list.push(cursor);
+    const place = this.kept.findIndex((record) => cursor.concerns(record));
+    cursor.join(this, place < 0 ? null : this.first + place);
+  }
+
+  leave(cursor: Cursor): void {
+    if (!cursor.goesAlong(this)) return;
+    cursor.leave();
+    this.forget(cursor);
+  }
+
+  /** The others go on. */
+  putOut(cursor: Cursor, error: unknown): void {
+    if (!cursor.goesAlong(this)) return;
+    cursor.fail(error);
+    this.forget(cursor);
+  }
+
+  async read(): Promise<void> {
+    const { signal } = this.ending;
+    try {
+      for await (const batch of this.needs.events.subscribe(this.end, signal, 'prompt')) {
+        if (signal.aborted) return;
+        this.receive(batch);
+        await this.needs.onRead(this);
+        if (signal.aborted) return;
+      }
+      if (!signal.aborted) throw new Error('A subscription to the log has ended.');
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  recordedAt(number: number): number {
+    return this.kept[Math.max(0, number - this.first)]?.meta.at ?? this.lastAt;
+  }
+
+  take(cursor: Cursor, from: number): Taken | null {
+    if (from < this.first) {
+      this.leave(cursor);
+      return null;
+    }
+    const records: RecordedEvent[] = [];
+    let place = from - this.first;
+    for (; place < this.kept.length; place++) {
+      const record = this.kept[place]!;
+      if (!cursor.concerns(record)) continue;
+      // What comes before one that only a later release can read is handled by itself.
+      if (records.length === BATCH || (records.length > 0 && isFromLaterRelease(record))) break;
+      records.push(record);
+    }
+    const isAll = place === this.kept.length;
+    cursor.next = isAll ? null : this.first + place;
+    return { records, upTo: isAll ? this.end : this.kept[place - 1]!.position };
+  }
+
+  moved(): void {
+    if (this.settled !== null && this.isSettled) this.settled();
+    this.needs.onMoved();
+  }
+
+  /** Resolves once all have handled what was read. */
+  async allHandled(): Promise<void> {
+    this.isHeldUp = true;
+    if (!this.isSettled && !this.hasEnded) await new Promise<void>((resolve) => (this.settled = resolve));
+    this.settled = null;
+    this.isHeldUp = false;
+    this.movedAt = performance.now();
+  }
+
+  get isSettled(): boolean {
+    for (const cursor of this.cursors) if (!cursor.isIdle) return false;
+    return true;
+  }
+
+  /** Whether it hangs: the log goes on without it. `head` was read just now. */
+  isStuck(head: Position): boolean {
+    if (this.end >= head || this.isHeldUp) this.movedAt = performance.now();
+    return performance.now() - this.movedAt > STUCK;
+  }
+
+  /** Ends it; whoever goes along learns why. Who is not at the position that the log does not have learns of that by a reading of its own. */
+  fail(error: unknown): void {
+    if (this.hasEnded) return;
+    this.ending.abort();
+    const members = this.members;
+    const reasons = members.map(({ position }) =>
+      error instanceof PositionOfAnotherLog && error.position !== position ? new Error(error.message, { cause: error }) : error,
+    );
+    for (const cursor of members) this.forget(cursor);
+    for (const [index, cursor] of members.entries()) cursor.fail(reasons[index]);
+    this.needs.onEnded(this);
+  }
+
+  private receive(batch: readonly RecordedEvent[]): void {
+    for (const record of batch) {
+      const number = this.first + this.kept.push(record) - 1;
+      for (const cursor of this.ofType.get(record.type) ?? NOBODY) if (cursor.concerns(record)) cursor.offer(number);
+      for (const cursor of this.ofAllTypes) if (cursor.concerns(record)) cursor.offer(number);
+    }
+    const last = batch.at(-1);
+    if (last === undefined) return;
+    this.end = last.position;
+    this.lastAt = last.meta.at;
+    this.movedAt = performance.now();
+    if (this.kept.length >= 2 * this.needs.kept.meeting) this.drop();
+    this.needs.onMoved();
+  }
+
+  /** What nobody needs any more goes, and what only those need who are far behind. */
+  private drop(): void {
+    const { kept } = this.needs;
+    let least = this.kept.length - kept.most;
+    const most = this.kept.length - kept.meeting;
+    if (least < most) {
+      let needed = this.first + most;
+      for (const { next } of this.cursors) if (next !== null && next < needed) needed = next;
+      least = Math.max(least, needed - this.first);
+    }
+    if (least > 0) this.from = this.kept.splice(0, least).at(-1)!.position;
+    this.first += Math.max(0, least);
+  }
+
+  private forget(cursor: Cursor): void {
+    if (!this.cursors.delete(cursor)) return;
+    for (const list of this.listsOf(cursor)) list.splice(list.indexOf(cursor), 1);
+    if (this.settled !== null && this.isSettled) this.settled();
+    if (this.cursors.size > 0 || this.hasEnded) return;
+    this.ending.abort();
+    this.needs.onEnded(this);
+  }
+
+  private listsOf({ types }: Cursor): readonly Cursor[][] {
+    if (types === null) return [this.ofAllTypes];
+    return [...types].map((type) => {
+      const list = this.ofType.get(type) ?? [];
+      this.ofType.set(type, list);
+      return list;
+    });
+  }
+}
