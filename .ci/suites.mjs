@@ -3,7 +3,7 @@ import { numberOf } from './seed.mjs';
 
 /** A test waits, starts processes or computes: so many at a time for each processor keep it busy. */
 const WAITING = 3;
-const WORKING = 1.5;
+const WORKING = 2;
 
 /** Specs over HTTP that hurt nobody: each has an environment of its own on the cluster that all of them share. */
 const shared = [
