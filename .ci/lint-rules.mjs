@@ -1,5 +1,8 @@
 /** Rules of this house, for oxlint. test/lint.spec.ts plants what each of them refuses. */
 
+/** What is exported again may be either, and is the value. */
+const isOfType = ({ identifier, isTypeReference }) => isTypeReference && identifier.parent?.type !== 'ExportSpecifier';
+
 /** As `consistent-type-imports`, which knows nothing of injection: where there are decorators, the value is needed. */
 const importsOfTypes = {
   create(context) {
@@ -17,7 +20,7 @@ const importsOfTypes = {
         for (const node of imports)
           for (const { local, importKind } of node.specifiers) {
             const references = context.sourceCode.getDeclaredVariables(node).find(({ name }) => name === local.name)?.references ?? [];
-            if (importKind !== 'type' && references.length > 0 && references.every(({ isTypeReference }) => isTypeReference))
+            if (importKind !== 'type' && references.length > 0 && references.every(isOfType))
               context.report({ node, message: `${local.name} is used as a type only: import it with \`type\`.` });
           }
       },

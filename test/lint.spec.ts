@@ -43,6 +43,11 @@ const planted: readonly Planted[] = [
     passes: `import type { Clock } from './clock.ts'; export const now = (clock: Clock): number => clock.now();`,
   },
   {
+    rule: 'house(imports-of-types)',
+    breaks: `import { Clock } from './clock.ts'; export type Clocks = readonly Clock[];`,
+    passes: `import { Clock } from './clock.ts'; export { Clock };`,
+  },
+  {
     // Injection needs the value.
     rule: 'house(imports-of-types)',
     breaks: `import { Clock } from './clock.ts'; export class Now {\n  constructor(readonly clock: Clock) {}\n}`,
