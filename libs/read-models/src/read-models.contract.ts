@@ -87,6 +87,27 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       expect([await table.get('one', 'c'), await table.checkpoint()]).toEqual([null, '1']);
     });
 
+    it('writes to several tables at once, and what one of them refuses stops no other', async () => {
+      const tables = [byId, byName, kept].map((definition) => opened.readModels.table(definition)) as unknown as readonly Table<never>[];
+      await tables[1]!.write([], '1', 5);
+      const large = { ...write('one', person('c')), text: JSON.stringify({ ...person('c'), name: 'x'.repeat(MAX_ROW_BYTES) }) };
+      const outcomes = await opened.readModels.writeAll([
+        { table: tables[0]!, writes: [write('one', person('a'))], checkpoint: '2', fence: 3 },
+        { table: tables[1]!, writes: [write('one', person('b'))], checkpoint: '2', fence: 4 },
+        { table: tables[2]!, writes: [], checkpoint: '2' },
+      ]);
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect((outcomes[1] as PromiseRejectedResult).reason).toBeInstanceOf(Fenced);
+      const [refused, stored] = await opened.readModels.writeAll([
+        { table: tables[0]!, writes: [large], checkpoint: '3', fence: 3 },
+        { table: tables[2]!, writes: [write('one', person('d'))], checkpoint: '3' },
+      ]);
+      expect([(refused as PromiseRejectedResult).reason, stored!.status]).toEqual([expect.any(RowTooLarge), 'fulfilled']);
+      expect(await Promise.all(tables.map((one) => one.checkpoint()))).toEqual(['2', '1', '3']);
+      expect([(await table.get('one', 'a'))?.id, await table.get('one', 'c'), (await tables[2]!.get('one', 'd'))?.id]).toEqual(['a', null, 'd']);
+      expect(await opened.readModels.writeAll([])).toEqual([]);
+    });
+
     it('gives back exactly the text that was written', async () => {
       const text = '{"id":"a",  "name":"Zoë 日本 \\u0000 😀","tags":[]}';
       await table.write([{ environment: 'one', id: 'a', position: '5', revision: 7, text }]);

@@ -241,6 +241,55 @@ describe('a transaction', () => {
     expect(await events.read(`magazine-${ENVIRONMENT}-b`)).toEqual([]);
   });
 
+  describe('on an aggregate whose id its own command made', () => {
+    /** Counts whatever is read of the log. */
+    class CountingStore extends MeasuredEventStore {
+      reads = 0;
+      override read(stream: string, from?: number): Promise<readonly RecordedEvent[]> {
+        this.reads++;
+        return super.read(stream, from);
+      }
+    }
+    let store: CountingStore;
+    let asked: RequestContext;
+    let key: string;
+    beforeEach(() => {
+      store = new CountingStore(events, new Metrics());
+      repository = repositoryOn(new LmdbReadModels(storage), new StoppedViews(), store);
+      asked = context();
+      key = `book_${asked.commandId}`;
+    });
+
+    it('asks the log for nothing before it appends', async () => {
+      const { state, version } = await repository.transact(bookDecider, asked, key, create());
+      expect({ state, version, reads: store.reads }).toMatchObject({ state: { title: 'Notes' }, version: 1, reads: 0 });
+      // Another's id is looked for.
+      await repository.transact(bookDecider, context(), `book_${newCommandId(clock.now())}`, create());
+      expect(store.reads).toBe(1);
+    });
+
+    it.each<[string, Partial<RequestContext>]>([
+      ['another may have carried it out', { attempt: 2 }],
+      ['it follows from an event, which may come again', { actor: { id: 'spec', source: 'system', name: null } }],
+    ])('looks first where %s', async (_, changes) => {
+      const first = await repository.transact(bookDecider, asked, key, create());
+      await repository.transact(bookDecider, context(), key, change({ title: 'Sketch' }));
+      const before = store.reads;
+      const { state, facts } = await repository.transact(bookDecider, { ...asked, receipt: {}, ...changes }, key, create());
+      expect([first.facts.length, state?.title, facts, store.reads > before]).toEqual([1, 'Sketch', [], true]);
+    });
+
+    it('decides on what is there, where something is', async () => {
+      await repository.transact(bookDecider, context(), key, create());
+      const told = await repository.transact(bookDecider, asked, key, change({ title: 'Sketch' }));
+      expect([told.state?.title, told.version]).toEqual(['Sketch', 2]);
+      const other = context();
+      await repository.transact(bookDecider, context(), `book_${other.commandId}`, create());
+      const created = await repository.transact(bookDecider, other, `book_${other.commandId}`, create());
+      expect([created.facts, created.version, created.isRepeat]).toEqual([[], 1, false]);
+    });
+  });
+
   describe('that comes again', () => {
     /** Counts what is read of the log beside what every command reads. */
     class CountingStore extends MeasuredEventStore {

@@ -36,6 +36,7 @@ import { sealedPartsOf } from '../sealing/declared-sealing.ts';
 const IDS_PER_TRANSACT = 1_024;
 /** What four characters of base 32 can number. */
 const IDS = 2 ** 20;
+const ORDINAL_LENGTH = 4;
 /** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
 const SETTLED = 30_000;
 /** One after the other, the claims of several hundred domains would take longer than what was decided may be old. */
@@ -113,16 +114,23 @@ export class LogRepository extends Repository {
     if (firstId >= IDS) throw new RangeError('One command asks too many aggregates, or another after one that yielded more facts than it may.');
     receipt.transacts = (receipt.transacts ?? 0) + 1;
     const stream = streamName(decider.category, environment, key);
+    let isNewborn = firstId === 0 && isOfThisCommand(context, key);
     for (let met: number | null = null; ;) {
       refuseLate(context, this.clock.now());
       const began = performance.now();
-      const loaded: Read<State> = await this.loadLatest(decider, environment, key, met);
+      const isTakenForNew = isNewborn;
+      isNewborn = false;
+      const loaded: Read<State> = isTakenForNew
+        ? { state: decider.initial, version: 0, position: START, recorded: [], isRowLate: false }
+        : await this.loadLatest(decider, environment, key, met);
       const done = await this.recordsOf(context, { stream, firstId, met, loaded });
       if (done.length > 0) return this.unchanged(decider, context, loaded, { unseen: done, isRepeat: true });
       const isOutrun = met !== null;
-      met = loaded.version;
       const at = momentOf(context.commandId, this.clock.now());
-      const decided = decide(loaded.state, decisionContext(context, at));
+      const decided = attempted(() => decide(loaded.state, decisionContext(context, at)), isTakenForNew);
+      // Only the version of an append says that nothing was there.
+      if (decided === null || (isTakenForNew && decided.length === 0)) continue;
+      met = loaded.version;
       if (decided.length === 0)
         return this.unchanged(decider, context, loaded, { unseen: isOutrun || loaded.isRowLate ? loaded.recorded : [], isRepeat: false });
       // Ids of a later aggregate of this command would meet ours.
@@ -324,6 +332,25 @@ async function allOf<Value>(running: readonly Promise<Value>[]): Promise<readonl
 
 function nameOf({ kind, value }: Claim): string {
   return `${kind} ${value}`;
+}
+
+/**
+ * Whether an aggregate has an id that this very command made, which nobody was asked for before: nothing is recorded of it, and nothing has to be read to know that. What
+ * follows from an event comes under the same ids again whenever that event does, and does not say so.
+ */
+function isOfThisCommand(context: RequestContext, key: string): boolean {
+  const { commandId, actor } = context;
+  return actor.source !== 'system' && !mayHaveRun(context) && key.endsWith(derivedId(commandId, 0).slice(0, -ORDINAL_LENGTH), key.length - ORDINAL_LENGTH);
+}
+
+/** Null where it throws and `mayFail`. */
+function attempted<Answer>(ask: () => Answer, mayFail: boolean): Answer | null {
+  try {
+    return ask();
+  } catch (error) {
+    if (!mayFail) throw error;
+    return null;
+  }
 }
 
 /** @throws DomainError `service_unavailable` past the deadline */
