@@ -4,6 +4,7 @@ const LIBS = ['platform', 'contracts', 'read-models', 'messaging', 'event-sourci
 const SHARED = {
   authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
   identity: ['domain', 'views', 'readers'],
+  notifications: ['domain', 'views', 'readers', 'targets'],
   suite: ['backup'],
 };
 /** What specs are made with, and all that is run by them alone. */

@@ -10,17 +10,18 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { Sweepers } from '#libs/read-models/src/sweepers';
 import { feature, service } from '#libs/runtime/src/feature';
 import { Feed } from './feed/feed.ts';
-import { feedView } from './feed/feed.view.ts';
+import { FeedReader } from './readers/feed-reader.ts';
+import { feedView } from './views/feed.view.ts';
 import { DeliveryLog } from './webhook-deliveries/delivery-log.ts';
 import { ResponseExcerpts } from './webhook-deliveries/response-excerpts.ts';
 import { RETRY_PAUSES, RetrySchedule } from './webhook-deliveries/retry-schedule.ts';
-import { TargetRule } from './webhook-deliveries/target-address.ts';
+import { TargetRule } from './targets/target-address.ts';
 import { WebhookDeliveries } from './webhook-deliveries/webhook-deliveries.ts';
 import { WebhookWork } from './webhook-deliveries/webhook-work.ts';
-import { webhookEndpointDecider } from './webhook-endpoints/webhook-endpoint.decider.ts';
-import { EndpointSecrets } from './webhook-endpoints/endpoint-secrets.ts';
+import { webhookEndpointDecider } from './domain/webhook-endpoint.decider.ts';
+import { EndpointSecrets } from './targets/endpoint-secrets.ts';
 import { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
-import { webhookEndpointsView } from './webhook-endpoints/webhook-endpoints.view.ts';
+import { webhookEndpointsView } from './views/webhook-endpoints.view.ts';
 
 const targetRule = {
   provide: TargetRule,
@@ -39,7 +40,7 @@ const retrySchedule = {
 @Injectable()
 class NotificationsWork implements OnModuleInit {
   constructor(
-    private readonly feed: Feed,
+    private readonly feed: FeedReader,
     private readonly deliveries: DeliveryLog,
     private readonly work: WebhookWork,
     private readonly operations: OperationTransport,
@@ -74,7 +75,7 @@ class NotificationsWork implements OnModuleInit {
   }
 }
 
-const feed = feature({ views: [feedView], providers: [Feed] });
+const feed = feature({ views: [feedView], providers: [Feed, FeedReader] });
 const endpoints = feature({ deciders: [webhookEndpointDecider], views: [webhookEndpointsView], providers: [EndpointSecrets, WebhookEndpoints, targetRule] });
 const deliveries = feature({ providers: [DeliveryLog, ResponseExcerpts, WebhookDeliveries, WebhookWork, NotificationsWork, retrySchedule] });
 

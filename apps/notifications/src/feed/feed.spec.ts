@@ -4,9 +4,10 @@ import type { FeedPage } from '#libs/contracts/src/operation';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import type { DomainError } from '#libs/platform/src/domain-error';
+import { FeedReader } from '../readers/feed-reader.ts';
 import { ENVIRONMENT, GivenNotifications, viewsBrought } from '../testing/given-notifications.ts';
+import { feedView } from '../views/feed.view.ts';
 import { Feed } from './feed.ts';
-import { feedView } from './feed.view.ts';
 
 const DAY = 86_400_000;
 
@@ -20,8 +21,8 @@ describe('the events feed', () => {
   const read = async (query: Partial<ListEvents> = {}, feed = given.feed): Promise<FeedPage<Event>> =>
     JSON.parse((await feed.list(Object.assign(new ListEvents(), { context: given.context(), limit: 10, ...query }))).json) as FeedPage<Event>;
   const ids = ({ data }: FeedPage<Event>): readonly string[] => data.map(({ id }) => id);
-  const feedAt = (now: number, upToDate = async (): Promise<void> => {}): Feed =>
-    new Feed({ now: () => now }, { EVENTS_RETENTION: 90 * DAY } as never, viewsBrought(upToDate), given.readModels);
+  const readerAt = (now: number): FeedReader => new FeedReader({ now: () => now }, { EVENTS_RETENTION: 90 * DAY } as never, given.readModels);
+  const feedAt = (now: number, upToDate = async (): Promise<void> => {}): Feed => new Feed(readerAt(now), viewsBrought(upToDate));
   const refusalOf = async (query: Partial<ListEvents>): Promise<unknown> =>
     read(query).catch((error: DomainError) => ({ code: error.code, errors: error.details.errors?.map(({ code, field }) => ({ code, field })) }));
   const recorded = async (...times: readonly number[]): Promise<readonly string[]> => {
@@ -199,12 +200,12 @@ describe('the events feed', () => {
     const [old, young] = await recorded(now - 2 * DAY, now);
     const later = feedAt(now + 89 * DAY);
     expect(ids(await read({}, later))).toEqual([young]);
-    expect(await later.sweep(ENVIRONMENT, 10)).toBe(1);
-    expect(await later.sweep(ENVIRONMENT, 10)).toBe(0);
-    expect(await later.texts(ENVIRONMENT, [old!, young!])).toEqual([null, expect.stringContaining(young!)]);
+    expect(await readerAt(now + 89 * DAY).sweep(ENVIRONMENT, 10)).toBe(1);
+    expect(await readerAt(now + 89 * DAY).sweep(ENVIRONMENT, 10)).toBe(0);
+    expect(await readerAt(now + 89 * DAY).texts(ENVIRONMENT, [old!, young!])).toEqual([null, expect.stringContaining(young!)]);
     expect(ids(await read({ after: old }, later))).toEqual([young]);
     const muchLater = feedAt(now + 119 * DAY);
-    expect(await muchLater.sweep(ENVIRONMENT, 10)).toBe(2);
+    expect(await readerAt(now + 119 * DAY).sweep(ENVIRONMENT, 10)).toBe(2);
     await expect(read({ after: old }, muchLater)).rejects.toMatchObject({ code: 'invalid_request_parameters' });
     expect(await read({ after: young }, muchLater)).toMatchObject({ data: [] });
   });

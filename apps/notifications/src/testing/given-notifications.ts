@@ -36,17 +36,18 @@ import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { until } from '#libs/testing/src/until';
 import { Feed } from '../feed/feed.ts';
-import { feedView } from '../feed/feed.view.ts';
-import { deliveryId } from '../webhook-deliveries/delivery.ts';
+import { FeedReader } from '../readers/feed-reader.ts';
+import { EndpointSecrets } from '../targets/endpoint-secrets.ts';
+import { TargetRule } from '../targets/target-address.ts';
+import { feedView } from '../views/feed.view.ts';
+import { webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
 import { DeliveryLog } from '../webhook-deliveries/delivery-log.ts';
+import { deliveryId } from '../webhook-deliveries/delivery.ts';
 import { ResponseExcerpts } from '../webhook-deliveries/response-excerpts.ts';
 import { RetrySchedule } from '../webhook-deliveries/retry-schedule.ts';
-import { TargetRule } from '../webhook-deliveries/target-address.ts';
 import { WebhookDeliveries } from '../webhook-deliveries/webhook-deliveries.ts';
 import { WebhookWork } from '../webhook-deliveries/webhook-work.ts';
-import { EndpointSecrets } from '../webhook-endpoints/endpoint-secrets.ts';
 import { WebhookEndpoints } from '../webhook-endpoints/webhook-endpoints.ts';
-import { webhookEndpointsView } from '../webhook-endpoints/webhook-endpoints.view.ts';
 
 export const ENVIRONMENT = 'environment_01J00000000000000000000000';
 
@@ -90,6 +91,7 @@ export class GivenNotifications {
     readonly engines: SharedEngines,
     private readonly isReplica: boolean,
     readonly repository: LogRepository,
+    readonly feedReader: FeedReader,
     readonly feed: Feed,
     readonly deliveries: DeliveryLog,
     readonly endpoints: WebhookEndpoints,
@@ -128,12 +130,7 @@ export class GivenNotifications {
     const metrics = new Metrics();
     const repository = new LogRepository(events, readModels, new Naming((await keys.obtain('naming')).bytes), clock, log);
     repository.keep(webhookEndpointsView);
-    const feed = new Feed(
-      clock,
-      settings,
-      viewsBrought(async () => {}),
-      readModels,
-    );
+    const feed = new FeedReader(clock, settings, readModels);
     const deliveries = new DeliveryLog(readModels);
     const vault = new Vault(keys);
     const secrets = new EndpointSecrets(vault);
@@ -183,8 +180,12 @@ export class GivenNotifications {
     for (const part of work.parts) lifecycle.add(part);
     work.intake.follow(followers, lifecycle);
     await lifecycle.start();
-    const webhooks = new WebhookDeliveries(endpoints, deliveries, work, excerpts, clock);
-    return new GivenNotifications(engines, faulty !== null, repository, feed, deliveries, endpoints, webhooks, work, lifecycle, metrics);
+    const webhooks = new WebhookDeliveries(deliveries, work, excerpts, clock, readModels);
+    const pages = new Feed(
+      feed,
+      viewsBrought(async () => {}),
+    );
+    return new GivenNotifications(engines, faulty !== null, repository, feed, pages, deliveries, endpoints, webhooks, work, lifecycle, metrics);
   }
 
   /** The same data in a new process, as far as one process can tell. */

@@ -4,8 +4,8 @@ import { type EventStore, type Position, START } from '#libs/event-sourcing/src/
 import type { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { ReadModels } from '#libs/read-models/src/read-models';
-import type { Feed } from '../feed/feed.ts';
-import type { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
+import type { FeedReader } from '../readers/feed-reader.ts';
+import type { EndpointDirectory } from '../targets/endpoint-directory.ts';
 
 /** Whose forwarders webhooks were made from, before the intake followed the log itself. */
 const FORWARDED = ['identity', 'authorization'] as const;
@@ -18,7 +18,7 @@ const POLL = 100;
 interface Needs {
   readonly events: EventStore;
   readonly readModels: ReadModels;
-  readonly feed: Feed;
+  readonly feed: FeedReader;
   readonly directory: EndpointDirectory;
   readonly clock: Clock;
 }

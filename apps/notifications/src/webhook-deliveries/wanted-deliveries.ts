@@ -1,7 +1,7 @@
 import type { PublicEventName } from '#libs/contracts/src/events';
 import { publicEventsOf } from '#libs/event-sourcing/src/following/public-events';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import type { Target } from '../webhook-endpoints/endpoint-directory.ts';
+import type { Target } from '../targets/endpoint-directory.ts';
 import { deliveryId } from './delivery.ts';
 
 /** A delivery that follows from a record, whether it was made already or not. */

@@ -1,9 +1,9 @@
 import type { Clock } from '#libs/platform/src/clock';
 import type { Metrics } from '#libs/platform/src/metrics';
-import type { Target } from '../webhook-endpoints/endpoint-directory.ts';
+import type { Target } from '../targets/endpoint-directory.ts';
+import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '../targets/signature.ts';
 import { deliveryId, isSuccess, type Attempted } from './delivery.ts';
 import type { ResponseExcerpts } from './response-excerpts.ts';
-import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from './signature.ts';
 import type { Answer, WebhookSender } from './webhook-sender.ts';
 
 /** How a receiver says that it cannot verify a signature. */

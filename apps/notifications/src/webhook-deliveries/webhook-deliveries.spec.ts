@@ -217,7 +217,7 @@ describe('webhooks', () => {
       event: 'organization_domain.verified',
       data: { object: 'organization_domain' },
     });
-    expect(await given.feed.texts(ENVIRONMENT, [event_id])).toEqual([null]);
+    expect(await given.feedReader.texts(ENVIRONMENT, [event_id])).toEqual([null]);
     await until(async () => (await given.deliveriesOf(id))[0]?.status === 'delivered');
   });
 

@@ -13,14 +13,16 @@ import {
   TestWebhookEndpoint,
 } from '#libs/contracts/src/webhook-endpoints/operations';
 import { WebhookDelivery, type WebhookReplay } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId, isIdOf } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
-import type { PageRequest } from '#libs/read-models/src/read-models';
-import type { StoredWebhookEndpoint } from '../webhook-endpoints/webhook-endpoint.decider.ts';
-import { subscribable, WebhookEndpoints } from '../webhook-endpoints/webhook-endpoints.ts';
+import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import type { StoredWebhookEndpoint } from '../domain/webhook-endpoint.decider.ts';
+import { subscribable } from '../targets/subscribable.ts';
+import { requireEndpoint, webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { deliveryId, queuedAgain, queuedDelivery, type StoredDelivery } from './delivery.ts';
 import { ResponseExcerpts } from './response-excerpts.ts';
@@ -32,17 +34,21 @@ const serialiseEvent = serialiserOf(Event);
 /** The delivery log, and everything that a person may send again. */
 @Injectable()
 export class WebhookDeliveries {
+  private readonly endpoints: Table<StoredWebhookEndpoint>;
+
   constructor(
-    private readonly endpoints: WebhookEndpoints,
     private readonly deliveries: DeliveryLog,
     private readonly work: WebhookWork,
     private readonly excerpts: ResponseExcerpts,
     private readonly clock: Clock,
-  ) {}
+    readModels: ReadModels,
+  ) {
+    this.endpoints = readModels.table(tableOf(webhookEndpointsView));
+  }
 
   @Handles(ListWebhookDeliveries)
   async list(query: ListWebhookDeliveries): Promise<Serialised<List<WebhookDelivery>>> {
-    await this.endpoints.get(query.context, query.id);
+    await requireEndpoint(this.endpoints, query.context, query.id);
     return pageOf(this.deliveries.deliveries, query, {
       idPrefix: 'webhook_delivery',
       where: filterOf(query),
@@ -52,7 +58,7 @@ export class WebhookDeliveries {
 
   @Handles(GetWebhookDelivery)
   async get({ context, id, delivery_id }: GetWebhookDelivery): Promise<WebhookDelivery> {
-    await this.endpoints.get(context, id);
+    await requireEndpoint(this.endpoints, context, id);
     return this.shown(context, await this.found(context, id, delivery_id));
   }
 
@@ -100,7 +106,7 @@ export class WebhookDeliveries {
   }
 
   private async enabled(context: RequestContext, id: string): Promise<StoredWebhookEndpoint> {
-    const endpoint = await this.endpoints.get(context, id);
+    const endpoint = await requireEndpoint(this.endpoints, context, id);
     if (endpoint.status === 'disabled')
       throw new DomainError('conflict', 'webhook_endpoint_disabled', `The webhook endpoint '${id}' is disabled: nothing is sent to it.`);
     return endpoint;

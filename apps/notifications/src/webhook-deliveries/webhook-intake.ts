@@ -11,7 +11,7 @@ import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import type { Leases } from '#libs/read-models/src/leases';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import { SharedLeases } from '#libs/read-models/src/shared-leases';
-import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-directory.ts';
+import type { EndpointDirectory, Target } from '../targets/endpoint-directory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
 import { attempted, postponed, queuedDelivery, type Attempted, type StoredDelivery } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';

@@ -3,8 +3,8 @@ import { isUnavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { ReadModels } from '#libs/read-models/src/read-models';
-import type { Feed } from '../feed/feed.ts';
-import type { EndpointDirectory, Target } from '../webhook-endpoints/endpoint-directory.ts';
+import type { FeedReader } from '../readers/feed-reader.ts';
+import type { EndpointDirectory, Target } from '../targets/endpoint-directory.ts';
 import { entryIdOf, type DeliveryLog, type DueEntry } from './delivery-log.ts';
 import { attempted, dropped, isSuccess, postponed, type Attempted, type StoredDelivery } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';
@@ -44,7 +44,7 @@ interface Note {
 interface Needs {
   readonly directory: EndpointDirectory;
   readonly deliveries: DeliveryLog;
-  readonly feed: Feed;
+  readonly feed: FeedReader;
   readonly attempts: WebhookAttempts;
   readonly schedule: RetrySchedule;
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
-import type { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
+import type { EndpointDirectory } from '../targets/endpoint-directory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
 import { queuedDelivery } from './delivery.ts';
 import type { RecordSetAside, SetAside } from './set-aside.ts';

@@ -2,8 +2,8 @@ import { isPublicEventName, type PublicEventName } from '#libs/contracts/src/eve
 import type { WebhookReplay } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import type { Clock } from '#libs/platform/src/clock';
 import type { ReadModels, Table, TableDefinition } from '#libs/read-models/src/read-models';
-import type { Feed } from '../feed/feed.ts';
-import type { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
+import type { FeedReader } from '../readers/feed-reader.ts';
+import type { EndpointDirectory } from '../targets/endpoint-directory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
 import { deliveryId, queuedAgain, queuedDelivery, type StoredDelivery } from './delivery.ts';
 import { Notes } from './notes.ts';
@@ -27,7 +27,7 @@ const REPLAYS: TableDefinition<StoredReplay> = { name: 'webhook_replays', indexe
 
 interface Needs {
   readonly readModels: ReadModels;
-  readonly feed: Feed;
+  readonly feed: FeedReader;
   readonly directory: EndpointDirectory;
   readonly deliveries: DeliveryLog;
   readonly queues: WebhookQueues;

@@ -1,5 +1,5 @@
+import { TargetRule } from '../targets/target-address.ts';
 import { Receiver } from '../testing/given-notifications.ts';
-import { TargetRule } from './target-address.ts';
 import { WebhookSender } from './webhook-sender.ts';
 
 const production = new TargetRule({ mode: 'production', allowNetworks: [] });

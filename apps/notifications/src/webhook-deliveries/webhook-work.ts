@@ -11,12 +11,12 @@ import type { Part } from '#libs/platform/src/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels } from '#libs/read-models/src/read-models';
-import { Feed } from '../feed/feed.ts';
-import { EndpointDirectory } from '../webhook-endpoints/endpoint-directory.ts';
-import { EndpointSecrets } from '../webhook-endpoints/endpoint-secrets.ts';
+import { FeedReader } from '../readers/feed-reader.ts';
+import { EndpointDirectory } from '../targets/endpoint-directory.ts';
+import { EndpointSecrets } from '../targets/endpoint-secrets.ts';
+import { TargetRule } from '../targets/target-address.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { RetrySchedule } from './retry-schedule.ts';
-import { TargetRule } from './target-address.ts';
 import { ResponseExcerpts } from './response-excerpts.ts';
 import { WebhookAttempts } from './webhook-attempts.ts';
 import { FirstPosition } from './first-position.ts';
@@ -50,7 +50,7 @@ export class WebhookWork {
     leases: Leases,
     replicas: Replicas,
     vault: Vault,
-    feed: Feed,
+    feed: FeedReader,
     deliveries: DeliveryLog,
     secrets: EndpointSecrets,
     excerpts: ResponseExcerpts,

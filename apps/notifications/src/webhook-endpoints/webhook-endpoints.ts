@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { isPublicEventName, PUBLIC_EVENTS, type PublicEventName } from '#libs/contracts/src/events';
 import { Handles } from '#libs/contracts/src/handles';
 import type { List, Serialised } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
@@ -19,14 +18,12 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
-import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
-import { derivedId, isIdOf } from '#libs/platform/src/ids';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
-import { TargetRule } from '../webhook-deliveries/target-address.ts';
-import { EndpointSecrets } from './endpoint-secrets.ts';
 import {
   createEndpoint,
   deleteEndpoint,
@@ -37,8 +34,11 @@ import {
   type StoredWebhookEndpoint,
   type WebhookEndpointEvent,
   type WebhookEndpointState,
-} from './webhook-endpoint.decider.ts';
-import { webhookEndpointsView } from './webhook-endpoints.view.ts';
+} from '../domain/webhook-endpoint.decider.ts';
+import { EndpointSecrets } from '../targets/endpoint-secrets.ts';
+import { subscribable } from '../targets/subscribable.ts';
+import { TargetRule } from '../targets/target-address.ts';
+import { requireEndpoint, webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
 
 const serialise = serialiserOf(WebhookEndpoint);
 /** Of a process that died in its turn, nobody waits for longer. */
@@ -82,12 +82,12 @@ export class WebhookEndpoints {
 
   @Handles(GetWebhookEndpoint)
   async show({ context, id }: GetWebhookEndpoint): Promise<WebhookEndpoint> {
-    return this.opened(context, await this.get(context, id));
+    return this.opened(context, await requireEndpoint(this.rows, context, id));
   }
 
   @Handles(UpdateWebhookEndpoint)
   async update({ context, id, endpoint_url, status, events }: UpdateWebhookEndpoint): Promise<WebhookEndpoint> {
-    await this.get(context, id);
+    await requireEndpoint(this.rows, context, id);
     const changes = {
       ...(endpoint_url !== undefined && this.rule.url(endpoint_url)),
       ...(status !== undefined && { status }),
@@ -98,23 +98,16 @@ export class WebhookEndpoints {
 
   @Handles(RotateWebhookEndpointSecret)
   async rotateSecret({ context, id, overlap_seconds }: RotateWebhookEndpointSecret): Promise<WebhookEndpoint> {
-    await this.get(context, id);
+    await requireEndpoint(this.rows, context, id);
     return this.transact(context, id, rotateSecret(id, await this.secrets.make(context.environment, id), overlap_seconds));
   }
 
   @Handles(DeleteWebhookEndpoint)
   async delete({ context, id }: DeleteWebhookEndpoint): Promise<void> {
     await this.deletions.once({ context, what: 'Webhook endpoint', id }, async () => {
-      await this.get(context, id);
+      await requireEndpoint(this.rows, context, id);
       return this.repository.transact(webhookEndpointDecider, context, id, deleteEndpoint(id));
     });
-  }
-
-  /** A living endpoint, its secrets sealed. @throws DomainError `entity_not_found` */
-  async get(context: RequestContext, id: string): Promise<StoredWebhookEndpoint> {
-    const row = isIdOf('we', id) ? await this.rows.find(context, id) : null;
-    if (row === null) throw notFound('Webhook endpoint', id);
-    return JSON.parse(row.text) as StoredWebhookEndpoint;
   }
 
   private async transact(context: RequestContext, id: string, decision: Decision<WebhookEndpointState, WebhookEndpointEvent>): Promise<WebhookEndpoint> {
@@ -152,15 +145,4 @@ export class WebhookEndpoints {
       errors: [{ code: 'webhook_endpoint_limit_reached', field: 'endpoint_url', message }],
     });
   }
-}
-
-/** Each name once. @throws DomainError naming each that no webhook can subscribe to */
-export function subscribable(names: readonly string[]): readonly PublicEventName[] {
-  const errors = names.flatMap((name, index) =>
-    isPublicEventName(name) && PUBLIC_EVENTS[name].webhook
-      ? []
-      : [{ code: 'unknown_event_type', field: `events.${index}`, message: `Webhooks know no event '${name}'.` }],
-  );
-  if (errors.length > 0) throw new DomainError('invalid', 'invalid_request_parameters', 'Validation failed.', { errors });
-  return [...new Set(names as readonly PublicEventName[])];
 }

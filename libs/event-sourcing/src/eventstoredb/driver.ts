@@ -1,12 +1,11 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
-import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
-import streams from '@eventstore/db-client/generated/streams_pb.js';
 import type { CallOptions, Metadata } from '@grpc/grpc-js';
 
 // All that is taken of the driver and that it promises nobody: the messages of its protocol, and what its client keeps for its own calls.
 
-export { shared, streams };
+export { default as shared } from '@eventstore/db-client/generated/shared_pb.js';
+export { default as streams } from '@eventstore/db-client/generated/streams_pb.js';
 
 export const StreamsClient = streamsService.StreamsClient;
 export type StreamsClient = InstanceType<typeof StreamsClient>;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
-import { webhookEndpointDecider, type StoredWebhookEndpoint } from './webhook-endpoint.decider.ts';
+import { webhookEndpointDecider, type StoredWebhookEndpoint } from '../domain/webhook-endpoint.decider.ts';
 
 /** The signing secrets of endpoints, which lie sealed in log and rows. */
 @Injectable()

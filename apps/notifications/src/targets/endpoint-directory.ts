@@ -6,10 +6,15 @@ import type { Clock } from '#libs/platform/src/clock';
 import type { Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
-import { signingKeys, type SigningKeys } from '../webhook-deliveries/signature.ts';
+import {
+  webhookEndpointDecider,
+  type StoredWebhookEndpoint,
+  type WebhookEndpointEvent,
+  type WebhookEndpointState,
+} from '../domain/webhook-endpoint.decider.ts';
+import { webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
+import { signingKeys, type SigningKeys } from './signature.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
-import { webhookEndpointDecider, type StoredWebhookEndpoint, type WebhookEndpointEvent, type WebhookEndpointState } from './webhook-endpoint.decider.ts';
-import { webhookEndpointsView } from './webhook-endpoints.view.ts';
 
 /** An endpoint as a delivery needs it. */
 export interface Target {
