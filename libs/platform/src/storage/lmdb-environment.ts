@@ -1,13 +1,7 @@
 import { getSystemErrorMap } from 'node:util';
 import { type Database, open, type RootDatabase, type RootDatabaseOptionsWithPath } from 'lmdb';
 import { type DomainError, unavailable } from '../domain-error.ts';
-import { byteTextKeys } from './lmdb-keys.ts';
-
-/** Keys as they lie in the tree: compared byte by byte. A text as key has as many characters as bytes. */
-export interface KeyEncoder<Key> {
-  writeKey(key: Key, target: Uint8Array, start: number): number;
-  readKey(source: Uint8Array, start: number, end: number): Key;
-}
+import { byteTextKeys, type KeyEncoder } from './lmdb-keys.ts';
 
 /**
  * One tree of an environment. Values are written as bytes and read as whatever the tree decodes them to. A write itself tells nothing of its outcome: `committed` and

@@ -1,4 +1,8 @@
-import type { KeyEncoder } from './lmdb-environment.ts';
+/** Keys as they lie in the tree: compared byte by byte. A text as key has as many characters as bytes. */
+export interface KeyEncoder<Key> {
+  writeKey(key: Key, target: Uint8Array, start: number): number;
+  readKey(source: Uint8Array, start: number, end: number): Key;
+}
 
 /** Bytes of a number in a key: up to 2^48, in the order of the numbers. */
 export const NUMBER_BYTES = 6;
