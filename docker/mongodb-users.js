@@ -5,12 +5,12 @@ const name = process.env.INSTALLATION || 'gatehouse';
 const database = db.getSiblingDB(name);
 const on = (collection, actions) => ({ resource: { db: name, collection }, actions });
 
-// The gateway keeps what is short-lived, and the keys that stored answers are sealed under, and notes with the first who start which log it all belongs to; it reads
-// no row, and removes no key.
+// The gateway keeps what is short-lived, and the keys that stored answers are sealed under, and notes with the first who start which log it all belongs to. Of rows it
+// knows only when something was last used; and it removes no key.
 const shortLived = ['find', 'insert', 'update', 'remove', 'createIndex'];
 const gateway = {
   privileges: [
-    ...['short_lived', 'counters', 'leases'].map((collection) => on(collection, shortLived)),
+    ...['short_lived', 'counters', 'leases', 'rows.stamps'].map((collection) => on(collection, shortLived)),
     ...['keys', 'installation'].map((collection) => on(collection, ['find', 'insert'])),
   ],
   roles: [],

@@ -116,18 +116,18 @@ describe('the compose file', () => {
     expect(users[nameAt('gateway')]!.roles).toEqual(['gateway']);
     for (const service of ['identity', 'authorization', 'notifications', 'gatehouse']) expect(users[nameAt(service)]!.roles).toEqual(['readWrite']);
     expect(roles['gateway']!.roles).toEqual([]);
-    // What its adapters of short-lived entries and of keys keep things in, and what its start notes, and nothing else.
+    // What its adapters of short-lived entries and of keys keep things in, what its start notes, and when something was last used; and nothing else.
     const adapters = ['mongodb.short-lived', 'mongodb.key-store', 'distributed'];
     const files = ['libs/read-models/src', 'libs/event-sourcing/src/sealing', 'libs/runtime/src'].map((folder, at) => `${folder}/${adapters[at]}.ts`);
     const kept = files.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/\bcollection(?:\(|: )'(\w+)'/g)].map(([, name]) => name!));
-    expect(new Set(roles['gateway']!.privileges.map(({ resource }) => resource.collection))).toEqual(new Set(kept));
+    expect(new Set(roles['gateway']!.privileges.map(({ resource }) => resource.collection))).toEqual(new Set([...kept, 'rows.stamps']));
     const privileges = roles['gateway']!.privileges.map(({ resource, actions }) => [
       resource.db,
       resource.collection,
       actions.filter((action) => action !== 'createIndex'),
     ]);
     expect(privileges).toEqual([
-      ...['short_lived', 'counters', 'leases'].map((collection) => ['gatehouse', collection, ['find', 'insert', 'update', 'remove']]),
+      ...['short_lived', 'counters', 'leases', 'rows.stamps'].map((collection) => ['gatehouse', collection, ['find', 'insert', 'update', 'remove']]),
       ...['keys', 'installation'].map((collection) => ['gatehouse', collection, ['find', 'insert']]),
     ]);
   });

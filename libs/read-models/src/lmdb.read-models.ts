@@ -389,7 +389,7 @@ export class LmdbTable<Row> extends Table<Row> {
   private apply({ environment, id, position, revision, text, row }: Write): void {
     const shard = this.shard(environment);
     const before = this.before(shard, id);
-    if (before.position !== null && before.position >= position) return;
+    if (before.position !== null && before.position >= position && this.definition.guard !== 'none') return;
     const { stored } = before;
     if (text === null) this.put(shard, { id, rank: before.rank ?? byteText(id), text, isPurged: false, position, revision, lists: [], stored });
     else {

@@ -394,20 +394,25 @@ export class MongodbTable<Row> extends Table<Row> {
 
   /**
    * The whole row is replaced, where it is greater than the stored one: MongoDB compares field by field, and the position stands first. The turn that follows
-   * it makes the earlier of two writes of one position the greater. That way the id alone finds the row, and nothing is read before it is written.
+   * it makes the earlier of two writes of one position the greater. That way the id alone finds the row, and nothing is read before it is written. Without a
+   * guard nothing is compared.
    */
   private updateOf({ environment, id, position, revision, text, row }: Write): RowUpdate {
     const filter = { _id: key(environment, id) };
     const versioned = { position, turn: nextTurn(), revision, text };
-    const { sortKey } = this.definition;
+    const { sortKey, guard } = this.definition;
+    const put = (stored: RowDocument['row'], place?: string) =>
+      guard === 'none'
+        ? { $set: { row: stored, ...(place !== undefined && { rank: place }) } }
+        : { $max: { row: stored }, ...(place !== undefined && { $set: { rank: place } }) };
     if (text === null) {
       // The place of a row outlives it; one that never was takes any.
-      const update = { $max: { row: { ...versioned, keys: {} } } };
+      const update = put({ ...versioned, keys: {} });
       return { filter, update: sortKey ? { ...update, $setOnInsert: { rank: id } } : update };
     }
     const parsed = (row ?? JSON.parse(text)) as Row;
-    const update = { $max: { row: { ...versioned, environment, keys: this.keysOf(environment, parsed) } } };
-    return { filter, update: sortKey ? { ...update, $set: { rank: plain(sortKey(parsed)) + SEPARATOR + id } } : update };
+    const stored = { ...versioned, environment, keys: this.keysOf(environment, parsed) };
+    return { filter, update: put(stored, sortKey && plain(sortKey(parsed)) + SEPARATOR + id) };
   }
 
   private keysOf(environment: string, row: Row): RowDocument['row']['keys'] {

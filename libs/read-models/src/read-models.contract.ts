@@ -1,5 +1,7 @@
 import {
+  atTime,
   Fenced,
+  LAST,
   MAX_ROW_BYTES,
   type PageRequest,
   type ReadModels,
@@ -168,6 +170,46 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       await reopen();
       await table.write([write('one', person('a', 'old'), '0000000000000008')]);
       expect((await table.get('one', 'a'))!.text).toContain('new');
+    });
+
+    it.each([
+      ['position', [nextPosition(), nextPosition(), nextPosition()]],
+      [
+        'time',
+        [atTime(Date.parse('1970-01-01T00:00:00.009Z')), atTime(Date.parse('2001-09-09T01:46:40.000Z')), atTime(Date.parse('2286-11-20T17:46:40.000Z'))],
+      ],
+    ] as const)('under a %s as its guard keeps the latest write whatever the order, and what is last for ever', async (guard, [early, middle, late]) => {
+      for (const [number, definition] of [byId, byName].entries()) {
+        const guarded = { ...definition, name: `guarded-${guard}-${number}`, guard };
+        table = opened.readModels.table(guarded);
+        const textAt = async (id: string): Promise<string | null> => (await table.get('one', id))?.text.match(/"tags":\["(.*)"\]/)?.[1] ?? null;
+        const at = (id: string, position: string, tag: string): Write => write('one', person(id, 'x', tag), position);
+        await table.write([at('a', middle, 'middle'), at('b', middle, 'middle'), at('c', LAST, 'last')]);
+        await table.write([removal('one', 'b', LAST), at('a', early, 'early')]);
+        expect([await textAt('a'), await textAt('b')]).toEqual(['middle', null]);
+        for (const again of [false, true]) {
+          if (again) await reopen(guarded);
+          await table.write([at('a', late, 'late'), at('a', middle, 'same'), at('b', late, 'late'), at('c', late, 'late')]);
+          expect([await textAt('a'), await textAt('b'), await textAt('c')]).toEqual(['late', null, 'last']);
+          expect(await ids({ order: 'asc', limit: 9 })).toEqual(['a', 'c']);
+        }
+      }
+    });
+
+    it('without a guard replaces what is there with each write, a tombstone too', async () => {
+      for (const [number, definition] of [byId, byName].entries()) {
+        const unguarded: TableDefinition<Person> = { ...definition, name: `unguarded-${number}`, guard: 'none', rebuildable: false };
+        table = opened.readModels.table(unguarded);
+        for (const position of ['', '', '9', '1', '']) {
+          const tag = `tag of ${position}`;
+          await table.write([write('one', person('a', 'x', tag), position), write('one', person('b', 'x', tag), position)]);
+          expect((await table.get('one', 'a'))!.text).toContain(tag);
+          expect(await ids({ order: 'asc', limit: 9, where: { index: 'tag', values: [tag] } })).toEqual(['a', 'b']);
+          await table.write([removal('one', 'b', '')]);
+          expect([await table.get('one', 'b'), await ids({ order: 'asc', limit: 9 })]).toEqual([null, ['a']]);
+          await reopen(unguarded);
+        }
+      }
     });
 
     it('keeps a deleted row deleted when a late write comes, and its id a valid cursor', async () => {

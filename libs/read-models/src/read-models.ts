@@ -8,6 +8,25 @@ export interface Index<Row> {
   readonly keys: (row: Row) => readonly string[];
 }
 
+/**
+ * What decides between two writes of a row, in whatever order they come:
+ *
+ * - `position`: the later position of the log, or the higher number where writers count by themselves; of equals the first;
+ * - `time`: the later time, as `atTime` writes it;
+ * - `none`: nothing. Each write replaces what is there, a tombstone too; for rows that are written once, or always as the same.
+ */
+export type Guard = 'position' | 'time' | 'none';
+
+/** Sorts after every position and every time: nothing replaces what is written here, where there is a guard. */
+export const LAST = '~';
+
+const TIME_DIGITS = 16;
+
+/** A time (milliseconds since the epoch) as a guard compares it. */
+export function atTime(time: number): string {
+  return String(time).padStart(TIME_DIGITS, '0');
+}
+
 /** What is stored: the name carries the view's version, so that a new version is another table. */
 export interface TableDefinition<Row> {
   readonly name: string;
@@ -16,6 +35,8 @@ export interface TableDefinition<Row> {
   readonly noun?: string;
   /** Orders the pages; absent: by id, which is by time of creation. Must never change for a row. */
   readonly sortKey?: (row: Row) => string;
+  /** What decides between two writes of a row, see `Guard`. Absent: a position. */
+  readonly guard?: Guard;
   /** False for collections that a rebuild cannot give back (deliveries): `rebuild` leaves them alone. */
   readonly rebuildable: boolean;
   /** What it holds follows from other tables that no rebuild gives back, or is told anew: a backup whose tables are not of one moment leaves it out. */
@@ -26,7 +47,7 @@ export interface StoredRow<Row = unknown> {
   readonly id: string;
   /** The row as JSON text, exactly as written; `contentOf` parses it where more than the text is needed. */
   readonly text: string;
-  /** Log position of the write; a write with an older one is ignored. */
+  /** What the guard compares: of most tables the log's position of the write. A write with an older one is ignored. */
   readonly position: string;
   /** Version of the row's stream at the write, where the row is the fold of one stream; else 0. */
   readonly revision: number;
@@ -44,6 +65,7 @@ export function contentOf<Row>({ text }: StoredRow<Row>): Row {
 export interface Write {
   readonly environment: string;
   readonly id: string;
+  /** What the guard compares; without a guard nothing does. */
   readonly position: string;
   readonly revision: number;
   /** The row's JSON text, or null to delete: a tombstone stays, so that a late write cannot revive the row and its id stays a valid cursor. */
@@ -184,7 +206,7 @@ export abstract class Table<Row> {
   }
 
   /**
-   * Writes rows, each only where its position is later than the stored one. Visible to every reader when it resolves; durable no earlier than what was
+   * Writes rows, each only where the guard lets it: where its position is later than the stored one, unless the table says otherwise. Visible to every reader when it resolves; durable no earlier than what was
    * written before it. `checkpoint`, when given, is stored in the same write, and `fence` with it: the token of the lease under which the table is filled.
    * @throws Fenced when a later token is stored: then the checkpoint stays as it is, whatever became of the rows; RowTooLarge: then so does the checkpoint
    */

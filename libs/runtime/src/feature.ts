@@ -5,11 +5,13 @@ import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
+import { type KeptStamp, stampEnds } from '#libs/event-sourcing/src/following/stamp-ends';
 import { Reactions, type Reaction } from '#libs/event-sourcing/src/following/reaction';
 import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
 import { primariesOf, type View } from '#libs/event-sourcing/src/views/view';
 import { Lifecycle, type Part } from '#libs/platform/src/lifecycle';
 import { ReadModels } from '#libs/read-models/src/read-models';
+import { Stamps } from '#libs/read-models/src/stamps';
 import type { DeclaredDecider, Service } from './service.ts';
 
 /** What a folder of a service declares. Everything that the process has to know of it derives from this. */
@@ -25,11 +27,13 @@ export interface Feature {
   readonly parts: readonly Type<Part>[];
   /** Facts by which callers take something away although their type does not end in `.deleted`: a repeated command finds that it did so. */
   readonly removals: readonly string[];
+  /** Times that are kept of what the service decides on; whoever notices a use records it. */
+  readonly stamps: readonly KeptStamp[];
 }
 
 /** A feature folder of a service. */
 export function feature(declared: Partial<Feature>): Feature {
-  return { deciders: [], views: [], providers: [], reactions: [], parts: [], removals: [], ...declared };
+  return { deciders: [], views: [], providers: [], reactions: [], parts: [], removals: [], stamps: [], ...declared };
 }
 
 interface Options {
@@ -47,6 +51,7 @@ export function service(owner: Owner, features: readonly Feature[], { awaits = [
   const deletions = deletionsView(owner, [...[...primaries.values()].flatMap(deletedTypes), ...features.flatMap((one) => one.removals)]);
   const reactions = features.flatMap((one) => one.reactions);
   const parts = features.flatMap((one) => one.parts);
+  const stamps = features.flatMap((one) => one.stamps);
 
   @Module({
     providers: [
@@ -68,6 +73,7 @@ export function service(owner: Owner, features: readonly Feature[], { awaits = [
         this.get(Reactions).add(cascade.reactionOf(hanging as unknown as readonly Decider<unknown, Fact>[], primaries));
       }
       for (const reaction of reactions) this.get(Reactions).add(this.get(reaction));
+      for (const kept of stamps) this.get(Reactions).add(stampEnds(kept, this.get(Stamps)));
       for (const part of parts) this.get(Lifecycle).add(this.get(part));
     }
 

@@ -48,6 +48,7 @@ import { Leases } from '#libs/read-models/src/leases';
 import { ListedReadModels } from '#libs/read-models/src/listed.read-models';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { Stamps } from '#libs/read-models/src/stamps';
 import { Sweepers } from '#libs/read-models/src/sweepers';
 import type { Engines } from './engines.ts';
 import { provided, RuntimeModule, type Provided } from './runtime.module.ts';
@@ -127,7 +128,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
     holder: newUlid(clock.now()),
   });
   sweepers.add('short_lived', (now, limit) => shortLived.sweep(now, limit));
-  for (const part of [projector, sweepers]) lifecycle.add(part);
+  const stamps = new Stamps({ readModels, clock, log, metrics });
+  for (const part of [projector, stamps, sweepers]) lifecycle.add(part);
 
   const module = (remote: RemoteOperations | null): DynamicModule =>
     RuntimeModule.with(
@@ -140,6 +142,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(Replicas, engines.replicas),
         provided(Lifecycle, lifecycle),
         provided(Sweepers, sweepers),
+        provided(Stamps, stamps),
         provided(EventStore, events),
         provided(ReadModels, new ServedReadModels(readModels, stopped, awaited)),
         provided(ShortLived, shortLived),

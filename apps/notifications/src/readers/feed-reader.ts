@@ -4,7 +4,7 @@ import { START, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
-import { ReadModels, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
+import { LAST, ReadModels, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
 import { eventText, feedView, orderAtEndOf, orderOf, positionOf, strippedText, timeOf, type FeedRow } from '../views/feed.view.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -12,8 +12,6 @@ const DAY = 24 * 60 * 60 * 1000;
 const SLICE = 100;
 /** How long an id stays a valid cursor after its event has left the feed. */
 const CURSORS_KEPT = 30 * DAY;
-/** Later than every position of the log: what retention has written, no projector writes over. */
-const END_OF_LOG = '~';
 
 /** Events of the past, for whoever sends them again. */
 export interface FeedSlice {
@@ -58,7 +56,7 @@ export class FeedReader {
   /** The events of these ids as JSON; null for one that is not, or no longer, in the feed. */
   async texts(environment: string, ids: readonly string[]): Promise<readonly (string | null)[]> {
     const rows = await this.rows.getMany(environment, ids);
-    return rows.map((row) => (row === null || row.position === END_OF_LOG ? null : eventText(row.text)));
+    return rows.map((row) => (row === null || row.position === LAST ? null : eventText(row.text)));
   }
 
   /** Whether everything up to a position of the log is here. */
@@ -83,7 +81,8 @@ export class FeedReader {
   async sweep(environment: string, limit: number): Promise<number> {
     const beginning = this.beginning();
     const old = await this.rows.page(environment, { where: { index: 'event', values: PUBLIC_EVENT_NAMES }, order: 'asc', limit, to: orderOf(beginning) });
-    await this.rows.write(old.rows.map((row): Write => ({ environment, id: row.id, position: END_OF_LOG, revision: 0, text: strippedText(row.text) })));
+    // What retention has written, no projector writes over.
+    await this.rows.write(old.rows.map((row): Write => ({ environment, id: row.id, position: LAST, revision: 0, text: strippedText(row.text) })));
     const forgotten = await this.rows.page(environment, { order: 'asc', limit, to: orderOf(beginning - CURSORS_KEPT) });
     await this.rows.purge(
       environment,

@@ -35,6 +35,8 @@ const QUEUE: TableDefinition<QueueEntry> = {
   name: 'webhook_queue',
   indexes: [{ name: 'endpoint', keys: ({ endpoint }) => [endpoint] }],
   sortKey: ({ due }) => due,
+  // What is due when never changes: an entry of another time is another entry.
+  guard: 'none',
   rebuildable: false,
   // Of the deliveries that wait: see `queueWaiting`.
   isMadeAnew: true,
@@ -184,7 +186,7 @@ export function entryIdOf({ id, revision }: StoredDelivery): string {
 
 function entryWrite(environment: string, delivery: StoredDelivery): Write {
   const row: QueueEntry = { endpoint: delivery.webhook_endpoint_id, delivery: delivery.id, due: delivery.next_attempt_at!, revision: delivery.revision };
-  return { environment, id: entryIdOf(delivery), position: '1', revision: 0, text: JSON.stringify(row), row };
+  return { environment, id: entryIdOf(delivery), position: '', revision: 0, text: JSON.stringify(row), row };
 }
 
 function deliveryWrite(environment: string, delivery: StoredDelivery): Write {

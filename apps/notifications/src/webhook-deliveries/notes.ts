@@ -27,14 +27,14 @@ export class Notes<Note> {
     readModels: ReadModels,
     private readonly clock: Clock,
   ) {
-    this.rows = readModels.table({ name, indexes: [], rebuildable: false, isMadeAnew: true });
+    this.rows = readModels.table({ name, indexes: [], guard: 'none', rebuildable: false, isMadeAnew: true });
   }
 
   /** After what they tell of is stored. */
   async leave(notes: readonly Note[]): Promise<void> {
     const now = this.clock.now();
     await this.rows.write(
-      notes.map((note) => ({ environment: SYSTEM_ENVIRONMENT, id: newUlid(now), position: '1', revision: 0, text: JSON.stringify(note), row: note })),
+      notes.map((note) => ({ environment: SYSTEM_ENVIRONMENT, id: newUlid(now), position: '', revision: 0, text: JSON.stringify(note), row: note })),
     );
   }
 
