@@ -107,4 +107,21 @@ describe('a reading of the log', () => {
     slow.done('6');
     expect((await slow.take(new AbortController().signal))?.upTo).toBe('8');
   });
+
+  it('takes what is not for a follower for seen, and never back when something is', async () => {
+    reading.isLive = true;
+    const cursor = new Cursor(null, '5', { isFor: ({ position }) => position === '8', pace: 'prompt' });
+    reading.join(cursor);
+    void reading.read();
+    events.give('6', '7');
+    await turns();
+    expect(cursor.position).toBe('7');
+    events.give('8');
+    await turns();
+    expect(cursor.position).toBe('7');
+    const taken = await cursor.take(new AbortController().signal);
+    expect([taken?.records.map(({ position }) => position), taken?.upTo, cursor.position]).toEqual([['8'], '8', '7']);
+    cursor.done('8');
+    expect(cursor.position).toBe('8');
+  });
 });
