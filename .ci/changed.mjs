@@ -82,7 +82,7 @@ function reachedBy(changed, sources) {
   for (const file of changed) follow(file);
   for (const file of changed.filter((each) => !isSource(each))) for (const spec of mentioning(file, sources)) reached.add(spec);
 
-  const slices = new Set(changed.filter((file) => isSource(file) && !isSpec(file)).flatMap((file) => slicesOf(file, sources)));
+  const slices = new Set(changed.filter((file) => isSource(file) && !isSpec(file)).flatMap((file) => slicesOf(file, sources, importers)));
   for (const file of sources.keys()) if (slices.has(dirname(file))) reached.add(file);
   const names = [...sources]
     .filter(([file]) => slices.has(dirname(file)))
@@ -108,10 +108,11 @@ function resolved(specifier, from) {
   return specifier.startsWith('.') ? posix.join(posix.dirname(from), specifier) : null;
 }
 
-/** The folders in an app whose use cases a change is part of: its own, and for a contract those that handle its operations. */
-function slicesOf(file, sources) {
+/** The folders in an app whose use cases a change is part of: its own, those of its app that import it, and for a contract those that handle its operations. */
+function slicesOf(file, sources, importers) {
   const [top, name, , folder] = file.split('/');
-  if (top === 'apps' && file.split('/').length > 4) return [dirname(file)];
+  if (top === 'apps' && file.split('/').length > 4)
+    return [file, ...(importers.get(file) ?? []).filter((each) => each.startsWith(`apps/${name}/`) && each.split('/').length > 4)].map((each) => dirname(each));
   if (top !== 'libs' || name !== 'contracts' || folder === undefined || folder.endsWith('.ts')) return [];
   return [...sources]
     .filter(([, text]) => text.includes(`'#libs/contracts/src/${folder}/operations'`) && text.includes('@Handles('))

@@ -304,7 +304,8 @@ describe('npm run check:changed', () => {
       'libs/platform/src/clock.spec.ts': `import { clock } from './clock.ts';`,
       'libs/platform/src/words.ts': `import type { clock } from './clock.ts';`,
       'libs/platform/src/words.spec.ts': `import './words.ts';`,
-      'apps/shop/src/things/things.ts': `import { CreateThing } from '#libs/contracts/src/things/operations';\nimport { clock } from '#libs/platform/src/clock';\n@Handles(CreateThing)`,
+      'apps/shop/src/domain/thing.decider.ts': 'export const thing = 1;',
+      'apps/shop/src/things/things.ts': `import { thing } from '../domain/thing.decider.ts';\nimport { CreateThing } from '#libs/contracts/src/things/operations';\nimport { clock } from '#libs/platform/src/clock';\n@Handles(CreateThing)`,
       'apps/shop/src/things/things.replicas.spec.ts': `const { things } = await import('./things.ts');`,
       'apps/shop/src/things/things.spec.ts': `import { givenSuite } from '#libs/testing/src/suite';`,
       'apps/shop/src/app.module.ts': `export { things } from './things/things.ts';`,
@@ -335,6 +336,11 @@ describe('npm run check:changed', () => {
       'libs/contracts/src/things/operations.spec.ts',
       'test/properties.spec.ts (CreateThing)',
     ]);
+  });
+
+  it('names those of the slices that stand on what changed', () => {
+    write({ 'apps/shop/src/domain/thing.decider.ts': 'export const thing = 2;' });
+    expect(listed()).toEqual(['apps/shop/src/things/things.replicas.spec.ts', 'apps/shop/src/things/things.spec.ts', 'test/properties.spec.ts (CreateThing)']);
   });
 
   it('names those that read a file which is no source, and those that are new', () => {
