@@ -15,6 +15,7 @@ const shared = [
   'apps/authorization/src/model/resource-types.spec.ts',
   'apps/authorization/src/model/roles.spec.ts',
   'apps/authorization/src/resources/resources.spec.ts',
+  'apps/identity/src/api-keys/api-keys.spec.ts',
   'apps/identity/src/environments/environments.spec.ts',
   'apps/identity/src/groups/groups.spec.ts',
   'apps/identity/src/memberships/memberships.spec.ts',

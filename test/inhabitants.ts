@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import '#libs/contracts/src/all';
+import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { Event } from '#libs/contracts/src/feed/event';
 import { Group } from '#libs/contracts/src/groups/group';
@@ -70,7 +71,10 @@ export async function organization(caller: Caller, externalId: string = randomUU
   await project('project-7');
   const resource = await project('project-42');
   const role = { role_slug: 'editor', resource_id: resource };
+  const key = await created(`/organizations/${id}/api_keys`, { name: 'Build server' });
+  await created(`/user_management/users/${member}/api_keys`, { name: 'Laptop', organization_id: id });
   const ids = new Map<Class, string>([
+    [ApiKey, key],
     [Organization, id],
     [OrganizationDomain, added],
     [User, member],

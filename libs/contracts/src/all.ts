@@ -1,5 +1,6 @@
 /** Every operation, by its side effect of registering: for the routes, the API document and the table. */
 import './access-checks/operations.ts';
+import './api-keys/operations.ts';
 import './authorization-resources/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';

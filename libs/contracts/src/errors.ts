@@ -52,6 +52,8 @@ export const ERRORS = declare({
   environment_name_already_used: { kind: 'conflict', status: 409, doc: 'Another environment has this name.' },
   environment_key_limit_reached: { kind: 'invalid', status: 422, doc: 'The environment has as many keys that work as it may have.' },
   environment_key_revoked: { kind: 'conflict', status: 409, doc: 'The key was revoked: create another one.' },
+  api_key_already_expired: { kind: 'conflict', status: 409, doc: 'The API key has expired, for good: create another one.' },
+  user_not_organization_member: { kind: 'invalid', status: 400, doc: 'The user is no active member of the organization.' },
   duplicate_endpoint: { kind: 'conflict', status: 409, doc: 'Another webhook endpoint of this environment has this URL.' },
   invalid_url: {
     kind: 'invalid',

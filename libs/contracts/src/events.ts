@@ -1,3 +1,4 @@
+import { ApiKey, UpdatedApiKey } from './api-keys/api-key.ts';
 import type { Class } from './operation.ts';
 import { DomainVerificationFailure, EventOrganization, EventOrganizationMembership } from './feed/event-data.ts';
 import { Group, GroupMember } from './groups/group.ts';
@@ -19,9 +20,9 @@ const feedOnly = (): PublicEvent => ({ webhook: false });
 
 /** Every public event name. */
 export const PUBLIC_EVENTS = {
-  'api_key.created': webhook(),
-  'api_key.updated': webhook(),
-  'api_key.revoked': webhook(),
+  'api_key.created': webhook(() => ApiKey),
+  'api_key.updated': webhook(() => UpdatedApiKey),
+  'api_key.revoked': webhook(() => ApiKey),
   'authentication.email_verification_succeeded': webhook(),
   'authentication.email_verification_failed': feedOnly(),
   'authentication.magic_auth_succeeded': webhook(),

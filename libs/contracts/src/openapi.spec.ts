@@ -196,7 +196,7 @@ describe('the API document', () => {
     };
     const names = tags.map(({ name }) => name);
     expect(names.slice(0, 4)).toEqual(['Organizations', 'Organization domains', 'User management', 'Authorization']);
-    expect(names.slice(-3)).toEqual(['Events', 'Webhook endpoints', 'Administration']);
+    expect(names.slice(-4)).toEqual(['Events', 'Webhook endpoints', 'Api keys', 'Administration']);
     // What is named nowhere stands in between.
     expect(names).toContain('Shelves');
     for (const [path, methods] of Object.entries(paths))

@@ -113,7 +113,7 @@ export interface Parent {
   readonly ends: string;
   /** The index of the primary view that finds what hangs on one, unless the view says otherwise (`under`). Absent: what hangs on it has a stream of the same key. */
   readonly index?: string;
-  /** Its category, and the field of a beginning that names it. Absent: nothing begins under it unseen. */
+  /** Its category, and the field of a beginning that names it, null where that hangs on none. Absent: nothing begins under it unseen. */
   readonly category?: string;
   readonly field?: string;
 }

@@ -19,8 +19,8 @@ const clock = new SystemClock();
 
 type LampEvent = Fact<'lamp.made', { readonly id: string }> | Fact<'lamp.broken', { readonly id: string }>;
 type Lamp = { readonly id: string; readonly isBroken: boolean } | null;
-type BulbEvent = Fact<'bulb.made', { readonly id: string; readonly lamp_id: string }> | Fact<'bulb.thrown', { readonly id: string }>;
-type Bulb = { readonly id: string; readonly lamp_id: string; readonly isThrown: boolean } | null;
+type BulbEvent = Fact<'bulb.made', { readonly id: string; readonly lamp_id: string | null }> | Fact<'bulb.thrown', { readonly id: string }>;
+type Bulb = { readonly id: string; readonly lamp_id: string | null; readonly isThrown: boolean } | null;
 
 const lampDecider: Decider<Lamp, LampEvent> = {
   category: 'lamp',
@@ -56,7 +56,7 @@ const bulbsView = primaryView<Bulb, BulbEvent, NonNullable<Bulb>>({
   name: 'bulbs',
   version: 1,
   decider: bulbDecider,
-  indexes: [{ name: 'lamp', keys: ({ lamp_id }) => [lamp_id] }],
+  indexes: [{ name: 'lamp', keys: ({ lamp_id }) => (lamp_id === null ? [] : [lamp_id]) }],
   rowOf: (bulb) => (bulb?.isThrown === true ? null : bulb),
   handles: ['bulb.made', 'bulb.thrown'],
 });
@@ -93,7 +93,7 @@ describe('what hangs on something that ends', () => {
   const reaction = (over = repository) => cascade(over).reactionOf([bulbDecider as never], views);
   const record = <State, Event extends Fact>(decider: Decider<State, Event>, key: string, event: Event) =>
     repository.transact(decider, systemContext(ENVIRONMENT, clock.now()), key, () => [event]);
-  const make = (id: string, lamp_id: string) => record(bulbDecider, id, { type: 'bulb.made', data: { id, lamp_id } });
+  const make = (id: string, lamp_id: string | null) => record(bulbDecider, id, { type: 'bulb.made', data: { id, lamp_id } });
   const lastOf = async (category: string, key: string) => (await events.last(streamName(category, ENVIRONMENT, key)))!;
   const typesOf = async (id: string) => (await events.read(streamName('bulb', ENVIRONMENT, id))).map(({ type }) => type);
 
@@ -140,6 +140,12 @@ describe('what hangs on something that ends', () => {
       await reaction().react((await lastOf('bulb', id)) as never);
       expect(await typesOf(id)).toEqual(['bulb.made', 'bulb.thrown']);
     }
+  });
+
+  it('goes on, where it hangs on none', async () => {
+    await make('spare', null);
+    await reaction().react((await lastOf('bulb', 'spare')) as never);
+    expect(await typesOf('spare')).toEqual(['bulb.made']);
   });
 
   it('is refused where nobody can tell whether what it begins under lives', () => {

@@ -98,10 +98,11 @@ export class Cascade {
   /** What began behind the end of a parent is met here: the end comes earlier in the log, and rows show it. */
   private async hasLostAParent(event: Recorded<Ending>, parents: readonly Parent[], views: ReadonlyMap<string, AnyView>): Promise<boolean> {
     await this.reached(event);
-    const fields = event.data as unknown as Readonly<Record<string, string>>;
-    const found = parents.flatMap(({ category, field }) =>
-      category === undefined ? [] : [this.rowsOf(views.get(category))!.get(event.meta.environment, fields[field!]!)],
-    );
+    const fields = event.data as unknown as Readonly<Record<string, string | null>>;
+    const found = parents.flatMap(({ category, field }) => {
+      const id = category === undefined ? null : fields[field!]!;
+      return id === null ? [] : [this.rowsOf(views.get(category!))!.get(event.meta.environment, id)];
+    });
     return (await Promise.all(found)).includes(null);
   }
 

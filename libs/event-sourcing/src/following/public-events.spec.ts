@@ -52,6 +52,27 @@ describe('the public events of a record', () => {
     });
   });
 
+  it('say in their context, too, what was there before', () => {
+    const key = {
+      object: 'api_key',
+      id: 'api_key_01HZZZZZZZZZZZZZZZZZZZZZZZ',
+      owner: { type: 'organization', id: subject.id },
+      name: 'Build',
+      permissions: [],
+    };
+    const shown = {
+      ...key,
+      obfuscated_value: 'sk_…abcd',
+      last_used_at: null,
+      expires_at: null,
+      created_at: subject.created_at,
+      updated_at: subject.created_at,
+    };
+    const previous_attributes = { expires_at: subject.created_at };
+    const record = recorded({ subject: { ...shown, previous_attributes }, public: [{ id: 'event_1', name: 'api_key.updated' }] });
+    expect(JSON.parse(publicEventsOf(record)[0]!.text)).toMatchObject({ data: { previous_attributes }, context: { previous_attributes } });
+  });
+
   it('are texts that receivers may parse and write again', () => {
     const { text } = publicEventsOf(recorded())[0]!;
     expect(JSON.stringify(JSON.parse(text))).toBe(text);

@@ -33,7 +33,9 @@ export function publicEventsOf(record: RecordedEvent): readonly PublicEvent[] {
 
 function publicEvent({ subject, meta }: RecordedEvent, id: string, name: PublicEventName): PublicEvent {
   const createdAt = new Date(meta.at).toISOString();
-  const context = contextText({ actor: meta.actor as EventContext['actor'] });
+  // What changed stands beside the resource too, where the resource as the event shows it says so.
+  const { previous_attributes } = (subject ?? {}) as Pick<EventContext, 'previous_attributes'>;
+  const context = contextText({ actor: meta.actor as EventContext['actor'], previous_attributes });
   // The envelope around a `data` that is JSON already: `Event`, in the order of its fields.
   const text = `{"object":"event","id":"${id}","event":"${name}","data":${dataText(name, subject)},"created_at":"${createdAt}","context":${context}}`;
   return { id, name, organization: meta.organization ?? null, createdAt, text };

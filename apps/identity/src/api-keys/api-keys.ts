@@ -1,0 +1,244 @@
+import { hash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { ApiKey, type ApiKeyValidation, type ApiKeyWithValue } from '#libs/contracts/src/api-keys/api-key';
+import {
+  CreateOrganizationApiKey,
+  CreateUserApiKey,
+  DeleteApiKey,
+  ExpireApiKey,
+  ListOrganizationApiKeys,
+  ListUserApiKeys,
+  ValidateApiKey,
+} from '#libs/contracts/src/api-keys/operations';
+import { Handles } from '#libs/contracts/src/handles';
+import { Serialised, type List } from '#libs/contracts/src/operation';
+import type { Organization } from '#libs/contracts/src/organizations/organization';
+import type { PageQuery } from '#libs/contracts/src/pages';
+import { seedsOf } from '#libs/contracts/src/roles/seeds';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
+import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError, notFound, refusedField, unavailable, type FieldError } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { pageOfShown } from '#libs/read-models/src/pages';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { Stamps, type Stamp } from '#libs/read-models/src/stamps';
+import {
+  apiKeyDecider,
+  createApiKey,
+  expireApiKey,
+  hasExpired,
+  livingApiKey,
+  recordRevocation,
+  shownApiKey,
+  type ApiKeyCreated,
+  type StoredApiKey,
+} from '../domain/api-key.decider.ts';
+import type { StoredMembership } from '../domain/membership.decider.ts';
+import type { StoredUser } from '../domain/user.decider.ts';
+import { apiKeysView, ownerKey } from '../views/api-keys.view.ts';
+import { knownPermissionsView, type KnownPermission } from '../views/known-permissions.view.ts';
+import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
+import { organizationsView } from '../views/organizations.view.ts';
+import { usersView } from '../views/users.view.ts';
+
+const serialise = serialiserOf(ApiKey);
+const LAST_TIME = '9999-12-31T23:59:59.999Z';
+/** When a key was found valid last. */
+export const LAST_USED: Stamp = { name: 'api_key.last_used_at' };
+const NONE: ApiKeyValidation = { api_key: null };
+
+@Injectable()
+export class ApiKeys {
+  private readonly rows: Table<StoredApiKey>;
+  private readonly organizations: Table<Organization>;
+  private readonly users: Table<StoredUser>;
+  private readonly memberships: Table<StoredMembership>;
+  private readonly permissions: Table<KnownPermission>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly secrets: ShownSecrets,
+    private readonly views: AwaitedViews,
+    private readonly deletions: Deletions,
+    private readonly clock: Clock,
+    private readonly stamps: Stamps,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(apiKeysView));
+    this.organizations = readModels.table(tableOf(organizationsView));
+    this.users = readModels.table(tableOf(usersView));
+    this.memberships = readModels.table(tableOf(membershipsView));
+    this.permissions = readModels.table(tableOf(knownPermissionsView));
+  }
+
+  @Handles(CreateOrganizationApiKey)
+  async createForOrganization(operation: CreateOrganizationApiKey): Promise<ApiKeyWithValue> {
+    const { context, organization_id } = operation;
+    await this.organizations.require(context, organization_id);
+    return this.create(operation, { owner: { type: 'organization', id: organization_id }, organization_id, membership_id: null });
+  }
+
+  @Handles(CreateUserApiKey)
+  async createForUser(operation: CreateUserApiKey): Promise<ApiKeyWithValue> {
+    const { context, user_id, organization_id } = operation;
+    await this.users.require(context, user_id);
+    await this.organizations.require(context, organization_id);
+    const membership = await this.memberships.findBy(context, membershipsOf({ user_id, organization_id }, ['active']));
+    if (membership === null) throw notMember(user_id, organization_id);
+    return this.create(operation, { owner: { type: 'user', id: user_id, organization_id }, organization_id, membership_id: membership.id });
+  }
+
+  @Handles(ListOrganizationApiKeys)
+  async listOfOrganization(query: ListOrganizationApiKeys): Promise<Serialised<List<ApiKey>>> {
+    const { context, organization_id } = query;
+    await this.organizations.require(context, organization_id);
+    return this.list(query, organization_id);
+  }
+
+  @Handles(ListUserApiKeys)
+  async listOfUser(query: ListUserApiKeys): Promise<Serialised<List<ApiKey>>> {
+    const { context, user_id, organization_id } = query;
+    await this.users.require(context, user_id);
+    if (organization_id !== undefined) await this.organizations.require(context, organization_id);
+    return this.list(query, ownerKey(user_id, organization_id));
+  }
+
+  @Handles(DeleteApiKey)
+  async delete({ context, id }: DeleteApiKey): Promise<void> {
+    await this.deletions.once({ context, what: 'API key', id }, async () => {
+      await this.requireWithOwner(context, id);
+      return this.repository.transact(apiKeyDecider, context, id, recordRevocation(id));
+    });
+  }
+
+  @Handles(ExpireApiKey)
+  async expire({ context, id, expires_at }: ExpireApiKey): Promise<ApiKey> {
+    await this.requireWithOwner(context, id);
+    const { state } = await this.repository.transact(apiKeyDecider, context, id, expireApiKey(id, expires_at && stored(expires_at)));
+    const [lastUse = null] = await this.stamps.latest(LAST_USED, context.environment, [id]);
+    return shown(livingApiKey(state, id), lastUse);
+  }
+
+  /** Whoever guesses costs one look at an index: the log is asked for keys that there are, of which it cannot be behind. */
+  @Handles(ValidateApiKey)
+  async validate({ context, value }: ValidateApiKey): Promise<ApiKeyValidation> {
+    const { environment } = context;
+    const { rows } = await this.rows.page(environment, { where: { index: 'hash', values: [hashOf(value)] }, order: 'asc', limit: 1 });
+    if (rows[0] === undefined) return NONE;
+    const key = await this.repository.load(apiKeyDecider, environment, rows[0].id);
+    const now = new Date(this.clock.now()).toISOString();
+    if (key?.object !== 'api_key' || hasExpired(key, now)) return NONE;
+    if (!(await this.hasOwner(environment, key, ['active']))) return NONE;
+    this.stamps.record(LAST_USED, environment, key.id);
+    return { api_key: shown(key, now) };
+  }
+
+  private async create(
+    { context, name, permissions = [], expires_at = null }: CreateOrganizationApiKey | CreateUserApiKey,
+    owned: Pick<ApiKeyCreated, 'owner' | 'organization_id' | 'membership_id'>,
+  ): Promise<ApiKeyWithValue> {
+    await this.requirePermissions(context, permissions);
+    const id = `api_key_${derivedId(context.commandId, 0)}`;
+    const value = `sk_${(await this.secrets.of(context, 'api_key')).toString('base64url')}`;
+    const made = {
+      ...owned,
+      name,
+      permissions: [...new Set(permissions)],
+      expires_at: expires_at && stored(expires_at),
+      hash: hashOf(value),
+      obfuscated_value: `sk_…${value.slice(-4)}`,
+    };
+    const { state } = await this.repository.transact(apiKeyDecider, context, id, createApiKey(made));
+    const key = livingApiKey(state, id);
+    if (key.hash !== made.hash) throw unavailable('The key was created, but its value is lost: delete it and create another.');
+    const [lastUse = null] = await this.stamps.latest(LAST_USED, context.environment, [id]);
+    return { ...shown(key, lastUse), value };
+  }
+
+  private list(query: PageQuery<ApiKey>, owner: string): Promise<Serialised<List<ApiKey>>> {
+    const { environment } = query.context;
+    return pageOfShown(this.rows, query, {
+      idPrefix: 'api_key',
+      where: { index: 'owner', values: [owner] },
+      textsOf: async (rows) => {
+        const lastUses = await this.stamps.latest(
+          LAST_USED,
+          environment,
+          rows.map(({ id }) => id),
+        );
+        return Promise.all(
+          rows.map(async (row, index) => {
+            const key = contentOf(row);
+            return (await this.hasOwner(environment, key)) ? serialise(shown(key, lastUses[index]!)) : null;
+          }),
+        );
+      },
+    });
+  }
+
+  /** @throws DomainError `entity_not_found`, also where what it hangs on was deleted and its own end is still to be recorded */
+  private async requireWithOwner(context: RequestContext, id: string): Promise<void> {
+    const key = contentOf(await this.rows.require(context, id));
+    if (!(await this.hasOwner(context.environment, key))) throw notFound('API key', id);
+  }
+
+  /** Whether everything that it hangs on lives, as the rows are; `statuses`: which of its membership count. */
+  private async hasOwner(
+    environment: string,
+    { owner, organization_id, membership_id }: StoredApiKey,
+    statuses?: readonly StoredMembership['status'][],
+  ): Promise<boolean> {
+    const [organization, user, membership] = await Promise.all([
+      this.organizations.get(environment, organization_id),
+      membership_id === null ? null : this.users.get(environment, owner.id),
+      membership_id === null ? null : this.memberships.get(environment, membership_id),
+    ]);
+    if (organization === null || membership_id === null) return organization !== null;
+    if (user === null || membership === null) return false;
+    return statuses?.includes(contentOf(membership).status) ?? true;
+  }
+
+  /** @throws DomainError that names each that the environment lacks */
+  private async requirePermissions({ environment, deadline }: RequestContext, slugs: readonly string[]): Promise<void> {
+    const seeded = new Set(seedsOf(environment).permissions.map(({ slug }) => slug));
+    if (slugs.every((slug) => seeded.has(slug))) return;
+    // One that was created or deleted a moment ago: only the end of the log tells.
+    await this.views.headReached(deadline, this.permissions.definition.name);
+    const known = await Promise.all(slugs.map(async (slug) => seeded.has(slug) || (await this.isKnown(environment, slug))));
+    const errors = slugs.flatMap((slug, index): FieldError[] => {
+      const message = `There is no permission '${slug}'.`;
+      return known[index] ? [] : [{ code: 'permission_not_found', field: `permissions.${index}`, message }];
+    });
+    if (errors.length > 0) throw new DomainError('invalid', 'invalid_request_parameters', errors.map(({ message }) => message).join(' '), { errors });
+  }
+
+  private async isKnown(environment: string, slug: string): Promise<boolean> {
+    return (await this.permissions.page(environment, { where: { index: 'slug', values: [slug] }, order: 'asc', limit: 1 })).rows.length > 0;
+  }
+}
+
+function shown(key: StoredApiKey, last_used_at: string | null): ApiKey {
+  return { ...shownApiKey(key), last_used_at };
+}
+
+function hashOf(value: string): string {
+  return hash('sha256', value, 'hex');
+}
+
+/** A time that was given anyhow, as all others are stored: then they compare as texts. */
+function stored(time: string): string {
+  const iso = new Date(time).toISOString();
+  // One that lies beyond the year 9999 in UTC alone.
+  return iso.startsWith('+') ? LAST_TIME : iso;
+}
+
+function notMember(userId: string, organizationId: string): DomainError {
+  const message = `The user '${userId}' is no active member of the organization '${organizationId}'.`;
+  return refusedField('invalid', 'user_not_organization_member', { field: 'organization_id', message });
+}
