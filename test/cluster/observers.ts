@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Kafka, logLevel } from 'kafkajs';
+import { messagesInKafka } from '#libs/testing/src/kafka-messages';
 import type { FeedEvent } from '../torture/expectations.ts';
 
 const AGAIN = 100;
@@ -45,33 +45,6 @@ export interface Announced {
 
 /** Everything on the topics of public events, each message as often as it came, in the order of its partition. */
 export async function announced(brokers: readonly string[]): Promise<readonly Announced[]> {
-  const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
-  const admin = kafka.admin();
-  await admin.connect();
-  const topics = (await admin.listTopics()).filter((topic) => /^gatehouse\.environment_[^.]+\.[^.]+$/.test(topic));
-  const ends = new Map<string, bigint>();
-  for (const topic of topics)
-    for (const { partition, low, high } of await admin.fetchTopicOffsets(topic))
-      if (BigInt(high) > BigInt(low)) ends.set(`${topic} ${partition}`, BigInt(high) - 1n);
-  await admin.disconnect();
-
-  const messages: Announced[] = [];
-  const consumer = kafka.consumer({ groupId: `observer-${Date.now()}` });
-  await consumer.connect();
-  await consumer.subscribe({ topics, fromBeginning: true });
-  const isRead = new Promise<void>((resolve) => {
-    if (ends.size === 0) resolve();
-    void consumer.run({
-      eachMessage: async ({ topic, partition, message }) => {
-        const header = (name: string): string => String(message.headers?.[name]);
-        messages.push({ topic, key: String(message.key), id: header('ce_id'), position: header('position') });
-        const last = ends.get(`${topic} ${partition}`);
-        if (last !== undefined && BigInt(message.offset) >= last) ends.delete(`${topic} ${partition}`);
-        if (ends.size === 0) resolve();
-      },
-    });
-  });
-  await isRead;
-  await consumer.disconnect();
-  return messages;
+  const messages = await messagesInKafka(brokers, (topic) => /^gatehouse\.environment_[^.]+\.[^.]+$/.test(topic));
+  return messages.map(({ topic, key, headers }) => ({ topic, key, id: headers['ce_id']!, position: headers['position']! }));
 }

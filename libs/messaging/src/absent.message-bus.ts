@@ -16,21 +16,5 @@ export class AbsentMessageBus extends MessageBus {
     throw new Error('This process has no bus.');
   }
 
-  async subscribe(): Promise<never> {
-    throw new Error('This process has no bus.');
-  }
-
-  async backlog(): Promise<Readonly<Record<string, number>>> {
-    return {};
-  }
-
-  async handled(): Promise<never> {
-    throw new Error('This process has no bus.');
-  }
-
-  setAside(): Readonly<Record<string, number>> {
-    return {};
-  }
-
   async close(): Promise<void> {}
 }

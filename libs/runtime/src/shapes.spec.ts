@@ -9,7 +9,7 @@ import type { NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
-import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
+import { AbsentMessageBus } from '#libs/messaging/src/absent.message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -87,7 +87,7 @@ describe('processes over the same engines', () => {
         damage: new WholeLog(),
         readModels: new LmdbReadModels(storage),
         shortLived: new LmdbShortLived(storage, clock),
-        bus: new InProcessMessageBus(storage),
+        bus: new AbsentMessageBus('nobody'),
         directory: null,
         log: null,
         replicas: new OnlyReplica(),

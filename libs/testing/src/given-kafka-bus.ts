@@ -29,7 +29,6 @@ export async function givenKafkaBus(brokers: string, options: Partial<Options> =
     retentionMs: 3_600_000,
     clientId: 'spec',
     log: new LinesLog(),
-    firstRetryMs: 5,
     ...options,
   });
 }

@@ -4,8 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
-import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
@@ -17,6 +15,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { KeptMessages, type Published } from '#libs/testing/src/kept-messages';
 import { until } from '#libs/testing/src/until';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { type NewEvent, UnreadableRecord } from '../log/event-store.ts';
@@ -48,23 +47,21 @@ describe('the forwarder', () => {
   let directory: string;
   let storage: LmdbStorage;
   let events: LmdbEventStore;
-  let bus: InProcessMessageBus;
+  let bus: KeptMessages;
   let lifecycle: Lifecycle;
   let metrics: Metrics;
-  let delivered: Delivery[];
+  let delivered: readonly Published[];
 
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'forwarder-'));
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
-    bus = new InProcessMessageBus(storage);
+    bus = new KeptMessages();
     lifecycle = new Lifecycle();
-    delivered = [];
-    await bus.subscribe({ group: 'spec', topics: ['*'], handle: async (messages) => void delivered.push(...messages) });
+    delivered = bus.published;
   });
   afterEach(async () => {
     await lifecycle.stop();
-    await bus.close();
     await storage.close();
     await rm(directory, { recursive: true });
   });
@@ -105,7 +102,7 @@ describe('the forwarder', () => {
     await record('organization', 0, announced('event_1'));
     await start();
     await until(() => delivered.length === 1);
-    const [{ topic, key, value, headers }] = delivered as [Delivery];
+    const [{ topic, key, value, headers }] = delivered as [Published];
     expect({ topic, key }).toEqual({ topic: TOPIC, key: ORGANIZATION });
     expect(JSON.parse(value)).toMatchObject({
       object: 'event',

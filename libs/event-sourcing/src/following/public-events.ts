@@ -3,7 +3,7 @@ import { eventDataOf, isPublicEventName, type PublicEventName } from '#libs/cont
 import { serialiserOf, type Serialiser } from '#libs/contracts/src/serialiser';
 import type { RecordedEvent } from '../log/event-store.ts';
 
-/** An event as feed, bus and webhooks show it. */
+/** An event as feed, Kafka and webhooks show it. */
 export interface PublicEvent {
   readonly id: string;
   readonly name: PublicEventName;

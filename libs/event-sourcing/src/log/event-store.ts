@@ -6,7 +6,7 @@ export type Position = string;
 /** Sorts before every position. */
 export const START: Position = '';
 
-/** A public event that a record announces: its id is given at append, so that feed, bus, webhooks and a rebuild agree. */
+/** A public event that a record announces: its id is given at append, so that feed, Kafka, webhooks and a rebuild agree. */
 export interface PublicEventReference {
   readonly id: string;
   readonly name: string;

@@ -5,8 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Upcasts } from '#libs/contracts/src/shapes';
-import { InProcessMessageBus } from '#libs/messaging/src/in-process.message-bus';
-import type { Delivery } from '#libs/messaging/src/message-bus';
 import { SystemClock } from '#libs/platform/src/clock';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
@@ -20,6 +18,7 @@ import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { givenKeys } from '#libs/testing/src/given-keys';
+import { KeptMessages } from '#libs/testing/src/kept-messages';
 import { mayTake, until } from '#libs/testing/src/until';
 import { FollowerStates } from '../following/follower-states.ts';
 import { Forwarders } from '../following/forwarder.ts';
@@ -248,22 +247,19 @@ type OpenRows = (directory: string) => Promise<Rows>;
 /** The engines of a cluster: the log, and beside it what is made of it. */
 class Cluster {
   static async open(directory: string, openRows: OpenRows): Promise<Cluster> {
-    const [log, bus] = await Promise.all(['log', 'bus'].map((name) => LmdbStorage.open({ directory: join(directory, name) })));
-    return new Cluster(log!, bus!, await openRows(directory));
+    return new Cluster(await LmdbStorage.open({ directory: join(directory, 'log') }), await openRows(directory));
   }
 
   readonly events: LmdbEventStore;
-  readonly bus: InProcessMessageBus;
+  readonly bus = new KeptMessages();
   /** Positions that the log had before it was put back; EventStoreDB tells of them. */
   readonly foreign = new Set<Position>();
 
   private constructor(
     private readonly log: LmdbStorage,
-    private readonly messages: LmdbStorage,
     private readonly rows: Rows,
   ) {
     this.events = new LmdbEventStore(log);
-    this.bus = new InProcessMessageBus(messages);
   }
 
   get readModels(): ReadModels {
@@ -275,8 +271,7 @@ class Cluster {
   }
 
   async close(): Promise<void> {
-    await this.bus.close();
-    await Promise.all([this.log, this.messages, this.rows].map((each) => each.close()));
+    await Promise.all([this.log, this.rows].map((each) => each.close()));
   }
 }
 
@@ -398,8 +393,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       const early = await start({ announces: true, ...EARLIER });
       const young = await start({ announces: true, ...LATER });
       expect(early.held).toEqual(['amounts', 'last', 'looks']);
-      const told: Delivery[] = [];
-      const subscription = await cluster.bus.subscribe({ group: 'spec', topics: ['*'], handle: async (messages) => void told.push(...messages) });
+      const told = cluster.bus.published;
       await count(1);
       await until(() => early.handled.length === 1);
       // In one batch with what comes before it.
@@ -424,7 +418,6 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       ]);
       await until(() => told.length >= 5);
       expect(told.map(({ value }) => JSON.parse(value) as { shape: number }).map(({ shape }) => shape)).toEqual([1, 1, 2, 2, 1]);
-      await subscription.stop();
       // For as long as it runs, it does not ask again, also where nobody else is there.
       await young.stop();
       early.asked.clear();
@@ -622,12 +615,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
 
   describe('announce and react', () => {
     it('one at a time, and hand over without a loss', async () => {
-      const announced: unknown[] = [];
-      await cluster.bus.subscribe({
-        group: 'spec',
-        topics: ['*'],
-        handle: async (messages) => void announced.push(...messages.map(({ value }) => (JSON.parse(value) as { readonly data: unknown }).data)),
-      });
+      const announced = () => new Set(cluster.bus.published.map(({ value }) => (JSON.parse(value) as { readonly data: unknown }).data));
       const both = [await start({ announces: true }), await start({ announces: true })] as const;
       let counted = 0;
       let isCounting = true;
@@ -649,9 +637,9 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       isCounting = false;
       await counting;
       const all = Array.from({ length: counted }, (_, index) => index + 1);
-      await until(() => new Set(handled()).size === counted && new Set(announced).size === counted);
+      await until(() => new Set(handled()).size === counted && announced().size === counted);
       // Repeats aside, in order.
-      expect([...new Set(announced)]).toEqual(all);
+      expect([...announced()]).toEqual(all);
     });
   });
 

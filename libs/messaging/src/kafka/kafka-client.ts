@@ -3,13 +3,13 @@ import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 
 const CONNECT_MS = 3_000;
-/** An answer that takes longer is asked for again; a group that is being formed has more time. */
+/** An answer that takes longer is asked for again. */
 const REQUEST_MS = 5_000;
 
 export interface KafkaOptions {
   /** `host:port` of some of the brokers; the others are found through them. */
   readonly brokers: readonly string[];
-  /** Whose topics and groups these are; the brokers may have those of others. */
+  /** Whose topics these are; the brokers may have those of others. */
   readonly installation: string;
   /** Null: in clear. `ca` is the text of certificates to trust in place of those of the system. */
   readonly tls: { readonly ca: string | null } | null;
@@ -22,17 +22,12 @@ export interface KafkaOptions {
   readonly log: Log;
 }
 
-/** What a topic or a group is called at the brokers, where rights are granted on a prefix. */
+/** What a topic is called at the brokers, where rights are granted on a prefix. */
 export function storedName(name: string, { installation }: Pick<KafkaOptions, 'installation'>): string {
   return `${installation}.${name}`;
 }
 
-/** What a topic or a group that is ours is called everywhere else. */
-export function ownName(stored: string, { installation }: Pick<KafkaOptions, 'installation'>): string {
-  return stored.slice(installation.length + 1);
-}
-
-/** A client of its own for each producer and consumer: those of one client share what a group has committed, and confuse each other. */
+/** A client of its own for each producer: one that failed is thrown away with its connections. */
 export function newClient({ brokers, tls, sasl, clientId, log }: KafkaOptions): Kafka {
   return new Kafka({
     brokers: [...brokers],
