@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LmdbEnvironment } from '#libs/platform/src/storage/lmdb-environment';
@@ -40,7 +40,19 @@ describe('a directory of a release that kept each data key in a file', () => {
     expect(await gatehouse(variables, 'verify')).toMatchObject({ code: 0 });
     expect(readdirSync(keys).filter((name) => name.endsWith('.mdb'))).toEqual([]);
 
+    const damaged = join(
+      keys,
+      readdirSync(keys).find((name) => /^[0-9a-f]{40}\.key$/.test(name))!,
+    );
+    const content = readFileSync(damaged);
+    writeFileSync(damaged, '');
+    await expect(SuiteProcess.start(variables)).rejects.toThrow('is damaged');
+    // The release before can go on.
+    expect(readFileSync(join(variables.DATA_DIR, 'format'), 'utf8')).toBe('1\n');
+    writeFileSync(damaged, content);
+
     const after = await SuiteProcess.start(variables);
+    expect(readFileSync(join(variables.DATA_DIR, 'format'), 'utf8')).toBe('2\n');
     expect(await ask(after, `/user_management/users/${id}`)).toMatchObject({ email: 'ada@acme.test' });
     expect(readdirSync(keys).sort()).toEqual(['data.mdb', 'lock.mdb', 'master.key']);
     const backup = join(root, 'backup');
@@ -51,6 +63,17 @@ describe('a directory of a release that kept each data key in a file', () => {
     const back = { ...variables, DATA_DIR: join(root, 'back') };
     expect(await gatehouse(back, 'restore', backup)).toMatchObject({ code: 0 });
     expect(await gatehouse(back, 'verify')).toMatchObject({ code: 0 });
-    // Six programs, one after the other.
+
+    const later = '3\n';
+    writeFileSync(join(back.DATA_DIR, 'format'), later);
+    expect(await gatehouse(back, 'verify')).toMatchObject({ code: 1, stderr: expect.stringContaining('has format 3') as string });
+    writeFileSync(join(backup, 'data', 'format'), later);
+    const manifest = JSON.parse(readFileSync(join(backup, 'manifest.json'), 'utf8')) as { files: Record<string, unknown> };
+    manifest.files['format'] = { bytes: later.length, sha256: createHash('sha256').update(later).digest('hex') };
+    writeFileSync(join(backup, 'manifest.json'), JSON.stringify(manifest));
+    const nowhere = { ...variables, DATA_DIR: join(root, 'nowhere') };
+    expect(await gatehouse(nowhere, 'restore', backup)).toMatchObject({ code: 1, stderr: expect.stringContaining('has format 3') as string });
+    expect(existsSync(nowhere.DATA_DIR)).toBe(false);
+    // Nine programs, one after the other.
   }, 120_000);
 });

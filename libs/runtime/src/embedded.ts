@@ -22,10 +22,15 @@ export async function openEmbeddedEngines({ settings, clock, log, onFatal }: Eng
   const storage = await LmdbStorage.open({ directory, minFree, wait, log, onFatal }).catch((error: unknown) => {
     throw directoryRefused(directory, error);
   });
-  const keys = await LmdbKeyStore.open(storage.keys, settings.MASTER_KEYS ?? []).catch(async (error: unknown) => {
+  const onTakeOver = (files: number): void => {
+    storage.leaveEarlierReleases();
+    log.info('The data keys are moved out of their files, once. Let it go on; cut short, the next start goes on with it.', { files });
+  };
+  const keys = await LmdbKeyStore.open(storage.keys, settings.MASTER_KEYS ?? [], clock, onTakeOver).catch(async (error: unknown) => {
     await storage.close();
     throw error;
   });
+  storage.leaveEarlierReleases();
   for (const tree of FORMER_BUS) storage.log.dropWhereThere(tree);
   return {
     directory: storage,

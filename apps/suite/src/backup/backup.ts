@@ -6,7 +6,7 @@ import type { Position } from '#libs/event-sourcing/src/log/event-store';
 import { copyKeys } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { expectEmpty } from '#libs/platform/src/storage/empty-directory';
-import { keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { expectKnownFormat, keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { verifyLog } from './verify.ts';
 
 /** A layout of the backup's directory, not of what lies in the files. */
@@ -64,6 +64,7 @@ export async function restoreBackup(directory: string, keysDirectory: string, da
   const data = join(directory, 'data');
   await expectFiles(data, files);
   await expectFiles(keysDirectory, keys);
+  expectKnownFormat(data);
   await LmdbStorage.restore({ directory: dataDirectory }, async (into) => {
     // Backups of earlier releases hold views: they are filled again all the same.
     await cp(data, into, { recursive: true, preserveTimestamps: true, filter: (source) => !isView(data, source) });

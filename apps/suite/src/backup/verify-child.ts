@@ -7,6 +7,7 @@ import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
+import { expectKnownFormat } from '#libs/platform/src/storage/lmdb-storage';
 import { LogForReading } from '#libs/platform/src/storage/log-storage';
 import type { VerifyLine } from './verify.ts';
 
@@ -17,6 +18,12 @@ import type { VerifyLine } from './verify.ts';
 const [, , directory = '', keys = '', from = '', chunk = ''] = process.argv;
 const tell = (line: VerifyLine): void => void writeSync(1, `${JSON.stringify(line)}\n`);
 
+try {
+  expectKnownFormat(directory);
+} catch (error) {
+  tell({ refusal: (error as Error).message });
+  process.exit(0);
+}
 const store = new LmdbEventStore(new LogForReading(directory));
 const options = { from, ...(chunk !== '' && { chunk: Number(chunk) }), onChunk: (reading: string) => tell({ reading }) };
 let isWhole = true;

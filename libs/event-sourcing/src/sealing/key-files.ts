@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { removeScrubbed, syncDirectory } from '#libs/platform/src/storage/erasable-environment';
@@ -14,32 +15,74 @@ const ERASER = 'eraser.position';
 const DRAFT = '.tmp';
 /** Files that are open at the same time: a process may have few. */
 const TOGETHER = 64;
+const A_FLUSH = 4096;
+/** Stands there from when every key is in its new place until the last file is gone. */
+const TAKEN = 'files.taken-over';
 
 /** A key, or what stands in the place of one that was destroyed. */
 export type KeyInFile = WrappedKey | { readonly purpose: string; readonly erased: true };
 
 /** Where keys move to; each is durable there when it resolves. */
 interface NewPlace {
+  /** Told once, when all files were found whole and before anything is changed. */
+  readonly begin: (files: number) => void;
   readonly put: (key: KeyInFile) => Promise<void>;
   readonly setErasedUpTo: (position: Position) => Promise<void>;
 }
 
 /**
- * Moves the keys that lie in files. All of them are durable in their new place before the first file goes, and a start after a crash in between does it again: `put` meets
- * what it has put before. @throws StartRefused for a damaged file, before anything is removed
+ * Moves the keys that lie in files. All of them are durable in their new place before the first file goes, and a note says so: of a file that is being removed, a crash may
+ * leave the zeros that it was overwritten with. Cut short before that, it is done again: `put` meets what it has put before.
+ * @throws StartRefused for a damaged file, before anything is changed
  */
 export async function takeOverKeyFiles(directory: string, place: NewPlace): Promise<void> {
   const names = (await readdir(directory)).filter((name) => KEY_FILE.test(name) || name === ERASER || name.endsWith(DRAFT));
-  if (names.length === 0) return;
-  for await (const keys of keyFilesIn(directory)) await Promise.all(keys.map(place.put));
-  if (names.includes(ERASER)) await place.setErasedUpTo((await readFile(join(directory, ERASER), 'utf8')).trim());
+  const note = join(directory, TAKEN);
+  if (names.length > 0 && !existsSync(note)) {
+    await moveKeys(directory, place);
+    if (names.includes(ERASER)) await place.setErasedUpTo((await readFile(join(directory, ERASER), 'utf8')).trim());
+    await writeFile(note, '', { mode: 0o600, flush: true });
+    await syncDirectory(directory);
+  }
   for (let from = 0; from < names.length; from += TOGETHER)
     await Promise.all(names.slice(from, from + TOGETHER).map((name) => (KEY_FILE.test(name) ? removeScrubbed : rm)(join(directory, name))));
-  await syncDirectory(directory);
+  if (names.length > 0) await syncDirectory(directory);
+  await rm(note, { force: true });
 }
 
-/** What the files of a directory hold, many at a time. @throws StartRefused for a damaged one */
-export async function* keyFilesIn(directory: string): AsyncIterable<readonly KeyInFile[]> {
+async function moveKeys(directory: string, place: NewPlace): Promise<void> {
+  let files = 0;
+  for await (const keys of wholeFilesIn(directory)) files += keys.length;
+  place.begin(files);
+  // Each group waits for a flush of the disk.
+  let group: KeyInFile[] = [];
+  for await (const keys of wholeFilesIn(directory)) {
+    group.push(...keys);
+    if (group.length < A_FLUSH) continue;
+    await Promise.all(group.map(place.put));
+    group = [];
+  }
+  await Promise.all(group.map(place.put));
+}
+
+/** What the files of a directory hold, beside a process that may be taking them over. Nothing where that has all of them. @throws StartRefused for a damaged one */
+export async function keyFilesIn(directory: string): Promise<readonly KeyInFile[]> {
+  const found: KeyInFile[] = [];
+  try {
+    for await (const keys of wholeFilesIn(directory)) found.push(...keys);
+  } catch (error) {
+    if (!(await areTakenOver(directory))) throw error;
+    return [];
+  }
+  return found;
+}
+
+async function areTakenOver(directory: string): Promise<boolean> {
+  return existsSync(join(directory, TAKEN)) || !(await readdir(directory)).some((name) => KEY_FILE.test(name));
+}
+
+/** Many at a time. @throws StartRefused for a damaged one */
+async function* wholeFilesIn(directory: string): AsyncIterable<readonly KeyInFile[]> {
   const names = (await readdir(directory)).filter((name) => KEY_FILE.test(name));
   for (let from = 0; from < names.length; from += TOGETHER)
     yield await Promise.all(

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ErasableEnvironment } from '#libs/platform/src/storage/erasable-environment';
+import { until } from '#libs/testing/src/until';
 import { KeyMissing, type KeyPurpose } from './key-store.ts';
 import { keyStoreContract, newMasterKey } from './key-store.contract.ts';
 import { copyKeys, LmdbKeyStore } from './lmdb.key-store.ts';
@@ -260,16 +261,39 @@ describe('data keys in LMDB', () => {
       }
     });
 
+    it('are taken over where a start was killed while it removed the files, which leaves some with zeros', async () => {
+      const [killer, torn] = [join(directory, 'what-cannot-be-removed.tmp'), fileOf('naming')];
+      const { length } = await readFile(torn);
+      await mkdir(killer);
+      const environment = await openEnvironment(directory);
+      await expect(LmdbKeyStore.open(environment, [wrapping])).rejects.toThrow(killer);
+      await until(async () => !(await readdir(directory)).some((name) => name.endsWith('.key')));
+      await writeFile(torn, Buffer.alloc(length));
+      expect(await (await LmdbKeyStore.openForReading(directory, [wrapping])).find('naming')).toMatchObject({ bytes: keys.get('naming') });
+      await rm(killer, { recursive: true });
+      await expectKeys(await LmdbKeyStore.open(environment, [wrapping]));
+      expect((await readdir(directory)).sort()).toEqual(['data.mdb', 'lock.mdb']);
+    });
+
     it.each([
       ['holds nothing', () => ''],
       ['holds no key', () => '{}'],
       ['is of another purpose', () => JSON.stringify(masters.wrap('passwords', Buffer.alloc(KEY_BYTES)))],
       ['is a tombstone where there can be none', () => '{"purpose":"naming","erased":true}'],
-    ])('keep their files, all of them, where one %s', async (_, content) => {
+    ])('keep their files, all of them, and are not moved, where one %s', async (_, content) => {
+      const others = Array.from({ length: 200 }, (__, index) => person(`other_${index}`));
+      for (const purpose of others) await writeFile(fileOf(purpose), JSON.stringify(masters.wrap(purpose, Buffer.alloc(KEY_BYTES, 7))));
       await writeFile(fileOf('naming'), content());
       const before = (await readdir(directory)).length;
-      await expect(LmdbKeyStore.open(await openEnvironment(directory), [wrapping])).rejects.toThrow(`The data key in ${fileOf('naming')} is damaged`);
+      const environment = await openEnvironment(directory);
+      const told: number[] = [];
+      await expect(LmdbKeyStore.open(environment, [wrapping], undefined, (files) => told.push(files))).rejects.toThrow(
+        `The data key in ${fileOf('naming')} is damaged`,
+      );
       expect((await readdir(directory)).filter((name) => !name.endsWith('.mdb'))).toHaveLength(before);
+      // The release before goes on with its files, and destroys keys in them alone.
+      expect(told).toEqual([]);
+      expect((await environment.getMany(others)).filter((bytes) => bytes !== undefined)).toEqual([]);
     });
   });
 });

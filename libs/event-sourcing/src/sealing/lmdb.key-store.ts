@@ -36,14 +36,20 @@ export class LmdbKeyStore extends WrappedKeyStore {
 
   /**
    * `masterKeys`: 32 bytes each, in base64, the newest first. Without any, one is made and kept beside the data keys, which protects copies of the log, not a copy of
-   * the whole directory. Key files of earlier releases are taken over.
+   * the whole directory. Key files of earlier releases are taken over; `onTakeOver` hears of it before anything is changed.
    * @throws StartRefused for a key that is not 32 bytes, and for a damaged file
    */
-  static async open(stored: ErasableEnvironment, masterKeys: readonly string[], clock: Clock = new SystemClock()): Promise<LmdbKeyStore> {
+  static async open(
+    stored: ErasableEnvironment,
+    masterKeys: readonly string[],
+    clock: Clock = new SystemClock(),
+    onTakeOver: (files: number) => void = () => {},
+  ): Promise<LmdbKeyStore> {
     if (masterKeys.length === 0) await makeMasterKey(stored.path);
     // A directory that began without MASTER_KEYS goes on being readable after they are set.
     const masters = MasterKeys.of([...masterKeys, ...(await ownMasterKey(stored.path))]);
     await takeOverKeyFiles(stored.path, {
+      begin: onTakeOver,
       // A tombstone takes the place of a key, and a key that of nothing.
       put: async (key) => ('erased' in key ? stored.put(key.purpose, bytesOf(key)) : stored.putFirst(key.purpose, bytesOf(key))),
       setErasedUpTo: async (position) => stored.putFirst(ERASER, Buffer.from(position)),
@@ -55,7 +61,7 @@ export class LmdbKeyStore extends WrappedKeyStore {
   static async openForReading(directory: string, masterKeys: readonly string[]): Promise<LmdbKeyStore> {
     const masters = MasterKeys.of([...masterKeys, ...(await ownMasterKey(directory))]);
     const files = new Map<string, Buffer>();
-    for await (const keys of keyFilesIn(directory)) for (const key of keys) files.set(key.purpose, bytesOf(key));
+    for (const key of await keyFilesIn(directory)) files.set(key.purpose, bytesOf(key));
     const stored = ErasableForReading.isThere(directory) ? new ErasableForReading(directory) : null;
     const getMany: Entries['getMany'] = async (keys) => {
       const found = (await stored?.getMany(keys)) ?? [];

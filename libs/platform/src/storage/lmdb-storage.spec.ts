@@ -37,9 +37,16 @@ describe('the storage of a data directory', () => {
     await writeFile(join(directory, 'format'), '3\n');
     await expect(LmdbStorage.open({ directory })).rejects.toThrow(NewerFormat);
     await writeFile(join(directory, 'format'), '1\n');
-    await (await LmdbStorage.open({ directory })).close();
+    const storage = await LmdbStorage.open({ directory });
+    // Whatever refuses the start now, the release before can still go on.
+    expect(await readFile(join(directory, 'format'), 'utf8')).toBe('1\n');
+    storage.leaveEarlierReleases();
+    await storage.close();
     // A release that looks for key files would find none.
     expect(await readFile(join(directory, 'format'), 'utf8')).toBe('2\n');
+    const fresh = await newDirectory();
+    await (await LmdbStorage.open({ directory: fresh })).close();
+    expect(await readFile(join(fresh, 'format'), 'utf8')).toBe('2\n');
   });
 
   it('knows a clean end from a crash', async () => {

@@ -123,7 +123,9 @@ export class LmdbStorage {
     const lock = await lockDirectory(directory, options);
     try {
       if (existsSync(join(directory, RESTORING))) throw new UnfinishedRestore(directory);
-      checkFormat(directory);
+      expectKnownFormat(directory);
+      // Nothing of an earlier release lies there.
+      if (readState(directory, 'format') === null) writeFormat(directory);
       const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory, 'log');
       if (afterCrash) await probe(join(directory, 'log')).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
       if (isThere(directory, 'keys') && readState(directory, 'keys.state') !== cleanState(directory, 'keys'))
@@ -171,6 +173,11 @@ export class LmdbStorage {
 
   get keys(): ErasableEnvironment {
     return this.openedKeys!;
+  }
+
+  /** Before the first change that an earlier release could not read: until then it may go on, where a start of this one was refused. */
+  leaveEarlierReleases(): void {
+    if (readState(this.directory, 'format') !== String(FORMAT)) writeFormat(this.directory);
   }
 
   /** @throws DomainError `storage_full`, or `service_unavailable` after the disk failed */
@@ -282,10 +289,14 @@ async function expectRestorable(directory: string): Promise<void> {
   if (!existsSync(join(directory, RESTORING))) await expectEmpty(directory, [LOCK]);
 }
 
-function checkFormat(directory: string): void {
+/** For a data directory, and the copy of one in a backup. @throws NewerFormat */
+export function expectKnownFormat(directory: string): void {
   const found = readState(directory, 'format');
   if (found !== null && !(Number(found) <= FORMAT)) throw new NewerFormat(directory, found);
-  if (found !== String(FORMAT)) writeFileSync(join(directory, 'format'), `${FORMAT}\n`);
+}
+
+function writeFormat(directory: string): void {
+  writeFileSync(join(directory, 'format'), `${FORMAT}\n`, { flush: true });
 }
 
 /** Where the data keys of a data directory lie, each wrapped by a master key. */
