@@ -27,6 +27,8 @@ export interface Inhabitants {
   readonly ids: ReadonlyMap<Class, string>;
   readonly externalId: string;
   readonly domain: string;
+  /** By operation, what is in a list that does not hold the object of its class. */
+  readonly listed: Readonly<Record<string, string>>;
 }
 
 /** What the examples in the contracts name, so that generated requests find it: types, a permission and a role. Where a request took one away, it is there again. */
@@ -72,7 +74,7 @@ export async function organization(caller: Caller, externalId: string = randomUU
   const resource = await project('project-42');
   const role = { role_slug: 'editor', resource_id: resource };
   const key = await created(`/organizations/${id}/api_keys`, { name: 'Build server' });
-  await created(`/user_management/users/${member}/api_keys`, { name: 'Laptop', organization_id: id });
+  const keyOfUser = await created(`/user_management/users/${member}/api_keys`, { name: 'Laptop', organization_id: id });
   const ids = new Map<Class, string>([
     [ApiKey, key],
     [Organization, id],
@@ -86,7 +88,7 @@ export async function organization(caller: Caller, externalId: string = randomUU
     [RoleAssignment, await created(`/authorization/organization_memberships/${membership}/role_assignments`, role)],
     [GroupRoleAssignment, await created(`/authorization/groups/${group}/role_assignments`, role)],
   ]);
-  return { ids, externalId, domain };
+  return { ids, externalId, domain, listed: { ListUserApiKeys: keyOfUser } };
 }
 
 /** An organization, and a webhook that told of it, to a path that ends in its external id. */

@@ -161,7 +161,7 @@ describe('lists of an environment', () => {
 
   it.each(cases)('hold nothing of another: %s', async (_, operation) => {
     const { text } = await ours.caller.get(`${pathOfList(operation, ours.ids)}${pagedLists.includes(operation) ? 'limit=100' : ''}`);
-    expect(text).toContain(ours.ids.get(operation.options.answers.of!));
+    expect(text).toContain(ours.listed[operation.name] ?? ours.ids.get(operation.options.answers.of!));
     for (const foreign of [...theirs.ids.values(), theirs.externalId, theirs.domain]) expect(text).not.toContain(foreign);
   });
 

@@ -48,6 +48,7 @@ const GIVEN: Readonly<Record<string, () => Promise<object>>> = {
   }),
   DeleteUser: async () => ({ id: await user() }),
   DeleteOrganizationMembership: async () => ({ id: await membership(await organization()) }),
+  DeleteApiKey: async () => ({ id: await made(`/organizations/${await organization()}/api_keys`, { name: 'Build server' }) }),
   DeleteGroup: async () => {
     const organization_id = await organization();
     return { organization_id, group_id: await group(organization_id) };

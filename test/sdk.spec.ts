@@ -134,6 +134,43 @@ describe('organization domains through the SDK', () => {
   });
 });
 
+describe('API keys through the SDK', () => {
+  it('are created for an organization, listed, validated and deleted', async () => {
+    const { id: organizationId } = await workos.organizations.createOrganization({ name: 'Has keys' });
+    const { value, ...made } = await workos.organizations.createOrganizationApiKey({
+      organizationId,
+      name: 'Build server',
+      permissions: ['widgets:sso:manage'],
+    });
+    expect(made).toMatchObject({
+      object: 'api_key',
+      owner: { type: 'organization', id: organizationId },
+      permissions: ['widgets:sso:manage'],
+      lastUsedAt: null,
+    });
+    const { apiKey } = await workos.apiKeys.validateApiKey({ value });
+    expect(apiKey).toEqual({ ...made, lastUsedAt: expect.any(String) });
+    const { data } = await workos.organizations.listOrganizationApiKeys({ organizationId });
+    expect(data.map(({ id }) => id)).toEqual([made.id]);
+    await workos.apiKeys.deleteApiKey(made.id);
+    expect(await workos.apiKeys.validateApiKey({ value })).toEqual({ apiKey: null });
+    await expect(workos.apiKeys.deleteApiKey(made.id)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+
+  it('are created for a user who is a member', async () => {
+    const { id: organizationId } = await workos.organizations.createOrganization({ name: 'Has members with keys' });
+    const { id: userId } = await workos.userManagement.createUser({ email: 'keys@sdk.test' });
+    const create = () => workos10.userManagement.createUserApiKey(userId, { name: 'Laptop', organizationId });
+    await expect(create()).rejects.toMatchObject({ status: 400 });
+    await workos.userManagement.createOrganizationMembership({ userId, organizationId });
+    const { value, id } = await create();
+    expect((await workos10.userManagement.listUserApiKeys(userId, { organizationId })).data).toMatchObject([{ id, owner: { id: userId, organizationId } }]);
+    expect(await workos10.apiKeys.createValidation({ value })).toMatchObject({ apiKey: { id, owner: { type: 'user', id: userId, organizationId } } });
+    await workos10.apiKeys.deleteApiKey(id);
+    expect(await workos10.apiKeys.createValidation({ value })).toEqual({ apiKey: null });
+  });
+});
+
 describe('users and memberships through the SDK', () => {
   const um = () => workos.userManagement;
 

@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpServer;
 import com.workos.WorkOS;
+import com.workos.apikeys.ApiKeys;
 import com.workos.authorization.Authorization;
 import com.workos.authorization.Parent;
 import com.workos.authorization.ParentResource;
@@ -38,6 +39,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -59,7 +62,7 @@ public final class Calls {
   private static final Map<String, Set<String>> ABSENT = Map.of(
       "organizations", Set.of("getAuditLogConfiguration", "listAuthorizedApplications", "createItContact", "deleteItContact", "inviteItContact", "listItContacts", "revokeItContact"));
   /** Of these areas only the methods named here have their operations. */
-  private static final Map<String, Set<String>> PRESENT = Map.of("users", Set.of("create", "delete", "get", "getByExternalId", "list", "update"));
+  private static final Map<String, Set<String>> PRESENT = Map.of("users", Set.of("create", "createApiKey", "delete", "get", "getByExternalId", "list", "listApiKeys", "update"));
 
   private static final PaginationOrder ASCENDING = PaginationOrder.Asc;
 
@@ -68,6 +71,7 @@ public final class Calls {
   private final UserManagement users;
   private final OrganizationMembershipService memberships;
   private final Groups groups;
+  private final ApiKeys keys;
   private final Authorization authorization;
   private final Events events;
   private final Webhooks webhooks;
@@ -79,6 +83,7 @@ public final class Calls {
     users = client.getUserManagement();
     memberships = client.getOrganizationMembership();
     groups = client.getGroups();
+    keys = client.getApiKeys();
     authorization = client.getAuthorization();
     events = client.getEvents();
     webhooks = client.getWebhooks();
@@ -90,13 +95,14 @@ public final class Calls {
     calls.part("organizations and domains", calls::organizationsAndDomains);
     calls.part("users and memberships", calls::usersAndMemberships);
     calls.part("groups", calls::groupsOfAnOrganization);
+    calls.part("API keys", calls::keysOfOrganizationsAndUsers);
     calls.part("permissions and roles", calls::permissionsAndRoles);
     calls.part("resources and access", calls::resourcesAndAccess);
     calls.part("events and webhooks", calls::eventsAndWebhooks);
 
     Map<String, Class<?>> areas = Map.of(
         "organizations", Organizations.class, "domains", OrganizationDomains.class, "users", UserManagement.class, "memberships", OrganizationMembershipService.class,
-        "groups", Groups.class, "authorization", Authorization.class, "events", Events.class, "webhooks", Webhooks.class);
+        "groups", Groups.class, "keys", ApiKeys.class, "authorization", Authorization.class, "events", Events.class, "webhooks", Webhooks.class);
     String source = Files.readString(Path.of(args[2]));
     Set<String> called = new TreeSet<>();
     Set<String> forgotten = new TreeSet<>();
@@ -192,6 +198,33 @@ public final class Calls {
     groups.deleteOrganizationMembership(organization.getId(), group.getId(), member.getId());
     groups.deleteOrganizationGroup(organization.getId(), group.getId());
     refused(NotFoundException.class, () -> groups.getOrganizationGroup(organization.getId(), group.getId()));
+  }
+
+  private void keysOfOrganizationsAndUsers() {
+    var organization = organizations.create("Java keys");
+    var made = keys.createOrganizationApiKey(organization.getId(), "Build server", List.of("widgets:sso:manage"));
+    is(true, made.getValue().startsWith("sk_"));
+    is(List.of("widgets:sso:manage"), made.getPermissions());
+    var valid = keys.createValidation(made.getValue()).getApiKey();
+    is(made.getId(), valid.getId());
+    is(organization.getId(), valid.getOwner().getId());
+    is(null, keys.createValidation("sk_unknown").getApiKey());
+    is(List.of(made.getId()), ids(keys.listOrganizationApiKeys(organization.getId()), found -> found.getId()));
+
+    var tomorrow = OffsetDateTime.now(ZoneOffset.UTC).plusDays(1).truncatedTo(ChronoUnit.SECONDS);
+    is(tomorrow.toInstant(), keys.createExpire(made.getId(), tomorrow).getExpiresAt().toInstant());
+    keys.createExpire(made.getId(), OffsetDateTime.now(ZoneOffset.UTC).minusDays(1));
+    is(null, keys.createValidation(made.getValue()).getApiKey());
+
+    var user = users.create(null, "keys@java.test");
+    memberships.create(null, user.getId(), organization.getId());
+    var own = users.createApiKey(user.getId(), "Laptop", organization.getId());
+    is(organization.getId(), own.getOwner().getOrganizationId());
+    is(List.of(own.getId()), ids(users.listApiKeys(user.getId()), found -> found.getId()));
+    is(organization.getId(), keys.createValidation(own.getValue()).getApiKey().getOwner().getOrganizationId());
+    keys.delete(own.getId());
+    is(null, keys.createValidation(own.getValue()).getApiKey());
+    refused(NotFoundException.class, () -> keys.delete(own.getId()));
   }
 
   private void permissionsAndRoles() {

@@ -27,6 +27,7 @@ from workos.organizations.models import OrganizationDomainData
 from workos.user_management._resource import PasswordHashed, PasswordPlaintext
 
 AREAS = (
+    "api_keys",
     "authorization",
     "events",
     "groups",
@@ -51,7 +52,7 @@ ABSENT = {
 }
 # Of these areas only the methods named here have their operations.
 PRESENT = {
-    "user_management": {"create_user", "delete_user", "get_user", "get_user_by_external_id", "list_users", "update_user"},
+    "user_management": {"create_user", "create_user_api_key", "delete_user", "get_user", "get_user_by_external_id", "list_user_api_keys", "list_users", "update_user"},
 }
 
 called: set[str] = set()
@@ -131,7 +132,7 @@ client = WorkOSClient(api_key=key, client_id="client_of_the_spec", base_url=f"{u
 areas = {name: Area(client, name) for name in AREAS}
 organizations, domains, users = areas["organizations"], areas["organization_domains"], areas["user_management"]
 memberships, groups, authorization = areas["organization_membership"], areas["groups"], areas["authorization"]
-events, webhooks = areas["events"], areas["webhooks"]
+events, webhooks, api_keys = areas["events"], areas["webhooks"], areas["api_keys"]
 
 
 @part
@@ -226,6 +227,34 @@ def groups_of_an_organization():
     groups.delete_group_organization_membership(organization.id, group.id, members[1].id)
     groups.delete_organization_group(organization.id, group.id)
     refused(NotFoundError, groups.get_organization_group, organization.id, group.id)
+
+
+@part
+def keys_of_organizations_and_users():
+    organization = organizations.create_organization(name="Python keys")
+    made = api_keys.create_organization_api_key(organization.id, name="Build server", permissions=["widgets:sso:manage"])
+    assert (made.value.startswith("sk_"), made.owner.id, made.permissions, made.expires_at) == (True, organization.id, ["widgets:sso:manage"], None)
+    valid = api_keys.create_validation(value=made.value).api_key
+    assert (valid.id, valid.owner.id, valid.last_used_at is not None) == (made.id, organization.id, True)
+    assert api_keys.create_validation(value="sk_unknown").api_key is None
+    assert [found.id for found in api_keys.list_organization_api_keys(organization.id)] == [made.id]
+
+    tomorrow = (datetime.now(timezone.utc) + timedelta(days=1)).replace(microsecond=0)
+    assert api_keys.create_api_key_expire(made.id, expires_at=tomorrow.isoformat()).expires_at == tomorrow
+    assert api_keys.create_api_key_expire(made.id, expires_at=None).expires_at is None
+    assert api_keys.create_api_key_expire(made.id).expires_at <= datetime.now(timezone.utc)
+    assert api_keys.create_validation(value=made.value).api_key is None
+    refused(ConflictError, api_keys.create_api_key_expire, made.id)
+
+    user = users.create_user(email="keys@python.test")
+    memberships.create_organization_membership(user_id=user.id, organization_id=organization.id)
+    own = users.create_user_api_key(user.id, name="Laptop", organization_id=organization.id)
+    assert (own.owner.id, own.owner.organization_id) == (user.id, organization.id)
+    assert [found.id for found in users.list_user_api_keys(user.id, organization_id=organization.id)] == [own.id]
+    assert api_keys.create_validation(value=own.value).api_key.owner.organization_id == organization.id
+    api_keys.delete_api_key(own.id)
+    assert api_keys.create_validation(value=own.value).api_key is None
+    refused(NotFoundError, api_keys.delete_api_key, own.id)
 
 
 @part
