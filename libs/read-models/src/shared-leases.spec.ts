@@ -46,6 +46,7 @@ describe('leases that replicas share out', () => {
   interface Replica {
     readonly lifecycle: Lifecycle;
     readonly killable: Killable;
+    readonly shares: SharedLeases;
     readonly working: Set<string>;
     readonly taken: string[];
   }
@@ -68,7 +69,7 @@ describe('leases that replicas share out', () => {
       };
       lifecycle.add(new LeasedWork(name, work, { leases, log, shares }));
     }
-    const replica = { lifecycle, killable, working, taken };
+    const replica = { lifecycle, killable, shares, working, taken };
     replicas.push(replica);
     await lifecycle.start();
     return replica;
@@ -125,6 +126,26 @@ describe('leases that replicas share out', () => {
     await areShared(6, 6);
     expect(second.taken).toHaveLength(6);
   });
+
+  it('are given back by who leaves, when what is under way is done, and not taken by it again', async () => {
+    let finish = (): void => {};
+    const finished = new Promise<void>((resolve) => (finish = resolve));
+    const [first, second] = [await start(), await start()];
+    await areShared(6, 6);
+    await pause(300);
+    const { length } = second.taken;
+    finishing = () => finished;
+    await second.shares.leave();
+    await pause(1_500);
+    expect([first.working.size, second.working.size]).toEqual([6, 6]);
+    finish();
+    await areShared(12, 0);
+    // Nor does it come back when the other is gone.
+    replicas.splice(replicas.indexOf(first), 1);
+    await first.lifecycle.stop();
+    await pause(2_500);
+    expect([second.working.size, second.taken.length]).toEqual([0, length]);
+  }, 30_000);
 
   it('are not all asked for at every round by who has its part', async () => {
     await start();

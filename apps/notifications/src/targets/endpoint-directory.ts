@@ -5,6 +5,7 @@ import { streamName } from '#libs/event-sourcing/src/log/naming';
 import type { Clock } from '#libs/platform/src/clock';
 import type { Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
+import type { Work } from '#libs/read-models/src/leased-work';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
 import {
   webhookEndpointDecider,
@@ -56,11 +57,19 @@ export class EndpointDirectory implements Part {
   private readonly listeners: ((target: Target) => void)[] = [];
   private readonly rows: Table<StoredWebhookEndpoint>;
   private readonly follower: MemoryFollower;
+  /** Aborts when something was recorded of an endpoint that only a later release can read. */
+  private readonly outdated = new AbortController();
 
   constructor(private readonly needs: Needs) {
     this.rows = needs.readModels.table(tableOf(webhookEndpointsView));
     const { handles: types } = webhookEndpointsView;
-    this.follower = needs.following.remember({ name: this.name, types, begin: (isAgain) => this.begin(isAgain), handle: (events) => this.handle(events) });
+    this.follower = needs.following.remember({
+      name: this.name,
+      types,
+      begin: (isAgain) => this.begin(isAgain),
+      handle: (events) => this.handle(events),
+      left: (reason) => this.outdated.abort(reason),
+    });
   }
 
   start(): Promise<void> {
@@ -105,6 +114,16 @@ export class EndpointDirectory implements Part {
    */
   reached(position: Position, deadline: number): Promise<void> {
     return this.follower.reached(position, deadline);
+  }
+
+  /** Work that sends to endpoints as they are: left to processes of a later release once this one cannot know them any more. */
+  knownTo(work: Work): Work {
+    const { signal: outdated } = this.outdated;
+    return async (signal, token) => {
+      outdated.throwIfAborted();
+      await work(AbortSignal.any([signal, outdated]), token);
+      outdated.throwIfAborted();
+    };
   }
 
   /** Calls back for each endpoint that was created, changed or deleted; a deleted one is not enabled. */

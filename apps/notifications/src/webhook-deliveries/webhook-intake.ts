@@ -3,7 +3,7 @@ import type { LeasedFollowing } from '#libs/event-sourcing/src/following/leased-
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import { aborted } from '#libs/platform/src/deadline';
-import { isUnavailable } from '#libs/platform/src/domain-error';
+import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Lifecycle, Part } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
@@ -190,7 +190,8 @@ export class WebhookIntake implements Part {
       try {
         return await ask();
       } catch (error) {
-        if (!isUnavailable(error) || signal.aborted) throw error;
+        // What this process cannot know any more, no waiting brings.
+        if (!isUnavailable(error) || error instanceof NeedsLaterRelease || signal.aborted) throw error;
         await pause(AWAY, undefined, { signal }).catch(() => {});
       }
     }

@@ -1,7 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { RedeliverWebhook, ReplayWebhooks, TestWebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/operations';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { UpcastingEventStore } from '#libs/event-sourcing/src/log/upcasts';
 import { unavailable } from '#libs/platform/src/domain-error';
+import { newCommandId } from '#libs/platform/src/ids';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { mayTake, until } from '#libs/testing/src/until';
@@ -112,6 +115,39 @@ describe('webhooks of several replicas', () => {
     await second.webhooks.replay(replayOf(past, id));
     await until(() => new Set(receivedIds()).size === 121);
   });
+
+  it('are left to a later release by who cannot read any more where they go', async () => {
+    await first.lifecycle.stop();
+    const later = await Receiver.start();
+    const early = await another({ events: new UpcastingEventStore(first.events, { upcasts: {} }) });
+    await until(() => isHolder(early));
+    const { id } = await early.endpoint(receiver.url);
+    const known = await early.record(1);
+    await until(() => early.isDone(id, eventIds(known)));
+    // To be tried again soon, by whoever knows then where.
+    fails(500, Infinity);
+    const waiting = await early.record(1);
+    await early.project(waiting);
+    await until(() => receivedIds().includes(eventIds(waiting)[0]!));
+    const stream = streamName('webhook_endpoint', ENVIRONMENT, id);
+    const { id: _, version, meta, position: __, ...created } = (await first.events.last(stream))!;
+    const moved = { endpoint_url: later.url, normalised_url: later.url };
+    const commandId = newCommandId(Date.now());
+    await first.events.append(stream, version, [
+      { ...created, id: commandId, type: 'webhook_endpoint.updated', shape: 2, data: moved, public: [], meta: { ...meta, commandId } },
+    ]);
+    await until(async () => !(await isHolder(early)));
+    receiver.received.length = 0;
+    const fresh = await early.record(20);
+    await pause(1_500);
+    expect(receivedIds()).toEqual([]);
+    const replica = await another();
+    await replica.project(fresh);
+    await until(() => replica.isDone(id, [...eventIds(waiting), ...eventIds(fresh)]));
+    expect(later.received.map(({ headers }) => headers['webhook-id'])).toEqual(expect.arrayContaining(eventIds(fresh) as string[]));
+    expect(receivedIds().filter((each) => eventIds(fresh).includes(each))).toEqual([]);
+    await later.stop();
+  }, 30_000);
 
   describe('of which the one that works on the queues is cut off', () => {
     let cutOff: GivenNotifications;

@@ -70,7 +70,7 @@ export class WebhookWork {
     const held = (name: string) => ({ isHolder: () => leases.isHeld(name) });
     this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics, readModels, ...held(QUEUES) });
     this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock, ...held(REPLAYS) });
-    const leased = (name: string, work: Work): Part => new LeasedWork(name, work, { leases, log });
+    const leased = (name: string, work: Work): Part => new LeasedWork(name, directory.knownTo(work), { leases, log });
     const beginning = new FirstPosition({ events, readModels, feed, directory, clock });
     const shared = { readModels, leases, replica: replicas.id, beginning, directory, retention: settings.EVENTS_RETENTION };
     this.intake = new WebhookIntake({ ...shared, deliveries, queues: this.queues, aside: this.aside, attempts, schedule, clock, log, metrics, timeout });

@@ -23,6 +23,8 @@ export interface Remembered {
   /** Prepares what is kept, and says up to where it knows the log. `isAgain`: the log is another one than before, put back to an earlier state. */
   begin(isAgain: boolean): Promise<Position>;
   handle(events: readonly RecordedEvent[], upTo: Position): void | Promise<void>;
+  /** It came to what only a later release can read, and learns nothing more. */
+  left?(reason: NeedsLaterRelease): void;
 }
 
 /** How a process follows the log: it reads it once for all who do. */
@@ -163,6 +165,7 @@ export class MemoryFollower implements Listener, Awaited {
       error: reason.message,
     });
     this.following.gate.moved();
+    this.remembered.left?.(reason);
   }
 
   private forget(): void {
