@@ -12,10 +12,11 @@ import { EngineSettings, KafkaSettings } from '#libs/platform/src/config/setting
 import { APPS, type ClusterProcess } from '#libs/testing/src/cluster/cluster-process';
 import { SharedCluster } from '#libs/testing/src/cluster/shared-cluster';
 import { imageOfDockerfile } from '#libs/testing/src/deployment/image';
+import { messagesInKafka } from '#libs/testing/src/kafka-messages';
 import { throughNamespaces } from '#libs/testing/src/namespaces';
 import { ROOT } from '#libs/testing/src/process';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
-import { until } from '#libs/testing/src/until';
+import { eventually } from '#libs/testing/src/until';
 
 /** The cluster of this run was started as the manifests of production say or, where specs may hurt it, as Compose does. */
 const isCompose = environmentVariables()['SPECS'] === 'hurt';
@@ -138,17 +139,13 @@ describe('a cluster that was started so', () => {
       const answer = await fetch(`${url}/organizations/${id}`, { headers: { Authorization: `Bearer ${suite.key}` } });
       expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ id, name: 'Acme' })]);
     }
-    const client = new Kafka(kafkaClient(cluster.settings['KAFKA_PASSWORD']!));
-    const consumer = client.consumer({ groupId: `gatehouse-${id}` });
-    const announced: string[] = [];
-    await consumer.connect();
-    try {
-      await consumer.subscribe({ topics: [/\.identity$/], fromBeginning: true });
-      await consumer.run({ eachMessage: async ({ message }) => void announced.push(message.value!.toString()) });
-      await until(() => announced.some((value) => value.includes(`"organization.created"`) && value.includes(id)), 60_000);
-    } finally {
-      await consumer.disconnect();
-    }
+    const { brokers, ...credentials } = kafkaClient(cluster.settings['KAFKA_PASSWORD']!);
+    // The topic appears with its first event.
+    const announced = () => messagesInKafka(brokers as string[], (topic) => topic.endsWith('.identity'), credentials);
+    await eventually(async () => {
+      const values = (await announced()).map(({ value }) => value);
+      expect(values.filter((value) => value.includes('"organization.created"') && value.includes(id))).toHaveLength(1);
+    }, 20_000);
   }, 120_000);
 
   it('has a Kafka that lets in nobody without the password', async () => {

@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { type IHeaders, Kafka, logLevel } from 'kafkajs';
+import { type IHeaders, Kafka, type KafkaConfig, logLevel } from 'kafkajs';
 import type { Published } from './kept-messages.ts';
 
 /** Everything on the topics that are such, by their names at the brokers: each message as often as it is there, in the order of its partition. */
-export async function messagesInKafka(brokers: readonly string[], isSuch: (topic: string) => boolean): Promise<readonly Published[]> {
-  const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
+export async function messagesInKafka(
+  brokers: readonly string[],
+  isSuch: (topic: string) => boolean,
+  credentials: Pick<KafkaConfig, 'ssl' | 'sasl'> = {},
+): Promise<readonly Published[]> {
+  const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING, ...credentials });
   const admin = kafka.admin();
   await admin.connect();
   const topics = (await admin.listTopics()).filter(isSuch);
