@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '#libs/testing/src/engines/free-port';
+import { API_KEY_SCENARIOS } from './api-key-scenarios.ts';
 import { AUTHORIZATION_SCENARIOS } from './authorization-scenarios.ts';
 import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
 import { Program } from './program.ts';
@@ -200,6 +201,7 @@ export const SCENARIOS: readonly Scenario[] = [
   restart,
   list,
   createMany,
+  ...API_KEY_SCENARIOS,
   ...AUTHORIZATION_SCENARIOS,
   ...CLUSTER_SCENARIOS,
 ];
