@@ -66,15 +66,18 @@ export class FeedReader {
 
   /**
    * Where the log stood so many milliseconds before it was at `position`, by the events of these environments alone; `position` itself where none of them has
-   * an event up to there.
+   * an event up to there. Never where it stood before `notBefore` (milliseconds since the epoch).
    */
-  async positionBefore(environments: readonly string[], position: Position, milliseconds: number): Promise<Position> {
+  async positionBefore(environments: readonly string[], position: Position, milliseconds: number, notBefore: number): Promise<Position> {
     const latest = await Promise.all(environments.map((environment) => this.latestUpTo(environment, position)));
     const times = latest.flatMap((row) => (row === null ? [] : [timeOf(row)]));
     if (times.length === 0) return position;
-    const to = orderAtEndOf(Math.max(...times) - milliseconds);
+    const last = Math.max(...times);
+    const to = orderAtEndOf(Math.min(last, Math.max(last - milliseconds, notBefore)));
     const before = await Promise.all(environments.map((environment) => this.rows.page(environment, { order: 'desc', limit: 1, to })));
-    return before.reduce((last, { rows }) => rows.reduce((one, row) => (one > positionOf(row) ? one : positionOf(row)), last), START);
+    const found = before.flatMap(({ rows }) => rows.map(positionOf)).reduce((one, other) => (one > other ? one : other), START);
+    // Several may be of one millisecond.
+    return found < position ? found : position;
   }
 
   /** Retention in two steps: the event goes, and later its cursor. Answers how many rows it touched. */

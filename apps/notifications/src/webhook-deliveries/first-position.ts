@@ -21,25 +21,27 @@ interface Needs {
   readonly feed: FeedReader;
   readonly directory: EndpointDirectory;
   readonly clock: Clock;
+  /** How long deliveries are kept. */
+  readonly retention: number;
 }
 
 /**
  * Where the intake begins that never ran: an hour before what the slowest forwarder had announced. What was delivered of that is known by its id. Never from
- * the start of the log: deliveries are forgotten with time, and would be made again.
+ * the start of the log, nor where deliveries are forgotten or will be soon: they would be made again.
  */
 export class FirstPosition {
   constructor(private readonly needs: Needs) {}
 
   /** @throws DomainError `service_unavailable` while it cannot be told */
   async position(): Promise<Position> {
-    const { events, feed, directory, clock } = this.needs;
+    const { events, feed, directory, clock, retention } = this.needs;
     const head = await events.head();
     const announced = (await this.announced()) ?? head;
     const deadline = clock.now() + PATIENCE;
     // An endpoint that is there hears of all that was recorded after it.
     await directory.reached(head, deadline);
     for (; !(await feed.hasReached(announced)); await pause(POLL)) if (clock.now() > deadline) throw unavailable('The feed has not read the log so far yet.');
-    return feed.positionBefore(directory.environments(), announced, MARGIN);
+    return feed.positionBefore(directory.environments(), announced, MARGIN, clock.now() - retention / 2);
   }
 
   /** Null: nothing was ever announced. */

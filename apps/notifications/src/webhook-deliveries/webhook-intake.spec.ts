@@ -215,6 +215,15 @@ describe('the intake of webhooks', () => {
       expect([...receivedIds()].sort()).toEqual([...expected].sort());
     });
 
+    it('makes no deliveries again that were forgotten since, where nothing happened for long', async () => {
+      const { id, records } = await upgraded((all) => all[1]!.position, [40 * 24 * HOUR + 1_000, 40 * 24 * HOUR, 40 * 24 * HOUR, 0]);
+      const replica = await start();
+      const expected = eventIds(records.slice(2));
+      await until(() => replica.isDone(id, expected));
+      await replica.takenIn();
+      expect([...receivedIds()].sort()).toEqual([...expected].sort());
+    });
+
     it('makes no deliveries of what has left the feed', async () => {
       const { id, records } = await upgraded(
         (all) => all.at(-1)!.position,

@@ -71,7 +71,7 @@ export class WebhookWork {
     this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics, readModels, ...held(QUEUES) });
     this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock, ...held(REPLAYS) });
     const leased = (name: string, work: Work): Part => new LeasedWork(name, directory.knownTo(work), { leases, log });
-    const beginning = new FirstPosition({ events, readModels, feed, directory, clock });
+    const beginning = new FirstPosition({ events, readModels, feed, directory, clock, retention: settings.DELIVERIES_RETENTION });
     const shared = { readModels, leases, replica: replicas.id, beginning, directory, retention: settings.EVENTS_RETENTION };
     this.intake = new WebhookIntake({ ...shared, deliveries, queues: this.queues, aside: this.aside, attempts, schedule, clock, log, metrics, timeout });
     this.repeats = new WebhookRepeats({ events, aside: this.aside, endpoints, deliveries, queues: this.queues, clock });
