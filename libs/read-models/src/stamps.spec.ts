@@ -12,7 +12,7 @@ import { SettableClock } from '#libs/testing/src/settable-clock';
 import { until } from '#libs/testing/src/until';
 import { LmdbReadModels } from './lmdb.read-models.ts';
 import { MongodbReadModels } from './mongodb.read-models.ts';
-import { ReadModels, Table, type TableDefinition, type Write } from './read-models.ts';
+import { ReadModels, type Table, type TableDefinition, type Write } from './read-models.ts';
 import { type Stamp, Stamps } from './stamps.ts';
 
 const LAST_USED: Stamp = { name: 'key.last_used_at' };
