@@ -24,13 +24,16 @@ import { Customer, type Tally } from './torture/customer.ts';
 import { expectAccess, expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './torture/expectations.ts';
 
 const CUSTOMERS = 4;
+/** One more than elsewhere: when one is killed, its shards go to several. */
+const REPLICAS_OF_WEBHOOKS = 3;
+const SHARDS = 12;
 const PAIRS = 10_000;
 /** A replica that is gone has its work taken over in this time. */
 const TAKEN_OVER = 10_000;
 /** What an engine needs to come back, on a machine that is busy with everything at once. */
 const RECOVERED = 60_000;
 
-/** Two processes of each app on engines of their own, customers who write through both gateways all the time, and whoever is told of it. */
+/** Several processes of each app on engines of their own, customers who write through both gateways all the time, and whoever is told of it. */
 describe('a cluster under load', () => {
   let cluster: Cluster;
   let receiver: WebhookReceiver;
@@ -47,7 +50,7 @@ describe('a cluster under load', () => {
   const url = (): string => cluster.gateways[turn++ % cluster.gateways.length]!.url;
 
   beforeAll(async () => {
-    cluster = await Cluster.start({ variables: { DNS_SERVERS: '127.0.0.1:1', LOG_LEVEL: 'info' } });
+    cluster = await Cluster.start({ replicas: { notifications: REPLICAS_OF_WEBHOOKS }, variables: { DNS_SERVERS: '127.0.0.1:1', LOG_LEVEL: 'info' } });
     const settings = readSettings(TransportSettings, cluster.settings);
     const log = new PinoLog({ level: 'silent', readable: false });
     operations = (await openRemoteOperations([], { settings, clock: new SystemClock(), log, metrics: new Metrics() }))!;
@@ -91,9 +94,37 @@ describe('a cluster under load', () => {
       body: JSON.stringify({ name: 'Between' }),
     });
   const first = (app: App): ClusterProcess => cluster.of(app)[0]!;
+  /** How many shards of webhooks each replica that answers holds. */
+  const shardsHeld = (): Promise<readonly number[]> =>
+    Promise.all(
+      cluster.of('notifications').map(async ({ operationsUrl }) => {
+        const text = await fetch(`${operationsUrl}/metrics`).then(
+          (response) => response.text(),
+          () => '',
+        );
+        return [...text.matchAll(/^gatehouse_lease_held\{work="notifications\.webhook-intake-\d+"\} 1$/gm)].length;
+      }),
+    );
   const isDelivered = (organization: string): boolean => receiver.received.some(({ body }) => body.includes(`"id":"${organization}"`));
 
   it('writes, tells and delivers', () => expectProgress(RECOVERED), RECOVERED + 5_000);
+
+  it(
+    'goes on with the webhooks of a process that is killed, whose shards the others share out until it is back',
+    async () => {
+      const share = SHARDS / REPLICAS_OF_WEBHOOKS;
+      const isShared = async (counts: readonly number[]): Promise<boolean> => (await shardsHeld()).join() === counts.join();
+      await until(() => isShared(cluster.of('notifications').map(() => share)), TAKEN_OVER);
+      const killed = first('notifications');
+      await killed.kill();
+      const more = SHARDS / (REPLICAS_OF_WEBHOOKS - 1);
+      await until(() => isShared([0, more, more]), TAKEN_OVER);
+      await expectProgress(TAKEN_OVER);
+      await killed.restart();
+      await until(() => isShared([share, share, share]), RECOVERED);
+    },
+    RECOVERED * 2,
+  );
 
   it.each(['gateway', 'identity', 'authorization', 'notifications'] as const)(
     'goes on when a process of %s is killed, and what it did is taken over',

@@ -9,7 +9,7 @@ import { ownNamespaces } from '../namespaces.ts';
 import { APPS, ClusterProcess, type App, type PlannedProcess } from './cluster-process.ts';
 import { seenFromOutside, startableOf, type Startable } from './contained-process.ts';
 import { startGuardedEngines } from './guarded-engines.ts';
-import { addressesOf, place, planned, plannedContainer, withAddresses } from './plan.ts';
+import { addressesOf, place, planned, plannedContainer, type Replicas, withAddresses } from './plan.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -18,8 +18,8 @@ interface ClusterOptions {
   readonly variables?: Variables;
   /** What describes the containers whose programs it starts; without it, the programs of the build are told what development mode needs. */
   readonly deployment?: (needs: DeploymentNeeds) => Promise<Deployed>;
-  /** Processes of each app. */
-  readonly replicas?: number;
+  /** Processes of each app: two where none are given. */
+  readonly replicas?: Replicas;
   /** Ports of the gateways; free ones where none is given. */
   readonly ports?: readonly number[];
   /** Told what was started and what ended. */
@@ -49,7 +49,7 @@ export class Cluster {
   /** Resolves when every process is ready. @throws EngineMissing */
   static async start(options: ClusterOptions = {}): Promise<Cluster> {
     const { say = () => {}, directory = WatchedDirectory.create('cluster') } = options;
-    const given = { variables: {}, replicas: 2, ports: [], ...options, say, directory };
+    const given = { variables: {}, replicas: {}, ports: [], ...options, say, directory };
     const prepared = await (options.deployment === undefined ? preparedPlain(given) : preparedDeployment(given, options.deployment)).catch((error: unknown) => {
       directory.remove();
       throw error;

@@ -18,14 +18,19 @@ interface Placed {
   readonly operationsPort: number;
 }
 
+/** How many there are to be of every app, or of each; two where nothing is said. */
+export type Replicas = number | Partial<Readonly<Record<App, number>>>;
+
 /** Every address is known before the first process starts, because each is told those of the others. */
-export async function place(replicas: number, ports: readonly number[]): Promise<readonly Placed[]> {
+export async function place(replicas: Replicas, ports: readonly number[]): Promise<readonly Placed[]> {
   const placed: Placed[] = [];
-  for (const app of APPS)
-    for (let replica = 0; replica < replicas; replica += 1) {
+  for (const app of APPS) {
+    const count = typeof replicas === 'number' ? replicas : (replicas[app] ?? 2);
+    for (let replica = 0; replica < count; replica += 1) {
       const port = (app === 'gateway' ? ports[replica] : undefined) ?? (await freePort());
       placed.push({ app, name: `${app}-${replica + 1}`, port, operationsPort: await freePort() });
     }
+  }
   return placed;
 }
 
