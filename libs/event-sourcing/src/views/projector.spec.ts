@@ -26,7 +26,7 @@ import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { LogPositions } from './log.positions.ts';
 import { LogRepository } from '../deciding/log.repository.ts';
 import { Naming } from '../log/naming.ts';
-import { Projector, ProjectorMetrics } from './projector.ts';
+import { Projector, ProjectorMetrics, type ProjectorNeeds } from './projector.ts';
 import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
 import { SealingEventStore } from '../sealing/sealing.event-store.ts';
 import { ServedReadModels } from './served.read-models.ts';
@@ -87,6 +87,7 @@ describe('the projector', () => {
   let served: ReadModels;
   let projector: Projector | null;
   let following: LogFollowing;
+  let needs: ProjectorNeeds;
   let store: LmdbShortLived;
   const holder = newUlid(clock.now());
 
@@ -119,7 +120,7 @@ describe('the projector', () => {
     const states = new FollowerStates(readModels, clock);
     following = new LogFollowing(events, clock, log);
     const writes = new JointWrites(readModels);
-    const needs = { events, following, writes, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), useEvery: 50 };
+    needs = { events, following, writes, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), useEvery: 50 };
     projector = new Projector('counting', views, needs);
     served = new ServedReadModels(readModels, stopped, new AwaitedViews({ ...needs, views, elsewhere: [], projector, metrics }));
     await projector.start();
@@ -193,6 +194,19 @@ describe('the projector', () => {
     await running.caughtUpWith(position);
     expect((await running.status()).map((status) => status.position)).toEqual([position, position]);
     await until(async () => (await readModels.table(tableOf(anyView(amounts))).checkpoint()) === position);
+  });
+
+  it('remembers that it did, although nothing is recorded any more and its process has read the log already', async () => {
+    const position = await count('a', 1);
+    await (await start([anyView(counters)])).caughtUpWith(position);
+    const nothing = anyView({ ...amounts, name: 'nothing', handles: ['counter.broken'] });
+    const other = new Projector('others', [nothing], { ...needs, metrics: new ProjectorMetrics(new Metrics()) });
+    await other.start();
+    try {
+      await until(async () => (await readModels.table(tableOf(nothing)).checkpoint()) === position, 5_000);
+    } finally {
+      await other.stop();
+    }
   });
 
   describe('of a log that holds what is sealed', () => {

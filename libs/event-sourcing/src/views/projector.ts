@@ -271,6 +271,9 @@ export class Projector implements Part {
         await this.needs.stopped.freshen();
         await this.mend(signal);
         await this.openTaken(signal);
+        // The log may have been read to its end before they were opened, and rest for hours.
+        this.settle();
+        await this.rest();
         await Promise.all(this.held().map((view) => view.tell()));
         await this.dropOldVersions();
         this.hasFailed = false;
@@ -432,13 +435,16 @@ export class Projector implements Part {
   /** Something was read of the log, or handled by anybody. */
   private wasRead(): void {
     if (this.stopping === null) return;
-    let isNews = false;
-    for (const view of this.views) if (view.standing !== null && view.settle()) isNews = true;
-    if (isNews) this.moved();
+    if (this.settle()) this.moved();
     this.resting ??= setTimeout(() => {
       this.resting = null;
       void this.rest();
     }, IDLE_CHECKPOINT_EVERY).unref();
+  }
+
+  /** Views that are filled serve. Answers whether that is news. */
+  private settle(): boolean {
+    return this.views.filter((view) => view.standing !== null && view.settle()).length > 0;
   }
 
   /** What cannot be stored now is stored later. */
