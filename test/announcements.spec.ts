@@ -44,7 +44,7 @@ const document = asyncApiDocument('0.1.0');
 
 /** As the services forward it. */
 const ANNOUNCED = [
-  { service: 'identity', categories: ['organization', 'user', 'organization_membership', 'group'] },
+  { service: 'identity', categories: ['organization', 'user', 'organization_membership', 'group', 'api_key'] },
   { service: 'authorization', categories: ['authorization_model', 'organization_roles', 'resource_tree', 'role_assignment', 'group_role_assignment'] },
 ] as const;
 /** A password, as another product would have stored it. */
@@ -121,6 +121,12 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     await caller.patch(`${groups}/${group}`, { name: 'Renamed' }).expect(200);
     await caller.post(`${groups}/${group}/organization-memberships`, { organization_membership_id: membership }).expect(200);
 
+    const apiKeys = `/user_management/users/${user}/api_keys`;
+    const { id: apiKey, value } = await caller.post(apiKeys, { name: 'Build server', organization_id: organization }).expect(201);
+    canaries.add(`API key ${secretsOf}`, value);
+    await caller.post(`/api_keys/${apiKey}/expire`, { expires_at: '2999-01-01T00:00:00.000Z' }).expect(200);
+    await caller.delete(`/api_keys/${apiKey}`).expect(204);
+
     await caller.post('/admin/resource_types', { slug: 'project', name: 'Project', parent_type_slugs: ['organization'] }).expect(201);
     await caller.post('/authorization/permissions', { slug: 'read', name: 'Read' }).expect(201);
     await caller.patch('/authorization/permissions/read', { name: 'Read all' }).expect(200);
@@ -187,7 +193,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(11);
+    expect(canaries.names).toHaveLength(13);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {
