@@ -44,17 +44,19 @@ const interrupted = ['test/interrupted-cluster.spec.ts'];
 /** What takes more than this machine as it is, so that nothing runs it unless it is named. */
 export const onlyWhereNamed = [started, ...onCluster, ...faults, ...alerts, ...kubernetes, ...interrupted];
 
-/** Specs that start engines and several products, or fill what they start to its limits: a minute of both processors each. */
+/** Specs that start engines and several products or programs, or fill what they start to its limits: up to a minute of both processors each. */
 export const costly = [
   'apps/authorization/src/model/largest-models.spec.ts',
   'apps/identity/src/largest-rows.spec.ts',
   'test/cluster-restore.spec.ts',
+  'test/command-line.spec.ts',
   'test/damaged-log.spec.ts',
   'test/installations.spec.ts',
+  'test/restored-keys.spec.ts',
 ];
 
-/** Which of the specs over HTTP a commit runs on the cluster, where embedded it runs all of them, and which of the costly ones at all. */
-const SHARE = 3;
+/** Of the specs over HTTP a commit runs so many on the cluster, where embedded it runs all of them. */
+const ONE_OF = 3;
 
 /**
  * What runs together, by name (`SPECS`). Without a name: all that need no cluster.
@@ -76,14 +78,14 @@ const suites = {
 export function suiteOf(name, { seed, isEverything }) {
   const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
   if (paths === undefined) {
-    const skipped = name === undefined || isEverything ? [] : costly.filter((path) => !thirdOf(costly, seed).includes(path));
+    const skipped = name === undefined || isEverything ? [] : costly.filter((path) => !shareOf(costly, costly.length, seed).includes(path));
     return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onlyWhereNamed, ...skipped].map((path) => `!**/${path}`)] };
   }
-  const chosen = isEverything ? paths : [...always, ...thirdOf([...shared, ...hurting], seed).filter((path) => paths.includes(path))];
+  const chosen = isEverything ? paths : [...always, ...shareOf([...shared, ...hurting], ONE_OF, seed).filter((path) => paths.includes(path))];
   return { folders, workers: 1, testMatch: chosen.map((path) => `<rootDir>/${path}`) };
 }
 
-/** Of both suites together, since they are unequal. */
-function thirdOf(paths, seed) {
-  return [...paths].sort((one, other) => numberOf(seed, one) - numberOf(seed, other)).slice(0, Math.ceil(paths.length / SHARE));
+/** One of so many; of both suites together, since they are unequal. */
+function shareOf(paths, oneOf, seed) {
+  return [...paths].sort((one, other) => numberOf(seed, one) - numberOf(seed, other)).slice(0, Math.ceil(paths.length / oneOf));
 }

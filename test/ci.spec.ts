@@ -91,12 +91,12 @@ describe('what a commit runs of the costly specs', () => {
     return (costly as readonly string[]).filter((path) => !testMatch.includes(`!**/${path}`));
   };
 
-  it('is a third of them, another one by and by; whoever names them, or asks for everything, has all', async () => {
+  it('is one of them, another one by and by; whoever names them, or asks for everything, has all', async () => {
     const all = await left('', true);
     const met = new Set<string>();
     for (let seed = 0; seed < 40; seed++) {
       const some = await left(`seed ${seed}`);
-      expect(some).toHaveLength(Math.ceil(all.length / 3));
+      expect(some).toHaveLength(1);
       for (const path of some) met.add(path);
     }
     expect(met).toEqual(new Set(all));
