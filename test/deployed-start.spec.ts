@@ -139,9 +139,9 @@ describe('a cluster that was started so', () => {
       const answer = await fetch(`${url}/organizations/${id}`, { headers: { Authorization: `Bearer ${suite.key}` } });
       expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ id, name: 'Acme' })]);
     }
-    const { brokers, ...credentials } = kafkaClient(cluster.settings['KAFKA_PASSWORD']!);
+    const { brokers, ssl, sasl } = kafkaClient(cluster.settings['KAFKA_PASSWORD']!);
     // The topic appears with its first event.
-    const announced = () => messagesInKafka(brokers as string[], (topic) => topic.endsWith('.identity'), credentials);
+    const announced = () => messagesInKafka(brokers as string[], (topic) => topic.endsWith('.identity'), { ssl, sasl });
     await eventually(async () => {
       const values = (await announced()).map(({ value }) => value);
       expect(values.filter((value) => value.includes('"organization.created"') && value.includes(id))).toHaveLength(1);

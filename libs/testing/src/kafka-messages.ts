@@ -33,6 +33,7 @@ export async function messagesInKafka(
       },
     });
     run.catch(reject);
+    consumer.on(consumer.events.CRASH, ({ payload }) => (payload.restart ? undefined : reject(payload.error)));
   });
   await consumer.disconnect();
   return messages;
