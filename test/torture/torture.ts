@@ -43,18 +43,21 @@ async function tortured({ rounds, seed, tell = () => {} }: Plan): Promise<Outcom
   const receiver = await WebhookReceiver.listen();
   const tally: Tally = { acknowledged: 0, unanswered: 0, retried: 0, abandoned: 0 };
   const customers = Array.from({ length: CUSTOMERS }, (_, number) => new Customer(number, tally, new Chance(chance.below(2 ** 32))));
+  let suite: SuiteProcess | undefined;
   try {
-    let suite = await SuiteProcess.start(variables);
+    suite = await SuiteProcess.start(variables);
     const key = readFileSync(join(variables.DATA_DIR, 'development.key'), 'utf8').trim();
     await subscribe(suite.url, key, receiver.url);
     await prepareModel(suite.url, key);
     for (let round = 1; round <= rounds; round++) {
-      const working = Promise.all(customers.map((customer) => customer.work(suite.url, key)));
+      const { url } = suite;
+      const working = Promise.all(customers.map((customer) => customer.work(url, key)));
       await Promise.race([pause(30 + chance.below(670)), working]);
       await suite.killHard();
       await working;
-      suite = await SuiteProcess.start(variables);
-      await Promise.all(customers.map((customer) => customer.retry(suite.url, key)));
+      const restarted = await SuiteProcess.start(variables);
+      suite = restarted;
+      await Promise.all(customers.map((customer) => customer.retry(restarted.url, key)));
       await expectRemembered(
         suite.url,
         key,
@@ -80,6 +83,10 @@ async function tortured({ rounds, seed, tell = () => {} }: Plan): Promise<Outcom
     await expectCommand(variables, 'rebuild', '--check');
     const deliveries = receiver.received.length;
     return { ...tally, rounds, events: events.length, allowed, deliveries, deliveredAgain: deliveries - deliveredIds(receiver).size };
+  } catch (error) {
+    const ended = await suite?.killHard();
+    const logged = ended?.stdout.split('\n').filter((line) => /"level":"(?:warn|error)"/.test(line));
+    throw new Error(`${(error as Error).message} The suite logged: ${logged?.slice(-5).join('\n')}`, { cause: error });
   } finally {
     await receiver.close();
     rmSync(directory, { recursive: true, force: true });
