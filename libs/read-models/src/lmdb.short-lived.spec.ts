@@ -21,8 +21,14 @@ shortLivedContract(
   async (clock) => {
     const directory = await newDirectory();
     return async () => {
-      const storage = await LmdbStorage.open({ directory });
-      return { shortLived: new LmdbShortLived(storage, clock), close: () => storage.close() };
+      let gate = Promise.resolve();
+      const storage = await LmdbStorage.open({ directory, flushGate: () => gate });
+      const holdFlushes = (): (() => void) => {
+        let release = (): void => undefined;
+        gate = new Promise((resolve) => (release = resolve));
+        return release;
+      };
+      return { shortLived: new LmdbShortLived(storage, clock), holdFlushes, close: () => storage.close() };
     };
   },
   () => new SettableClock(),

@@ -123,6 +123,10 @@ export class LmdbShortLived extends ShortLived {
     return removed;
   }
 
+  durable(): Promise<void> {
+    return this.storage.log.flushed();
+  }
+
   async *dump(): AsyncIterable<DumpedEntry> {
     await this.storage.log.committed();
     for (let start = LOWEST_KEY, count = SLICE; count === SLICE; await nextTurn()) {

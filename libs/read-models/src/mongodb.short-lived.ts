@@ -176,6 +176,9 @@ export class MongodbShortLived extends ShortLived {
     return swept.deletedCount + forgotten.deletedCount;
   }
 
+  /** Each write was acknowledged by a majority, from their journals, before it resolved. */
+  async durable(): Promise<void> {}
+
   async *dump(): AsyncIterable<DumpedEntry> {
     let last = '';
     for (let count = SLICE; count === SLICE;) {

@@ -1,7 +1,12 @@
 import type { ShortLived } from './short-lived.ts';
 
 /** Opens the short-lived entries of one place, on a clock that the tests set; opening again after `close` finds what was written. */
-export type OpenShortLived = () => Promise<{ readonly shortLived: ShortLived; close(): Promise<void> }>;
+export type OpenShortLived = () => Promise<{
+  readonly shortLived: ShortLived;
+  /** Holds back the news that something is on disk, until what it answers is called. Absent: a write is on disk when it resolves. */
+  holdFlushes?(): () => void;
+  close(): Promise<void>;
+}>;
 
 interface SetClock {
   now(): number;
@@ -40,6 +45,24 @@ export function shortLivedContract(name: string, given: (clock: SetClock) => Pro
       expect(await entries.get('codes', 'a')).toMatchObject(expected);
       clock.forward(10 * MINUTE);
       expect(await entries.get('codes', 'a')).toBeNull();
+    });
+
+    it('says that what was written is on disk when it is, and not before', async () => {
+      await entries.durable();
+      const release = opened.holdFlushes?.();
+      let isOnDisk = false;
+      await entries.put('codes', 'a', 'one', later());
+      const { version } = (await entries.get('codes', 'a'))!;
+      const onDisk = entries.durable().then(() => (isOnDisk = true));
+      // Readers see it before it is on disk; so whoever answers what they read waits as well.
+      expect(await entries.compareAndSet('codes', 'a', version, 'two', later())).toBe(true);
+      const alsoRead = entries.durable();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      expect(isOnDisk).toBe(release === undefined);
+      release?.();
+      await Promise.all([onDisk, alsoRead]);
+      await reopen();
+      expect((await entries.get('codes', 'a'))?.value).toBe('two');
     });
 
     it('keeps collections and keys apart, whatever is in a key', async () => {

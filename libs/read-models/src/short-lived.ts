@@ -32,6 +32,12 @@ export abstract class ShortLived {
   /** Removes what expired, at most `limit` entries; answers how many. */
   abstract sweep(now: number, limit: number): Promise<number>;
 
+  /**
+   * Resolves once everything that this process has written here is on disk, and what it has read of its own writes with it. For answers that append nothing: an append is
+   * durable only after what was written before it.
+   */
+  abstract durable(): Promise<void>;
+
   /** Every entry that is alive, for backups, while others go on writing; no leases. Resumes internally, so it holds no long read. */
   abstract dump(): AsyncIterable<DumpedEntry>;
 }
