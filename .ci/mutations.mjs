@@ -22,7 +22,7 @@ const subjects = [
   ...filesIn('apps', (name) => name.endsWith('.decider.ts')).map((file) => ({ file, specs: specsBeside(file) })),
   {
     file: 'libs/event-sourcing/src/deciding/log.repository.ts',
-    specs: ['deciding/log.repository', 'views/awaited-views', 'deciding/natural-keys', 'deciding/claims.interleavings'].map(
+    specs: ['deciding/log.repository', 'views/read-your-writes', 'deciding/natural-keys', 'deciding/claims.interleavings'].map(
       (name) => `libs/event-sourcing/src/${name}.spec.ts`,
     ),
   },

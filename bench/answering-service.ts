@@ -8,7 +8,7 @@ import { Serialised } from '#libs/contracts/src/operation';
 import { GetOrganization } from '#libs/contracts/src/organizations/operations';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
-import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
+import { Handlers, LocalServices } from '#libs/messaging/src/handlers';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { readSettings } from '#libs/platform/src/config/setting';
@@ -47,7 +47,7 @@ const positions: Positions = { reached: async () => {} };
     { provide: Clock, useClass: SystemClock },
     { provide: Positions, useValue: positions },
     // It has no handler for most of what the owner is asked.
-    { provide: OwnersHere, useValue: new OwnersHere([]) },
+    { provide: LocalServices, useValue: new LocalServices([]) },
   ],
 })
 class AnsweringService {}

@@ -13,7 +13,7 @@ import { count } from './table.ts';
 import { load, type Load, type LoadResult } from './wrk.ts';
 
 const POLL = 20;
-const PATIENCE = 60_000;
+const STATE_TIMEOUT_MS = 60_000;
 /** All processes are asked for their metrics as often. */
 const BEHIND_POLL = 100;
 
@@ -105,13 +105,13 @@ export async function asked<Answer>(cluster: Cluster, path: string, body?: objec
 
 /** Asks until there is an answer: null, or a refusal, is none. @throws Error, the last refusal, when there is none in time */
 export async function patiently<Answer>(ask: () => Promise<Answer | null>): Promise<Answer> {
-  for (const deadline = performance.now() + PATIENCE; ; await pause(POLL)) {
+  for (const deadline = performance.now() + STATE_TIMEOUT_MS; ; await pause(POLL)) {
     const answer = await ask().catch((error: unknown) => {
       if (performance.now() > deadline) throw error;
       return null;
     });
     if (answer !== null) return answer;
-    if (performance.now() > deadline) throw new Error(`It did not come in ${PATIENCE / 1_000} s.`);
+    if (performance.now() > deadline) throw new Error(`It did not come in ${STATE_TIMEOUT_MS / 1_000} s.`);
   }
 }
 

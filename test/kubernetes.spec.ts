@@ -33,7 +33,7 @@ const UPGRADE = /^## Changing the version\n[^#]*?```sh\n(.*?)```/ms.exec(OPERATI
 const SCALE = /`(kubectl scale deploy\/notifications --replicas=(\d+))`/.exec(OPERATIONS)!;
 
 /** Several pods come and go in each step, and the program may have to be built first. */
-const PATIENCE = 600_000;
+const CLUSTER_TIMEOUT_MS = 600_000;
 
 const describeGiven = ControlPlane.isPossible ? describe : describe.skip;
 
@@ -46,7 +46,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
     cpSync('k8s', join(root, 'k8s'), { recursive: true });
     if (overlay === 'production') for (const [name, text] of Object.entries(productionFiles())) writeFileSync(join(folder, name), text);
     plane = await ControlPlane.start();
-  }, PATIENCE);
+  }, CLUSTER_TIMEOUT_MS);
   afterAll(async () => {
     await plane?.close();
     rmSync(root, { recursive: true });
@@ -101,7 +101,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
       if (overlay === 'dev') await succeeds('kubectl -n gatehouse rollout status statefulset/eventstore statefulset/mongodb statefulset/kafka --timeout=120s');
       expect(await plane.list('jobs')).toEqual([]);
     },
-    PATIENCE,
+    CLUSTER_TIMEOUT_MS,
   );
 
   it(
@@ -118,7 +118,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
       await apply();
       expect([await generations(), await pods()]).toEqual(before);
     },
-    PATIENCE,
+    CLUSTER_TIMEOUT_MS,
   );
 
   it(
@@ -144,7 +144,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
         expect({ code, text }).toEqual({ code: 0, text: 'debug' });
       }
     },
-    PATIENCE,
+    CLUSTER_TIMEOUT_MS,
   );
 
   it.each(['0.2.0', '0.3.0'])(
@@ -171,7 +171,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
       expect(present).toHaveLength(APPS.length);
       for (const { metadata } of present) expect(Date.parse(metadata.creationTimestamp)).toBeGreaterThanOrEqual(filled);
     },
-    PATIENCE,
+    CLUSTER_TIMEOUT_MS,
   );
 
   it(
@@ -182,7 +182,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
       await apply();
       await settled();
     },
-    PATIENCE,
+    CLUSTER_TIMEOUT_MS,
   );
 
   it(
@@ -198,7 +198,7 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
       await succeeds('kubectl -n gatehouse scale deploy/notifications --replicas=1');
       await settled();
     },
-    PATIENCE,
+    CLUSTER_TIMEOUT_MS,
   );
 
   it(
@@ -225,6 +225,6 @@ describeGiven.each(['dev', 'production'] as const)('the overlay of %s, on a cont
       await succeeds('kubectl get nodes -o name | xargs kubectl uncordon');
       await settled();
     },
-    PATIENCE,
+    CLUSTER_TIMEOUT_MS,
   );
 });

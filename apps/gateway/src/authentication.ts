@@ -26,7 +26,7 @@ const KNOWN_FOR = 60_000;
 /** Without word from the log for so long, a key may have been revoked without our hearing of it. */
 const MAX_SILENCE = 30_000;
 /** A log that is there answers within this time, and a start waits for it; a log that is away holds no start up. */
-const PATIENCE_AT_START = 2_000;
+const START_TIMEOUT_MS = 2_000;
 /** Every request with an unknown key waits for its look-up. */
 const LOOK_UP_LIMIT = 3_000;
 const MAX_TOKEN = 512;
@@ -95,7 +95,7 @@ export class Authentication {
     this.readiness.awaits(LOG);
     const started = this.follower.start().then(() => this.readiness.found(LOG));
     let timer: NodeJS.Timeout | undefined;
-    await Promise.race([started, new Promise((resolve) => (timer = setTimeout(resolve, PATIENCE_AT_START)))]);
+    await Promise.race([started, new Promise((resolve) => (timer = setTimeout(resolve, START_TIMEOUT_MS)))]);
     clearTimeout(timer);
   }
 

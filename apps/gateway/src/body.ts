@@ -1,4 +1,4 @@
-import { badRequest } from './outcome.ts';
+import { badRequest } from './http-answer.ts';
 
 /** A body up to this length costs little whatever is in it. */
 const SMALL = 4 * 1024;

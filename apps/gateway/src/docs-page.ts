@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { asyncApiDocument } from '#libs/contracts/src/asyncapi';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { releaseVersion } from '#libs/platform/src/release';
-import { noSuchPath, refusal, send } from './outcome.ts';
+import { noSuchPath, refusal, send } from './http-answer.ts';
 
 const require = createRequire(import.meta.url);
 

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
-import { badRequest, internalError, refusal, type Outcome } from './outcome.ts';
+import { badRequest, internalError, refusal, type HttpAnswer } from './http-answer.ts';
 
 /** The answer to whatever was thrown: a refusal in the caller's words, or, of a bug, a request id; the log has the rest. */
 @Injectable()
 export class ErrorAnswers {
   constructor(private readonly log: Log) {}
 
-  of(error: unknown, requestId: string, operation?: string): Outcome {
+  of(error: unknown, requestId: string, operation?: string): HttpAnswer {
     const refused = refusal(error) ?? refusal(refusedByServer(error));
     if (refused !== null) return refused;
     this.log.error('A request failed unexpectedly.', { error, requestId, operation });

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { MAX_BODY } from '#libs/contracts/src/operation';
 import type { GatewaySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
-import { badRequest, refusal, send } from './outcome.ts';
+import { badRequest, refusal, send } from './http-answer.ts';
 import { refusedOverflow, uriTooLong } from './request-head.ts';
 import { requestIdOf } from './request-id.ts';
 

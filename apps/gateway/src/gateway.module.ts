@@ -8,11 +8,11 @@ import { Idempotency } from './idempotency.ts';
 import { OperationRoutes } from './operation-routes.ts';
 import { RateLimits } from './rate-limits.ts';
 import { RequestCounters } from './request-counters.ts';
-import { Traffic } from './traffic.ts';
+import { RequestMetrics } from './request-metrics.ts';
 
 /** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
 @Module({
-  providers: [Gateway, OperationRoutes, Authentication, Idempotency, AnswerVault, RateLimits, RequestCounters, Traffic, ErrorAnswers, DocsPage],
+  providers: [Gateway, OperationRoutes, Authentication, Idempotency, AnswerVault, RateLimits, RequestCounters, RequestMetrics, ErrorAnswers, DocsPage],
   exports: [Gateway],
 })
 export class GatewayModule {}

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { eventLogDamaged } from '#libs/event-sourcing/src/log/log-damage';
 import { Readiness } from '#libs/platform/src/readiness';
 import { until } from '#libs/testing/src/until';
-import { LimitReached, refusal } from './outcome.ts';
+import { LimitReached, refusal } from './http-answer.ts';
 import { givenGateway, KEY, type GivenGateway } from './testing/given-gateway.ts';
 
 const ULID = '01J00000000000000000000000';

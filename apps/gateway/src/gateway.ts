@@ -11,10 +11,10 @@ import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency } from './idempotency.ts';
 import { OperationRoutes } from './operation-routes.ts';
-import { MethodNotAllowed, noSuchPath, refusal, send } from './outcome.ts';
+import { MethodNotAllowed, noSuchPath, refusal, send } from './http-answer.ts';
 import { PathTable } from './path-table.ts';
 import { refusedHead } from './request-head.ts';
-import { Traffic } from './traffic.ts';
+import { RequestMetrics } from './request-metrics.ts';
 
 /** The public surface: puts the routes on the server when the application is put together, and empties it when the application stops. */
 @Injectable()
@@ -27,7 +27,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     private readonly errors: ErrorAnswers,
     private readonly docs: DocsPage,
     private readonly surface: OperationsSurface,
-    private readonly traffic: Traffic,
+    private readonly requestMetrics: RequestMetrics,
     private readonly authentication: Authentication,
     private readonly idempotency: Idempotency,
     private readonly readiness: Readiness,
@@ -94,7 +94,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
   private answerUnknownPaths(server: FastifyInstance): void {
     const table = new PathTable();
     server.addHook('onRoute', ({ method, url }) => table.add(method, url));
-    const observe = this.traffic.of('none', 'none');
+    const observe = this.requestMetrics.of('none', 'none');
     server.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
       reply.header('X-Request-ID', request.id);
       const allowed = table.methodsOf(request.url);

@@ -13,7 +13,7 @@ import { KeptLog } from '#libs/testing/src/kept-log';
 import { until } from '#libs/testing/src/until';
 import { AnswerVault } from './answer-vault.ts';
 import { Idempotency, type Execute } from './idempotency.ts';
-import type { Outcome } from './outcome.ts';
+import type { HttpAnswer } from './http-answer.ts';
 import { givenGateway, type GivenGateway } from './testing/given-gateway.ts';
 
 const ULID = '01J00000000000000000000000';
@@ -230,7 +230,7 @@ describe('among several processes', () => {
   const clock = new SystemClock();
   const settings = readSettings(GatewaySettings, {});
   const request = { environment: 'environment_1', path: '/notes', key: 'shared', body: '{}', requestId: 'req' };
-  const made = (text: string): Outcome => ({ status: 201, text });
+  const made = (text: string): HttpAnswer => ({ status: 201, text });
   let directory: string;
   let storage: LmdbStorage;
   beforeEach(async () => {
@@ -251,8 +251,8 @@ describe('among several processes', () => {
 
   it('waits for the answer of another', async () => {
     const [one, other] = await processes();
-    let answer = (_outcome: Outcome): void => {};
-    const executed = new Promise<Outcome>((resolve) => (answer = resolve));
+    let answer = (_answer: HttpAnswer): void => {};
+    const executed = new Promise<HttpAnswer>((resolve) => (answer = resolve));
     const deadline = clock.now() + 10_000;
     const first = one.run({ ...request, deadline }, () => executed);
     const second = other.run({ ...request, deadline }, () => Promise.reject(new Error('carried out twice')));
@@ -264,8 +264,8 @@ describe('among several processes', () => {
   it('takes over under the same command id when the deadline of another has passed, whose late answer then counts no more', async () => {
     const [one, other] = await processes();
     const begun: Parameters<Execute>[0][] = [];
-    let answer = (_outcome: Outcome): void => {};
-    const executed = new Promise<Outcome>((resolve) => (answer = resolve));
+    let answer = (_answer: HttpAnswer): void => {};
+    const executed = new Promise<HttpAnswer>((resolve) => (answer = resolve));
     const first = one.run({ ...request, deadline: clock.now() + 100 }, (command) => {
       begun.push(command);
       return executed;

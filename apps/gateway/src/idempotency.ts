@@ -10,7 +10,7 @@ import { HANDED_ON_AFTER } from '#libs/platform/src/request-context';
 import { Replicas } from '#libs/platform/src/replicas';
 import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
 import { AnswerVault } from './answer-vault.ts';
-import type { Outcome } from './outcome.ts';
+import type { HttpAnswer } from './http-answer.ts';
 
 const COLLECTION = 'idempotency';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
@@ -43,8 +43,8 @@ export interface KeyedRequest {
   readonly deadline: number;
 }
 
-/** Carries out a command under the id it is given, the same at every attempt. Refusals and failures are outcomes; it does not throw. */
-export type Execute = (command: { readonly commandId: string; readonly attempt: number }) => Promise<Outcome>;
+/** Carries out a command under the id it is given, the same at every attempt. Refusals and failures are answers too; it does not throw. */
+export type Execute = (command: { readonly commandId: string; readonly attempt: number }) => Promise<HttpAnswer>;
 
 interface Reservation {
   readonly held: Held;
@@ -58,7 +58,7 @@ interface Reservation {
 @Injectable()
 export class Idempotency {
   /** Requests of this process that are being carried out or whose answers are being stored: twins wait here. */
-  private readonly inFlight = new Map<string, Promise<Outcome>>();
+  private readonly inFlight = new Map<string, Promise<HttpAnswer>>();
   private readonly storing = new Set<Promise<void>>();
 
   constructor(
@@ -71,12 +71,12 @@ export class Idempotency {
   ) {}
 
   /** @throws DomainError `service_unavailable` when a twin in another process is not done by the deadline */
-  async run(request: KeyedRequest, execute: Execute): Promise<Outcome> {
+  async run(request: KeyedRequest, execute: Execute): Promise<HttpAnswer> {
     const name = hash('sha256', `${request.environment}\n${request.path}\n${request.key}`, 'base64url');
     const twin = this.inFlight.get(name);
     if (twin !== undefined) {
-      const outcome = await twin;
-      return isKept(outcome) ? replayed(outcome) : outcome;
+      const answer = await twin;
+      return isKept(answer) ? replayed(answer) : answer;
     }
     const attempt = this.attempt(name, request, execute);
     this.inFlight.set(name, attempt);
@@ -88,18 +88,18 @@ export class Idempotency {
     await Promise.all(this.storing);
   }
 
-  private async attempt(name: string, request: KeyedRequest, execute: Execute): Promise<Outcome> {
+  private async attempt(name: string, request: KeyedRequest, execute: Execute): Promise<HttpAnswer> {
     let stored: Promise<void> = Promise.resolve();
     try {
       const body = hash('sha256', request.body, 'base64url');
       const reserved = await this.reserve(name, request, body);
       if ('status' in reserved) return reserved;
-      const outcome = await execute(reserved.held);
-      stored = this.keep(name, request, reserved, outcome);
+      const answer = await execute(reserved.held);
+      stored = this.keep(name, request, reserved, answer);
       this.storing.add(stored);
       // What was done is found done by a retry, whether its answer was stored or not; a refusal is known only by its answer.
-      if (outcome.status >= 300) await stored;
-      return outcome;
+      if (answer.status >= 300) await stored;
+      return answer;
     } finally {
       void stored.then(() => {
         this.storing.delete(stored);
@@ -109,7 +109,7 @@ export class Idempotency {
   }
 
   /** Reserves the command, or finds its answer. */
-  private async reserve(name: string, request: KeyedRequest, body: string): Promise<Reservation | Outcome> {
+  private async reserve(name: string, request: KeyedRequest, body: string): Promise<Reservation | HttpAnswer> {
     const now = this.clock.now();
     const at = { replica: this.replicas.id, until: request.deadline };
     const fresh: Held = { commandId: newCommandId(now), attempt: 1, body, at, answer: null };
@@ -122,7 +122,7 @@ export class Idempotency {
     let entry: Entry | null = first.entry;
     while (entry !== null) {
       const held = heldIn(entry.value);
-      if (held.answer !== null) return replayed(outcomeIn(await this.vault.open(request.environment, name, held.answer)));
+      if (held.answer !== null) return replayed(answerIn(await this.vault.open(request.environment, name, held.answer)));
       if (this.isAbandoned(held, performance.now() - met)) {
         const taken: Held = { ...held, attempt: held.attempt + 1, at };
         if (await this.store.compareAndSet(COLLECTION, name, entry.version, textOf(taken), entry.expiresAt)) {
@@ -145,11 +145,17 @@ export class Idempotency {
   }
 
   /** Stores the answer, or gives the reservation up where there is none to keep: the next attempt uses the same command id. */
-  private async keep(name: string, request: KeyedRequest, { held, version }: Reservation, outcome: Outcome): Promise<void> {
+  private async keep(name: string, request: KeyedRequest, { held, version }: Reservation, answer: HttpAnswer): Promise<void> {
     try {
-      const answer = isKept(outcome) ? await this.vault.seal(request.environment, name, textOfOutcome(outcome)) : null;
+      const sealed = isKept(answer) ? await this.vault.seal(request.environment, name, textOfAnswer(answer)) : null;
       // False when another process took over after our deadline: then its answer counts.
-      await this.store.compareAndSet(COLLECTION, name, version, textOf({ ...held, at: null, answer }), this.clock.now() + this.settings.IDEMPOTENCY_RETENTION);
+      await this.store.compareAndSet(
+        COLLECTION,
+        name,
+        version,
+        textOf({ ...held, at: null, answer: sealed }),
+        this.clock.now() + this.settings.IDEMPOTENCY_RETENTION,
+      );
     } catch (error) {
       this.log.warn('An answer could not be kept for its Idempotency-Key; a retry carries the command out again under the same id.', {
         error,
@@ -173,22 +179,22 @@ function heldIn(text: string): Held {
 }
 
 /** Headers are those of refusals that are not kept. */
-function textOfOutcome({ status, position = '', text }: Outcome): string {
+function textOfAnswer({ status, position = '', text }: HttpAnswer): string {
   return `${status} ${position} ${text ?? ''}`;
 }
 
-function outcomeIn(kept: string): Outcome {
+function answerIn(kept: string): HttpAnswer {
   const [, status, position, text] = /^(\d+) (\S*) (.*)$/s.exec(kept)!;
   return { status: Number(status), position: position === '' ? undefined : position, text: text === '' ? null : text! };
 }
 
 /** Answers that say nothing about the command itself are not kept. */
-function isKept({ status }: Outcome): boolean {
+function isKept({ status }: HttpAnswer): boolean {
   return status < 500 && status !== 401 && status !== 403 && status !== 408 && status !== 429;
 }
 
-function replayed(outcome: Outcome): Outcome {
-  return { ...outcome, headers: { ...outcome.headers, 'Idempotent-Replayed': 'true' } };
+function replayed(answer: HttpAnswer): HttpAnswer {
+  return { ...answer, headers: { ...answer.headers, 'Idempotent-Replayed': 'true' } };
 }
 
 /** The key that a request came with; null for none, and for one that says what is asked rather than which request it is. @throws DomainError `invalid_request_parameters` */

@@ -14,13 +14,13 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { Readiness } from '#libs/platform/src/readiness';
 import { Authentication, type Caller } from './authentication.ts';
 import { requireJson, requireModest, valueOfBody } from './body.ts';
-import { Departures } from './departures.ts';
+import { ResponseBatch } from './response-batch.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
-import { badRequest, MethodNotAllowed, noSuchPath, type Outcome } from './outcome.ts';
+import { badRequest, MethodNotAllowed, noSuchPath, type HttpAnswer } from './http-answer.ts';
 import { RateLimits } from './rate-limits.ts';
 import { uriTooLong } from './request-head.ts';
-import { Traffic } from './traffic.ts';
+import { RequestMetrics } from './request-metrics.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -35,14 +35,14 @@ const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Turns operations into routes. Everything about a route is derived from its operation; what can be prepared is prepared once. */
 @Injectable()
 export class OperationRoutes {
-  private readonly departures = new Departures();
+  private readonly responses = new ResponseBatch();
 
   constructor(
     private readonly authentication: Authentication,
     private readonly rateLimits: RateLimits,
     private readonly idempotency: Idempotency,
     private readonly transport: OperationTransport,
-    private readonly traffic: Traffic,
+    private readonly requestMetrics: RequestMetrics,
     private readonly errors: ErrorAnswers,
     private readonly readiness: Readiness,
     private readonly settings: GatewaySettings,
@@ -57,7 +57,7 @@ export class OperationRoutes {
     const isKeyed = takesKey(registered);
     const validate = validatorOf(registered);
     const serialise = serialiserOf(options.answers);
-    const observe = this.traffic.of(name, path);
+    const observe = this.requestMetrics.of(name, path);
     const count = this.rateLimits.of(registered);
     const { url, parametersOf } = routerPath(registered);
     const subResources = subResourcesOf(registered);
@@ -68,7 +68,7 @@ export class OperationRoutes {
     };
 
     /** Carries the operation out; whatever goes wrong becomes the answer. */
-    const carryOut = async (operation: Operation): Promise<Outcome> => {
+    const carryOut = async (operation: Operation): Promise<HttpAnswer> => {
       const { context } = operation;
       try {
         const text = textOf(await this.transport.call(operation));
@@ -91,7 +91,7 @@ export class OperationRoutes {
       const context = this.contextOf(request);
       operation.context = context;
 
-      const outcome =
+      const answered =
         key === null
           ? carryOut(operation)
           : this.idempotency.run(
@@ -108,11 +108,11 @@ export class OperationRoutes {
                 return carryOut(operation);
               },
             );
-      void outcome
+      void answered
         .catch((error: unknown) => this.errors.of(error, request.id, name))
         .then((answer) => {
           if (this.readiness.isDraining) reply.header('Connection', 'close');
-          this.departures.send(reply, answer);
+          this.responses.send(reply, answer);
         });
     };
 

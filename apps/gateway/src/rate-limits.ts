@@ -3,7 +3,7 @@ import type { OperationLimit, RegisteredOperation } from '#libs/contracts/src/op
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import type { Caller } from './authentication.ts';
-import { LimitReached, tooManyBytes } from './outcome.ts';
+import { LimitReached, tooManyBytes } from './http-answer.ts';
 import { RequestCounters } from './request-counters.ts';
 
 /** A limit, and with whom a caller shares it. */

@@ -14,7 +14,7 @@ const PORTION = 0.01;
 const EXPECTED = 0.05;
 /** At limits up to this, each request is counted in the store before it goes on: so few can wait, and one too many would be noticed. */
 const EXACT_UP_TO = 100;
-const PATIENCE = 250;
+const COUNT_TIMEOUT_MS = 250;
 /** After the store failed, it is left alone for so long. */
 const AWAY = 1_000;
 /** Exchanges at one time: with very many keys, others hear of them later. */
@@ -121,7 +121,7 @@ export class RequestCounters {
     this.asking++;
     try {
       const counted = this.store.add(COLLECTION, id, requests, window.start + window.length + KEPT);
-      const total = await within(counted, PATIENCE, () => unavailable('The store of counters does not answer.'));
+      const total = await within(counted, COUNT_TIMEOUT_MS, () => unavailable('The store of counters does not answer.'));
       hear(counter, total - told);
       if (this.isAway) this.log.info('Requests are counted for all processes again.');
       this.isAway = false;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '#libs/platform/src/domain-error';
-import { badRequest } from './outcome.ts';
+import { badRequest } from './http-answer.ts';
 
 /** More than any client or chain of proxies sends. */
 const MAX_HEADERS = 100;

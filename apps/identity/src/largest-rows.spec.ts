@@ -70,7 +70,7 @@ describe.each(await givenEngineSets())('on %s, at their largest,', (_, open) => 
     engines = await open();
     environment = idOf('environment');
     repository = new LogRepository(engines.events, engines.readModels, naming, clock, log);
-    for (const view of [organizationsView, groupsView, usersView, membershipsView, environmentsView]) repository.keep(view as never);
+    for (const view of [organizationsView, groupsView, usersView, membershipsView, environmentsView]) repository.registerPrimaryView(view as never);
   });
   afterEach(() => engines?.close());
 

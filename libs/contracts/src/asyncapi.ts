@@ -4,7 +4,7 @@ import { exampleOf } from './examples.ts';
 import { DomainEvent } from './feed/domain-event.ts';
 import { Event } from './feed/event.ts';
 import { ULID_EXAMPLE, type Schema } from './json-schema.ts';
-import { operations, type Class, type Owner } from './operation.ts';
+import { operations, type Class, type ServiceName } from './operation.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -50,8 +50,8 @@ export function asyncApiDocument(version: string): AsyncApiDocument {
 const DOMAIN_EVENT = 'domain_event';
 
 /** Services and what they announce; events whose slice is not built have no data class yet. */
-function announced(): readonly [Owner, readonly PublicEventName[]][] {
-  const owners = new Map<string, Owner>();
+function announced(): readonly [ServiceName, readonly PublicEventName[]][] {
+  const owners = new Map<string, ServiceName>();
   // What an operation emits first is its own service's; what follows from it may be another's.
   const emitted = operations().flatMap(({ options: { owner, emits = [] } }) => emits.map((name, place) => ({ owner, name, place })));
   for (const { owner, name } of emitted.toSorted((one, other) => other.place - one.place)) owners.set(name, owner);
@@ -59,12 +59,12 @@ function announced(): readonly [Owner, readonly PublicEventName[]][] {
   return [...new Set(names.map((name) => owners.get(name)!))].sort(compare).map((owner) => [owner, names.filter((name) => owners.get(name) === owner)]);
 }
 
-function channel(owner: Owner, names: readonly PublicEventName[]) {
+function channel(owner: ServiceName, names: readonly PublicEventName[]) {
   const text = `Public events of ${owner}, in order for each organization.`;
   return [owner, channelObject(`{installation}.{environment}.${owner}`, text, names)] as const;
 }
 
-function domainChannel(owner: Owner) {
+function domainChannel(owner: ServiceName) {
   const text = `What ${owner} tells other services beside its public events. Types and data may change with any release.`;
   return [`${owner}-domain`, channelObject(`{installation}.{environment}.${owner}.domain`, text, [DOMAIN_EVENT])] as const;
 }
@@ -92,7 +92,7 @@ function sending(name: string, messages: readonly string[]) {
   return [name, operation] as const;
 }
 
-function message(owner: Owner, name: PublicEventName, components: Components) {
+function message(owner: ServiceName, name: PublicEventName, components: Components) {
   const type: Class = eventDataOf(name)!;
   return {
     title: `${name} happened`,
@@ -125,7 +125,7 @@ function keyed() {
 }
 
 /** CloudEvents 1.0 in binary mode, and where the log stood. */
-function headers(name: string | null, owner: Owner | null): Schema {
+function headers(name: string | null, owner: ServiceName | null): Schema {
   const properties = {
     'content-type': { type: 'string', const: 'application/json' },
     ce_specversion: { type: 'string', const: '1.0' },
@@ -138,7 +138,7 @@ function headers(name: string | null, owner: Owner | null): Schema {
   return { type: 'object', properties, required: Object.keys(properties) };
 }
 
-function exampleHeaders(name: string, owner: Owner, id: string): Json {
+function exampleHeaders(name: string, owner: ServiceName, id: string): Json {
   return {
     'content-type': 'application/json',
     ce_specversion: '1.0',

@@ -3,7 +3,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ErrorCode } from './errors.ts';
 
 /** The services that own operations; a name here is a process in a cluster. */
-export type Owner = 'identity' | 'authorization' | 'directory-sync' | 'audit-logs' | 'notifications';
+export type ServiceName = 'identity' | 'authorization' | 'directory-sync' | 'audit-logs' | 'notifications';
 
 /** Changes something. Carries the request's context beside its fields. */
 export abstract class Command<Answer> extends CqrsCommand<Answer> {
@@ -70,7 +70,7 @@ export interface OperationLimit {
 export const MAX_BODY = 64 * 1024;
 
 interface Definition<T> {
-  readonly owner: Owner;
+  readonly owner: ServiceName;
   /** One sentence in the API docs. */
   readonly summary: string;
   /** More, in Markdown. */

@@ -3,13 +3,13 @@ import { DiscoveryModule, NestFactory } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import { Text } from '#libs/contracts/src/fields';
 import { Handles } from '#libs/contracts/src/handles';
-import { Command, empty, ok, Operation, type Owner, Query } from '#libs/contracts/src/operation';
+import { Command, empty, ok, Operation, type ServiceName, Query } from '#libs/contracts/src/operation';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
 import { notFound } from '#libs/platform/src/domain-error';
 import { Positions } from '#libs/platform/src/positions';
 import { systemContext } from '#libs/platform/src/system-context';
 import { DirectOperationTransport } from './direct.operation-transport.ts';
-import { Handlers, OwnersHere } from './handlers.ts';
+import { Handlers, LocalServices } from './handlers.ts';
 import { OperationTransport } from './operation-transport.ts';
 
 class Lamp {
@@ -49,13 +49,13 @@ class OtherLamps {
   }
 }
 
-async function started(owners: readonly Owner[], services: readonly (new () => object)[]): Promise<INestApplicationContext> {
+async function started(owners: readonly ServiceName[], services: readonly (new () => object)[]): Promise<INestApplicationContext> {
   @Module({
     imports: [CqrsModule.forRoot(), DiscoveryModule],
     providers: [
       ...services,
       Handlers,
-      { provide: OwnersHere, useValue: new OwnersHere(owners) },
+      { provide: LocalServices, useValue: new LocalServices(owners) },
       { provide: Clock, useClass: SystemClock },
       { provide: Positions, useValue: { reached: async () => {} } satisfies Positions },
       { provide: OperationTransport, useClass: DirectOperationTransport },

@@ -2,12 +2,12 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { CommandBus, QueryBus } from '@nestjs/cqrs';
 import { handledBy } from '#libs/contracts/src/handles';
-import { operations, type Operation, type Owner } from '#libs/contracts/src/operation';
+import { operations, type Operation, type ServiceName } from '#libs/contracts/src/operation';
 import { bindToBus } from './nest-buses.ts';
 
 /** The services that this process runs: every operation of theirs must have its handler here. */
-export class OwnersHere {
-  constructor(readonly owners: readonly Owner[]) {}
+export class LocalServices {
+  constructor(readonly names: readonly ServiceName[]) {}
 }
 
 interface Handler {
@@ -22,7 +22,7 @@ export class Handlers implements OnModuleInit {
     private readonly discovery: DiscoveryService,
     private readonly commands: CommandBus,
     private readonly queries: QueryBus,
-    private readonly here: OwnersHere,
+    private readonly here: LocalServices,
   ) {}
 
   /** @throws Error naming what is missing or doubled */
@@ -32,7 +32,7 @@ export class Handlers implements OnModuleInit {
       const { name, kind, options } = operation;
       const handler = handlers.get(name);
       if (handler === undefined) {
-        if (this.here.owners.includes(options.owner)) throw new Error(`${name} has no handler: mark a method of ${options.owner} with @Handles(${name}).`);
+        if (this.here.names.includes(options.owner)) throw new Error(`${name} has no handler: mark a method of ${options.owner} with @Handles(${name}).`);
         continue;
       }
       const execute = (handler.instance as Record<string | symbol, (operation: Operation) => Promise<unknown>>)[handler.method]!.bind(handler.instance);

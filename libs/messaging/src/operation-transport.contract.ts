@@ -11,7 +11,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { mayTake } from '#libs/testing/src/until';
 import { DirectOperationTransport } from './direct.operation-transport.ts';
-import { Handlers, OwnersHere } from './handlers.ts';
+import { Handlers, LocalServices } from './handlers.ts';
 import type { OperationTransport } from './operation-transport.ts';
 
 class Bulb {
@@ -143,7 +143,7 @@ export async function startedLamps(lamps: Lamps): Promise<{ readonly app: INestA
       { provide: Lamps, useValue: lamps },
       Handlers,
       DirectOperationTransport,
-      { provide: OwnersHere, useValue: new OwnersHere(['audit-logs']) },
+      { provide: LocalServices, useValue: new LocalServices(['audit-logs']) },
       { provide: Clock, useClass: SystemClock },
       { provide: Positions, useValue: { reached: async () => {} } satisfies Positions },
     ],

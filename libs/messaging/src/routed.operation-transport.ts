@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
 import { DirectOperationTransport } from './direct.operation-transport.ts';
-import { OwnersHere } from './handlers.ts';
+import { LocalServices } from './handlers.ts';
 import { OperationTransport } from './operation-transport.ts';
 
 /** Reaches the owners that live in other processes. Its adapter is loaded where there are any: the suite does without. */
@@ -16,7 +16,7 @@ export abstract class RemoteOperations extends OperationTransport {
 @Injectable()
 export class RoutedOperationTransport extends OperationTransport {
   constructor(
-    private readonly here: OwnersHere,
+    private readonly here: LocalServices,
     private readonly direct: DirectOperationTransport,
     private readonly remote: RemoteOperations,
   ) {
@@ -25,6 +25,6 @@ export class RoutedOperationTransport extends OperationTransport {
 
   call<Answer>(operation: Operation<Answer>): Promise<Answer> {
     const { owner } = operationOf(operation.constructor as Class).options;
-    return (this.here.owners.includes(owner) ? this.direct : this.remote).call(operation);
+    return (this.here.names.includes(owner) ? this.direct : this.remote).call(operation);
   }
 }

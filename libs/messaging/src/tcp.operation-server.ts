@@ -1,7 +1,7 @@
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ServerTCP } from '@nestjs/microservices';
-import { operations, Serialised, type Owner, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { operations, Serialised, type ServiceName, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { messageValidatorOf } from '#libs/contracts/src/validation';
 import type { Clock } from '#libs/platform/src/clock';
@@ -12,7 +12,7 @@ import type { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { OperationTransport } from './operation-transport.ts';
-import { Complaints } from './tcp/complaints.ts';
+import { ThrottledLog } from './tcp/throttled-log.ts';
 import { FrameSocket, MAX_MESSAGE, MESSAGE, type Message } from './tcp/frame-socket.ts';
 import { requireSafe, type ServiceSecurity } from './tcp/service-security.ts';
 import { GREETING, readRequest, receiptText, refusalText } from './tcp/wire.ts';
@@ -42,7 +42,7 @@ interface Needs {
   /** Carries operations out: the direct one. */
   readonly transport: OperationTransport;
   /** The services whose operations are answered here. */
-  readonly owners: readonly Owner[];
+  readonly owners: readonly ServiceName[];
   readonly security: ServiceSecurity;
   readonly clock: Clock;
   readonly log: Log;
@@ -71,7 +71,7 @@ interface Peer {
 /** Answers operations that other processes ask of the services in this one. */
 export class TcpOperationServer {
   private readonly known: ReadonlyMap<string, RegisteredOperation>;
-  private readonly complaints: Complaints;
+  private readonly throttled: ThrottledLog;
   private readonly listener: Listener;
   private readonly peers = new Set<Peer>();
   private readonly strangers = new Map<string, { readonly socket: Socket; readonly since: number }>();
@@ -88,7 +88,7 @@ export class TcpOperationServer {
   constructor(private readonly needs: Needs) {
     const { log, metrics, owners, security } = needs;
     this.known = new Map(operations().flatMap((each) => (owners.includes(each.options.owner) ? [[each.name, each]] : [])));
-    this.complaints = new Complaints(log);
+    this.throttled = new ThrottledLog(log);
     this.declined = metrics.counter({ name: 'operations_declined_total', help: 'Operations that were not begun here.', labels: ['reason'] });
     this.ahead = metrics.counter({
       name: 'commands_ahead_total',
@@ -170,7 +170,7 @@ export class TcpOperationServer {
     peer.socket.on('message', (message: Message) => this.take(peer, message));
     peer.socket.on('error', (error: Error | string) => {
       // A broken connection is an event of every restart; a text is what we have found wrong ourselves.
-      if (typeof error === 'string') this.complaints.warn('A connection between services was cut.', { from: peer.from, because: error });
+      if (typeof error === 'string') this.throttled.warn('A connection between services was cut.', { from: peer.from, because: error });
     });
     peer.socket.on('close', () => this.part(peer));
   }
@@ -178,7 +178,7 @@ export class TcpOperationServer {
   /** Once a minute at most, and never what was sent. */
   private refuse(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET') return;
-    this.complaints.warn('A peer could not prove that it is a service of this cluster.', { from: addressOf(socket), code: error.code });
+    this.throttled.warn('A peer could not prove that it is a service of this cluster.', { from: addressOf(socket), code: error.code });
   }
 
   private part(peer: Peer): void {
@@ -289,7 +289,7 @@ export class TcpOperationServer {
     request.context = context;
     if (registered.kind === 'command' && timeOfId(context.commandId) - this.needs.clock.now() > MOST_AHEAD) {
       this.ahead.inc();
-      this.complaints.warn('A command was refused: the clock of the process that asked is ahead of the one here.', { from: peer.from });
+      this.throttled.warn('A command was refused: the clock of the process that asked is ahead of the one here.', { from: peer.from });
       this.answerError(request, registered, unavailable('The clocks of this cluster disagree.'));
       return;
     }

@@ -2,14 +2,14 @@ import { lookup } from 'node:dns/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fieldsOf, type Field } from '#libs/contracts/src/field';
 import { placesOf, prefixOf } from '#libs/contracts/src/json-schema';
-import { operationOf, Serialised, type Class, type Operation, type Owner, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { operationOf, Serialised, type Class, type Operation, type ServiceName, type RegisteredOperation } from '#libs/contracts/src/operation';
 import type { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import { HANDED_ON_AFTER, type RequestContext } from '#libs/platform/src/request-context';
 import { RemoteOperations } from './routed.operation-transport.ts';
-import { Complaints } from './tcp/complaints.ts';
+import { ThrottledLog } from './tcp/throttled-log.ts';
 import { MESSAGE, type Message } from './tcp/frame-socket.ts';
 import { Replica, type Attempt } from './tcp/replica.ts';
 import { keyOf, Replicas, type Resolve } from './tcp/replicas.ts';
@@ -35,7 +35,7 @@ const SECOND_ATTEMPTS = { perCall: 0.1, saved: 100 };
 
 interface Needs {
   /** `host:port` of the replicas of each service that is asked; every host is a name that may have many addresses. */
-  readonly addresses: Readonly<Partial<Record<Owner, readonly string[]>>>;
+  readonly addresses: Readonly<Partial<Record<ServiceName, readonly string[]>>>;
   readonly security: ServiceSecurity;
   readonly clock: Clock;
   readonly log: Log;
@@ -62,7 +62,7 @@ interface Call extends Attempt {
 }
 
 interface Target {
-  readonly owner: Owner;
+  readonly owner: ServiceName;
   readonly replicas: Replicas<Call>;
   readonly waiting: Set<Call>;
 }
@@ -76,7 +76,7 @@ type Reason = 'broken' | 'silent' | 'slow' | 'declined' | 'needs_later_release';
  * whoever carries it out needs not look whether another has (`mayHaveRun`).
  */
 export class TcpOperationTransport extends RemoteOperations {
-  private readonly targets = new Map<Owner, Target>();
+  private readonly targets = new Map<ServiceName, Target>();
   private readonly calls = new Set<Call>();
   private readonly affinities = new Map<RegisteredOperation, Field | null>();
   private readonly moved;
@@ -92,10 +92,10 @@ export class TcpOperationTransport extends RemoteOperations {
   constructor(private readonly needs: Needs) {
     super();
     const { addresses, security, log, metrics, resolve = addressesOf } = needs;
-    const complaints = new Complaints(log);
+    const complaints = new ThrottledLog(log);
     const failed = (host: string, error: unknown): void => complaints.warn('The name of a service cannot be looked up.', { host, error });
     for (const [name, list] of Object.entries(addresses)) {
-      const owner = name as Owner;
+      const owner = name as ServiceName;
       const listeners = {
         answered: (call: Call, message: Message) => this.take(call, message),
         broke: (calls: readonly Call[]) => this.moveBroken(calls),

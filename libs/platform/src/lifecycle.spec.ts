@@ -1,10 +1,10 @@
-import { Lifecycle, type Part } from './lifecycle.ts';
+import { Lifecycle, type BackgroundComponent } from './lifecycle.ts';
 import { Readiness } from './readiness.ts';
 
 describe('a lifecycle', () => {
   it('starts stage by stage and stops the other way', async () => {
     const steps: string[] = [];
-    const part = (name: string, stage: Part['stage']): Part => ({
+    const part = (name: string, stage: BackgroundComponent['stage']): BackgroundComponent => ({
       name,
       stage,
       start: async () => void steps.push(`start ${name}`),

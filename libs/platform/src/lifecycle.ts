@@ -4,7 +4,7 @@
  */
 const STAGES = ['views', 'announcements', 'work'] as const;
 
-export interface Part {
+export interface BackgroundComponent {
   readonly name: string;
   readonly stage: (typeof STAGES)[number];
   /** Resolves when the next stage may begin. */
@@ -15,22 +15,22 @@ export interface Part {
 
 /** Services add their parts while the application is put together; the main program starts and stops them. */
 export class Lifecycle {
-  private readonly parts: Part[] = [];
-  private readonly running: Part[] = [];
+  private readonly components: BackgroundComponent[] = [];
+  private readonly running: BackgroundComponent[] = [];
 
-  add(part: Part): void {
-    this.parts.push(part);
+  add(component: BackgroundComponent): void {
+    this.components.push(component);
   }
 
   /** `only`: a program that answers nobody fills the views and leaves it at that. */
-  async start(only: readonly Part['stage'][] = STAGES): Promise<void> {
+  async start(only: readonly BackgroundComponent['stage'][] = STAGES): Promise<void> {
     for (const stage of STAGES.filter((each) => only.includes(each)))
       await Promise.all(
-        this.parts
-          .filter((part) => part.stage === stage)
-          .map(async (part) => {
-            this.running.push(part);
-            await part.start();
+        this.components
+          .filter((component) => component.stage === stage)
+          .map(async (component) => {
+            this.running.push(component);
+            await component.start();
           }),
       );
   }
@@ -39,7 +39,7 @@ export class Lifecycle {
   async stop(): Promise<void> {
     const failures: unknown[] = [];
     for (const stage of [...STAGES].reverse()) {
-      const stopping = this.running.filter((part) => part.stage === stage).map((part) => part.stop());
+      const stopping = this.running.filter((component) => component.stage === stage).map((component) => component.stop());
       for (const result of await Promise.allSettled(stopping)) if (result.status === 'rejected') failures.push(result.reason);
     }
     this.running.length = 0;

@@ -1,5 +1,5 @@
 import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Leases } from './leases.ts';
 import { Fenced } from './read-models.ts';
@@ -12,7 +12,7 @@ interface Needs {
   readonly leases: Leases;
   readonly log: Log;
   /** Where not everybody who can get the lease takes it. */
-  readonly shares?: Pick<SharedLeases, 'ask' | 'leave'> | undefined;
+  readonly shares?: Pick<SharedLeases, 'acquireOrRenew' | 'leave'> | undefined;
 }
 
 /**
@@ -22,7 +22,7 @@ interface Needs {
 export type Work = (signal: AbortSignal, token: number) => Promise<void>;
 
 /** Work that one process of a cluster does at a time: whoever holds the lease. */
-export class LeasedWork implements Part {
+export class LeasedWork implements BackgroundComponent {
   readonly stage = 'work';
   private readonly stopping = new AbortController();
   private running: Promise<void> = Promise.resolve();
@@ -48,9 +48,9 @@ export class LeasedWork implements Part {
   private async run(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted && !this.isLeft) {
-      const token = await (this.needs.shares ?? this.needs.leases).ask(this.name);
+      const token = await (this.needs.shares ?? this.needs.leases).acquireOrRenew(this.name);
       if (token !== null && !signal.aborted) await this.workUnder(token);
-      await this.needs.leases.round(signal);
+      await this.needs.leases.nextRenewal(signal);
     }
     await this.needs.leases.release(this.name);
   }
@@ -61,7 +61,7 @@ export class LeasedWork implements Part {
     const over = new AbortController();
     let renewed = Promise.resolve();
     const renew = async (): Promise<void> => {
-      if ((await leases.ask(this.name)) !== token) lost.abort();
+      if ((await leases.acquireOrRenew(this.name)) !== token) lost.abort();
     };
     const renewing = this.eachRound(over.signal, () => (renewed = renew()));
     try {
@@ -89,7 +89,7 @@ export class LeasedWork implements Part {
   /** Does not wait for what it begins: an answer that does not come must not cost the next try. */
   private async eachRound(signal: AbortSignal, begin: () => unknown): Promise<void> {
     for (;;) {
-      await this.needs.leases.round(signal);
+      await this.needs.leases.nextRenewal(signal);
       if (signal.aborted) return;
       begin();
     }

@@ -1,4 +1,4 @@
-import { Arrivals } from '#libs/platform/src/arrivals';
+import { Signal } from '#libs/platform/src/signal';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
@@ -19,8 +19,8 @@ export class Leases {
   private readonly givenBack = new Map<string, number>();
   /** The last question had no answer: this process can hold nothing. */
   isCutOff = false;
-  private readonly nextRound = new Arrivals();
-  private rounds: NodeJS.Timeout | null = null;
+  private readonly renewals = new Signal();
+  private renewing: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly store: ShortLived,
@@ -43,7 +43,7 @@ export class Leases {
    * Takes a lease, or keeps it; answers its token, which is greater than `after`: what was sent under that one and is carried out late is fenced by what is stored under the new one.
    * A lease that cannot be asked for is a lease that is not held: null.
    */
-  async ask(name: string, after = 0): Promise<number | null> {
+  async acquireOrRenew(name: string, after = 0): Promise<number | null> {
     // Counted from before the question, as its answer may be old when it comes.
     const until = performance.now() + TTL;
     try {
@@ -65,9 +65,9 @@ export class Leases {
    * Resolves when it is time to ask again, for a lease that is held as for one that is not; or when the signal aborts. Everything of this process asks at the same moment, so
    * that the store has one question to answer.
    */
-  round(signal: AbortSignal): Promise<void> {
-    if (!signal.aborted) this.rounds ??= setTimeout(() => this.beginRound(), RENEWAL).unref();
-    return this.nextRound.next(signal);
+  nextRenewal(signal: AbortSignal): Promise<void> {
+    if (!signal.aborted) this.renewing ??= setTimeout(() => this.beginRenewal(), RENEWAL).unref();
+    return this.renewals.next(signal);
   }
 
   /** Whether the lease is ours as far as can be told without asking: a process that was paused past its lease knows it at once. */
@@ -85,13 +85,13 @@ export class Leases {
   }
 
   /** Takes part in this work no longer: that this process does not hold its lease says nothing. */
-  async leave(name: string): Promise<void> {
+  async forget(name: string): Promise<void> {
     await this.release(name);
     this.heldUntil.delete(name);
   }
 
-  private beginRound(): void {
-    this.rounds = null;
-    this.nextRound.tell();
+  private beginRenewal(): void {
+    this.renewing = null;
+    this.renewals.notify();
   }
 }

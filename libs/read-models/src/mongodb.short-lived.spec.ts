@@ -115,15 +115,15 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
       storages.push(storage!, other!);
       const [store, rival] = [new MongodbShortLived(storage!, clock), new MongodbShortLived(other!, clock)];
       const leases = new Leases(store, 'holder', log, new Metrics());
-      const first = (await leases.ask('projector'))!;
+      const first = (await leases.acquireOrRenew('projector'))!;
       const comeLate = set.hold(({ name, collection }) => name === 'update' && collection === 'leases');
       await leases.release('projector');
       set.passNew();
-      const second = (await leases.ask('projector'))!;
+      const second = (await leases.acquireOrRenew('projector'))!;
       expect(second).toBeGreaterThan(first);
       await comeLate();
       expect(await rival.lease('projector', 'rival', 3_000)).toBeNull();
-      expect(await leases.ask('projector')).toBe(second);
+      expect(await leases.acquireOrRenew('projector')).toBe(second);
     });
 
     it('a holder whose clock was far ahead keeps nobody waiting once it is gone', async () => {

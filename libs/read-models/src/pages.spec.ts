@@ -6,7 +6,7 @@ import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from './lmdb.read-models.ts';
-import { pageOf, pageOfIds, pageOfShown } from './pages.ts';
+import { pageOf, pageOfIds, filteredPage } from './pages.ts';
 import type { Table } from './read-models.ts';
 
 interface Thing {
@@ -50,7 +50,7 @@ describe.each(['rows', 'ids', 'shown rows'] as const)('a page of %s', (kind) => 
       ? pageOf(table, query, { idPrefix: 'thing', where })
       : kind === 'ids'
         ? pageOfIds(query, keptIn(query.context.environment, colour))
-        : pageOfShown(table, query, { idPrefix: 'thing', textsOf: async (rows) => rows.map(({ text }) => ofColour(text, colour)) }));
+        : filteredPage(table, query, { idPrefix: 'thing', textsOf: async (rows) => rows.map(({ text }) => ofColour(text, colour)) }));
     const { data, list_metadata } = JSON.parse(json) as { data: readonly Thing[]; list_metadata: { before: string | null; after: string | null } };
     const index = (id: string | null) => (id === null ? null : ids.indexOf(id));
     return { ids: data.map(({ id }) => index(id)), before: index(list_metadata.before), after: index(list_metadata.after) };

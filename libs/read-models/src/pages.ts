@@ -18,20 +18,20 @@ interface Listed {
 }
 
 /** The ids of a list from behind `from` on (with it, where that `isMeant` as well and is on the list), upwards or downwards. Taken before the next `await`. */
-export type Walk = (isUpwards: boolean, from: { readonly id: string; readonly isMeant: boolean } | null) => Iterable<string>;
+export type IdIterator = (isUpwards: boolean, from: { readonly id: string; readonly isMeant: boolean } | null) => Iterable<string>;
 
-interface Kept {
+interface IdList {
   /** What the ids begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
   /** Of everything on the list, ascending; or what walks them, where they are not to be collected for a page. */
-  readonly ids: readonly string[] | Walk;
+  readonly ids: readonly string[] | IdIterator;
   /** Whether an id was ever one that a list of this kind could hold: the cursor may have left the list, or be deleted. */
   readonly isKnown: (id: string) => boolean | Promise<boolean>;
   /** The answers' texts in the order of the ids; null for what turns out not to be there, which the page makes up for. */
   readonly textsOf: (ids: readonly string[]) => readonly (string | null)[] | Promise<readonly (string | null)[]>;
 }
 
-interface Shown<Row> {
+interface FilteredList<Row> {
   /** What the ids of the list begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
   /** One declared index; no query scans. */
@@ -65,14 +65,14 @@ export function pageOf<T>(pages: Pages, query: PageQuery<T>, { idPrefix, where, 
  * Answers a list whose ids are in memory, by the same rules.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, textsOf }: Kept): Promise<Serialised<List<T>>> {
+export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, textsOf }: IdList): Promise<Serialised<List<T>>> {
   return answered(query, idPrefix, async ({ order, limit, after, before }) => {
     const cursor = after ?? before;
     if (cursor !== undefined && !(await isKnown(cursor))) throw new UnknownCursor(after === undefined ? 'before' : 'after');
 
     // Backwards from a cursor, what is next to it comes first.
     const upwards = (order === 'asc') === (before === undefined);
-    const walk = typeof ids === 'function' ? ids : walkOf(ids);
+    const walk = typeof ids === 'function' ? ids : iteratorOf(ids);
 
     /** Those that are there, up to `most`, upwards or downwards from the cursor. */
     const found = async (isUpwards: boolean, most: number, isMeant: boolean): Promise<Page['rows']> => {
@@ -103,7 +103,7 @@ export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, text
  * say that something does.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export function pageOfShown<Row, T>(table: Table<Row>, query: PageQuery<T>, shown: Shown<Row>): Promise<Serialised<List<T>>> {
+export function filteredPage<Row, T>(table: Table<Row>, query: PageQuery<T>, shown: FilteredList<Row>): Promise<Serialised<List<T>>> {
   const { idPrefix, where, textsOf, rowIdOf = (id) => id, idOf = ({ id }) => id } = shown;
   return answered(query, idPrefix, async ({ order, limit, after, before }) => {
     const isBackwards = before !== undefined;
@@ -158,7 +158,7 @@ async function answered<T>(query: PageQuery<T>, idPrefix: string, read: (request
   return new Serialised(mirrored ? listText(texts, next, previous) : listText(texts, previous, next));
 }
 
-function walkOf(ids: readonly string[]): Walk {
+function iteratorOf(ids: readonly string[]): IdIterator {
   return function* (isUpwards, from) {
     const isAfter = from !== null && isUpwards !== from.isMeant;
     const start = from === null ? (isUpwards ? 0 : ids.length) : isAfter ? placeAfter(ids, from.id) : placeOf(ids, from.id);

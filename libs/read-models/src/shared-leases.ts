@@ -1,4 +1,4 @@
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import type { Leases } from './leases.ts';
@@ -32,7 +32,7 @@ interface Heard {
  * Leases of one work in shards, which the replicas share out among themselves: each takes no more than its part, and gives back what is more than that once
  * another replica is there. Replicas tell of themselves by a number that grows; whether it does is all that anybody compares, since clocks differ.
  */
-export class SharedLeases implements Part {
+export class SharedLeases implements BackgroundComponent {
   readonly name: string;
   /** Before those who work under the leases, and until they have ended. */
   readonly stage = 'announcements';
@@ -75,14 +75,14 @@ export class SharedLeases implements Part {
     await this.table.purge(SYSTEM_ENVIRONMENT, [this.needs.replica]).catch(() => {});
   }
 
-  /** As `Leases.ask`, while this replica has less than its part; null where it has that already. */
-  ask(name: string): Promise<number | null> {
+  /** As `Leases.acquireOrRenew`, while this replica has less than its part; null where it has that already. */
+  acquireOrRenew(name: string): Promise<number | null> {
     const { leases } = this.needs;
     const begun = performance.now();
     const token = this.asked.then(() => {
       // Their store does not answer, and each in turn would find that out.
       const isLate = performance.now() - begun > LONGEST_TURN;
-      return isLate || this.held().length >= this.part() ? null : leases.ask(name);
+      return isLate || this.held().length >= this.part() ? null : leases.acquireOrRenew(name);
     });
     this.asked = token;
     return token;
@@ -114,7 +114,7 @@ export class SharedLeases implements Part {
   private async keepLooking(): Promise<void> {
     const { signal } = this.stopping;
     for (;;) {
-      await this.needs.leases.round(signal);
+      await this.needs.leases.nextRenewal(signal);
       if (signal.aborted || this.isLeft) return;
       await this.look();
       for (const name of this.held().slice(this.part())) this.over.get(name)?.abort();

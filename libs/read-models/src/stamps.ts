@@ -1,5 +1,5 @@
 import type { Clock } from '#libs/platform/src/clock';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import { atTime, contentOf, LAST, type ReadModels, type Table, type Write } from './read-models.ts';
@@ -47,7 +47,7 @@ interface Resting {
  * Stamps: the newest time of each owner. Uses are gathered in memory and stored within a second at first, then at most every 10 s for each owner, many at once. What a
  * process knows when it is killed is lost; one that is stopped stores it. Answers show what is stored, so they never go back, whichever process is asked.
  */
-export class Stamps implements Part {
+export class Stamps implements BackgroundComponent {
   readonly name = 'stamps';
   /** Stopped after everybody who records any. */
   readonly stage = 'views';

@@ -1,5 +1,5 @@
 import type { Clock } from '#libs/platform/src/clock';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { SweptData } from '#libs/platform/src/retention';
@@ -22,7 +22,7 @@ interface Needs {
 }
 
 /** Runs the sweepers, each in one process of a cluster at a time. */
-export class Sweepers implements Part {
+export class Sweepers implements BackgroundComponent {
   readonly name = 'sweepers';
   readonly stage = 'work';
   private readonly sweeps = new Map<SweptData, Sweep>();

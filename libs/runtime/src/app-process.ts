@@ -4,7 +4,7 @@ import 'reflect-metadata';
 import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { Operation, Owner } from '#libs/contracts/src/operation';
+import type { Operation, ServiceName } from '#libs/contracts/src/operation';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RemoteOperations } from '#libs/messaging/src/routed.operation-transport';
@@ -171,7 +171,7 @@ export class AppProcess implements RunningApp {
     void remote.reached().then(() => readiness.found('the services'));
   }
 
-  private get owners(): readonly Owner[] {
+  private get owners(): readonly ServiceName[] {
     return this.app.services.map(({ owner }) => owner);
   }
 

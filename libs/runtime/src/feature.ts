@@ -1,15 +1,15 @@
 import { Module, type OnModuleInit, type Provider, type Type } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import type { Owner } from '#libs/contracts/src/operation';
+import type { ServiceName } from '#libs/contracts/src/operation';
 import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
 import { type KeptStamp, stampEnds } from '#libs/event-sourcing/src/following/stamp-ends';
 import { Reactions, type Reaction } from '#libs/event-sourcing/src/following/reaction';
-import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
+import type { ViewElsewhere } from '#libs/event-sourcing/src/views/read-your-writes';
 import { primariesOf, type View } from '#libs/event-sourcing/src/views/view';
-import { Lifecycle, type Part } from '#libs/platform/src/lifecycle';
+import { Lifecycle, type BackgroundComponent } from '#libs/platform/src/lifecycle';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { Stamps } from '#libs/read-models/src/stamps';
 import type { DeclaredDecider, Service } from './service.ts';
@@ -24,7 +24,7 @@ export interface Feature {
   /** Followed in the order of the log, each from where it came to; built by Nest like the providers. */
   readonly reactions: readonly Type<Reaction>[];
   /** What works beside requests for as long as the process runs; built by Nest like the providers. */
-  readonly parts: readonly Type<Part>[];
+  readonly parts: readonly Type<BackgroundComponent>[];
   /** Facts by which callers take something away although their type does not end in `.deleted`: a repeated command finds that it did so. */
   readonly removals: readonly string[];
   /** Times that are kept of what the service decides on; whoever notices a use records it. */
@@ -44,7 +44,7 @@ interface Options {
 }
 
 /** A service, put together from its features. */
-export function service(owner: Owner, features: readonly Feature[], { awaits = [], isForwarded = true }: Options = {}): Service {
+export function service(owner: ServiceName, features: readonly Feature[], { awaits = [], isForwarded = true }: Options = {}): Service {
   const deciders = features.flatMap((one) => one.deciders);
   const views = features.flatMap((one) => one.views);
   const primaries = primariesOf(views);

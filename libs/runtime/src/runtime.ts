@@ -21,15 +21,15 @@ import { requireDeclared } from '#libs/event-sourcing/src/sealing/declared-seali
 import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { LogPositions } from '#libs/event-sourcing/src/views/log.positions';
 import { Projector, ProjectorMetrics } from '#libs/event-sourcing/src/views/projector';
 import { differences, type Difference } from '#libs/event-sourcing/src/views/rebuild';
-import { ServedReadModels } from '#libs/event-sourcing/src/views/served.read-models';
+import { GuardedReadModels } from '#libs/event-sourcing/src/views/guarded.read-models';
 import { StoppedViews } from '#libs/event-sourcing/src/views/stopped-views';
 import type { PrimaryView, View } from '#libs/event-sourcing/src/views/view';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
-import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
+import { Handlers, LocalServices } from '#libs/messaging/src/handlers';
 import { MessageBus } from '#libs/messaging/src/message-bus';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { RemoteOperations, RoutedOperationTransport } from '#libs/messaging/src/routed.operation-transport';
@@ -115,9 +115,9 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const needs = { events, following, writes, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics) };
   const projector = new Projector(services.map(({ owner }) => owner).join(' and '), services.flatMap(viewsOf), needs);
   const elsewhere = services.flatMap(({ awaits = [] }) => awaits);
-  const awaited = new AwaitedViews({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, following, metrics });
+  const awaited = new ReadYourWrites({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, following, metrics });
   const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
-  for (const view of primaries) repository?.keep(view);
+  for (const view of primaries) repository?.registerPrimaryView(view);
 
   const sweepers = new Sweepers({
     clock,
@@ -144,7 +144,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(Sweepers, sweepers),
         provided(Stamps, stamps),
         provided(EventStore, events),
-        provided(ReadModels, new ServedReadModels(readModels, stopped, awaited)),
+        provided(ReadModels, new GuardedReadModels(readModels, stopped, awaited)),
         provided(ShortLived, shortLived),
         provided(Leases, leases),
         provided(LeasedFollowers, followers),
@@ -154,8 +154,8 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         ...(repository === null ? [] : [provided(Repository, repository), provided(Naming, naming)]),
         provided(LogFollowing, following),
         provided(Positions, new LogPositions(following, projector)),
-        provided(AwaitedViews, awaited),
-        provided(OwnersHere, new OwnersHere(services.map(({ owner }) => owner))),
+        provided(ReadYourWrites, awaited),
+        provided(LocalServices, new LocalServices(services.map(({ owner }) => owner))),
         ...also,
         ...(remote === null ? [] : [provided(RemoteOperations, remote)]),
       ],

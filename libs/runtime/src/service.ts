@@ -1,8 +1,8 @@
 import type { DynamicModule, Type } from '@nestjs/common';
-import type { Owner } from '#libs/contracts/src/operation';
+import type { ServiceName } from '#libs/contracts/src/operation';
 import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import type { DeclaredSealing } from '#libs/event-sourcing/src/sealing/declared-sealing';
-import type { ViewElsewhere } from '#libs/event-sourcing/src/views/awaited-views';
+import type { ViewElsewhere } from '#libs/event-sourcing/src/views/read-your-writes';
 import type { View } from '#libs/event-sourcing/src/views/view';
 
 /** An aggregate as a service declares it; of one whose commands another class carries out, the category alone. */
@@ -10,7 +10,7 @@ export type DeclaredDecider = Pick<Decider<never, Fact>, 'category' | 'upcasts' 
 
 /** A service that a process runs, as `service` puts it together from its features. */
 export interface Service {
-  readonly owner: Owner;
+  readonly owner: ServiceName;
   /** Needs from the runtime: the ports and settings that its classes name. */
   readonly module: DynamicModule;
   readonly deciders: readonly DeclaredDecider[];

@@ -38,7 +38,7 @@ const penDecider: Decider<string | null, Named> = {
   initial: null,
   sealed: { 'pen.named': null },
   evolve: (_state, { data }) => data.name.full,
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 /** Of another service, which has no decider of pens. */
@@ -132,7 +132,7 @@ describe('processes over the same engines', () => {
     expect([await row(object), await row(again)]).toEqual([{ name: { full: 'Grace' } }, { name: { full: 'Ada' } }]);
     expect([early.projector.held().length, young.projector.held().length]).toEqual([0, 1]);
     const [told] = await new FollowerStates(new LmdbReadModels(storage), clock).read(['view.pens-v1']);
-    expect(told!.standing).toBeNull();
+    expect(told!.halt).toBeNull();
   });
 
   it('do not start where a decider knows shapes that the others would not', async () => {

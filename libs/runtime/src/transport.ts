@@ -1,4 +1,4 @@
-import { operations, type Owner } from '#libs/contracts/src/operation';
+import { operations, type ServiceName } from '#libs/contracts/src/operation';
 import type { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RemoteOperations } from '#libs/messaging/src/routed.operation-transport';
 import type { Clock } from '#libs/platform/src/clock';
@@ -23,21 +23,21 @@ export interface OperationServer {
 }
 
 /** Calls the owners of those of our operations that do not live here; null where all do. @throws StartRefused */
-export async function openRemoteOperations(here: readonly Owner[], { settings, ...needs }: Needs): Promise<RemoteOperations | null> {
+export async function openRemoteOperations(here: readonly ServiceName[], { settings, ...needs }: Needs): Promise<RemoteOperations | null> {
   const elsewhere = new Set(operations().flatMap(({ options: { owner } }) => (here.includes(owner) ? [] : [owner])));
   if (elsewhere.size === 0) return null;
   const [{ TcpOperationTransport }, { serviceSecurity }] = await Promise.all([
     import('#libs/messaging/src/tcp.operation-transport'),
     import('#libs/messaging/src/tcp/service-security'),
   ]);
-  const known = Object.entries(addressesOf(settings)).filter(([owner]) => elsewhere.has(owner as Owner));
+  const known = Object.entries(addressesOf(settings)).filter(([owner]) => elsewhere.has(owner as ServiceName));
   const transport = new TcpOperationTransport({ addresses: Object.fromEntries(known), security: await serviceSecurity(settings), ...needs });
   await transport.start();
   return transport;
 }
 
 /** Answers the operations of these owners to other processes. @throws StartRefused when the address is taken, or open to others without being secured */
-export async function serveOperations(transport: OperationTransport, owners: readonly Owner[], { settings, ...needs }: Needs): Promise<OperationServer> {
+export async function serveOperations(transport: OperationTransport, owners: readonly ServiceName[], { settings, ...needs }: Needs): Promise<OperationServer> {
   const [{ TcpOperationServer }, { serviceSecurity }] = await Promise.all([
     import('#libs/messaging/src/tcp.operation-server'),
     import('#libs/messaging/src/tcp/service-security'),
@@ -47,6 +47,6 @@ export async function serveOperations(transport: OperationTransport, owners: rea
   return { url: `tcp://${address.includes(':') ? `[${address}]` : address}:${port}`, drain: (ms) => server.drain(ms), close: () => server.close() };
 }
 
-function addressesOf({ IDENTITY_ADDRESS, AUTHORIZATION_ADDRESS, NOTIFICATIONS_ADDRESS }: TransportSettings): Partial<Record<Owner, readonly string[]>> {
+function addressesOf({ IDENTITY_ADDRESS, AUTHORIZATION_ADDRESS, NOTIFICATIONS_ADDRESS }: TransportSettings): Partial<Record<ServiceName, readonly string[]>> {
   return { identity: IDENTITY_ADDRESS, authorization: AUTHORIZATION_ADDRESS, notifications: NOTIFICATIONS_ADDRESS };
 }

@@ -1,5 +1,5 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
-import type { Owner } from '#libs/contracts/src/operation';
+import type { ServiceName } from '#libs/contracts/src/operation';
 import { Lamps, startedLamps } from '#libs/messaging/src/operation-transport.contract';
 import { TcpOperationServer } from '#libs/messaging/src/tcp.operation-server';
 import { TcpOperationTransport } from '#libs/messaging/src/tcp.operation-transport';
@@ -8,7 +8,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { Metrics } from '#libs/platform/src/metrics';
 import { KeptLog } from './kept-log.ts';
 
-export const OWNER: Owner = 'audit-logs';
+export const OWNER: ServiceName = 'audit-logs';
 const clock = new SystemClock();
 
 export const unproven: ServiceSecurity = await serviceSecurity({

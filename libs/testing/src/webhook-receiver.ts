@@ -11,7 +11,7 @@ export interface ReceivedWebhook {
   readonly body: string;
 }
 
-const PATIENCE = 15_000;
+const ARRIVAL_TIMEOUT_MS = 15_000;
 
 /** Takes webhooks on the loopback, and keeps every attempt in order. */
 export class WebhookReceiver {
@@ -54,7 +54,7 @@ export class WebhookReceiver {
   /** Waits for a webhook whose event is such. @throws Error when it does not come */
   // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an event, it also asserts
   async receives(isSuch: (event: any) => boolean): Promise<ReceivedWebhook> {
-    for (const deadline = Date.now() + PATIENCE; ; await pause(10)) {
+    for (const deadline = Date.now() + ARRIVAL_TIMEOUT_MS; ; await pause(10)) {
       const found = this.received.find(({ body }) => isSuch(JSON.parse(body)));
       if (found !== undefined) return found;
       if (Date.now() > deadline) throw new Error(`${this.received.length} webhooks came, and none was the expected one.`);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { START, type EventStore, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { DomainError } from '#libs/platform/src/domain-error';
@@ -62,7 +62,7 @@ async function open(memory = 2 ** 30): Promise<void> {
       };
     },
   });
-  const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => rows.catchUp() });
+  const views = Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: () => rows.catchUp() });
   const settings = { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 };
   index = new AccessIndex(faulty, views, settings, clock, log, new LogFollowing(faulty, clock, log), rows.readModels, metrics);
   await index.start();

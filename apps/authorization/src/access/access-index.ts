@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { LogFollowing, type MemoryFollower } from '#libs/event-sourcing/src/following/memory-follower';
 import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
 import { within } from '#libs/platform/src/deadline';
 import { DomainError, NeedsLaterRelease, notFound, unavailable } from '#libs/platform/src/domain-error';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -19,7 +19,7 @@ import { hashOfRead, readId } from './id-table.ts';
 import { MembershipRoutes } from './membership-routes.ts';
 import { OrganizationIndex } from './organization-index.ts';
 import { IndexRows } from './organization-loading.ts';
-import { Slices } from './slices.ts';
+import { TimeSlicer } from './time-slicer.ts';
 
 /** After this, an organization that was too large is tried again: it may have become smaller. */
 const TOO_LARGE_FOR = 60_000;
@@ -28,7 +28,7 @@ const BROKEN_FOR = 30_000;
 /** Users and organizations that were deleted last, of all environments. What was made at the same time may be recorded after, and rows may lag behind. */
 const ENDED_LAST = 50_000;
 /** How long a load waits for what it needs; whoever waits for the load may give up before. */
-const PATIENCE = 30_000;
+const ROWS_TIMEOUT_MS = 30_000;
 /** An index with more places that are taken up by what is gone than this, and than by what lives, is loaded anew when it is asked for. */
 const MANY_GONE = 10_000;
 
@@ -55,7 +55,7 @@ interface ModelEntry {
  * it was asked. What it hands out is used before the next `await`.
  */
 @Injectable()
-export class AccessIndex implements Part {
+export class AccessIndex implements BackgroundComponent {
   readonly name = 'access index';
   readonly stage = 'views';
   private readonly rows: IndexRows;
@@ -78,7 +78,7 @@ export class AccessIndex implements Part {
 
   constructor(
     private readonly events: EventStore,
-    private readonly views: AwaitedViews,
+    private readonly views: ReadYourWrites,
     private readonly settings: AuthorizationSettings,
     private readonly clock: Clock,
     private readonly log: Log,
@@ -216,7 +216,7 @@ export class AccessIndex implements Part {
 
   /** What is not found may not be written yet: it is looked for again once the rows say what was recorded before. */
   private async row<Row>(table: Table<Row>, environment: string, id: string, deadline: number): Promise<Row | null> {
-    const row = await this.views.found(deadline, () => table.get(environment, id));
+    const row = await this.views.retryAtHead(deadline, () => table.get(environment, id));
     return row === null ? null : (JSON.parse(row.text) as Row);
   }
 
@@ -275,8 +275,8 @@ export class AccessIndex implements Part {
   private async load(environment: string, organizationId: string): Promise<Entry> {
     const started = performance.now();
     const { beginnings } = this;
-    await this.requireRow(environment, organizationId, this.clock.now() + PATIENCE);
-    const model = await this.modelIn(environment, this.clock.now() + PATIENCE);
+    await this.requireRow(environment, organizationId, this.clock.now() + ROWS_TIMEOUT_MS);
+    const model = await this.modelIn(environment, this.clock.now() + ROWS_TIMEOUT_MS);
     const from = this.horizon.position;
     if (from === null || this.models.get(environment)?.model !== model) throw late();
     const entry: Entry = { index: new OrganizationIndex(organizationId, environment, model), environment, bytes: 0, usedAt: ++this.uses, pending: [] };
@@ -290,10 +290,10 @@ export class AccessIndex implements Part {
       await this.horizon.current(Infinity);
       await this.catchUp(entry, before);
       index.loaded(this.horizon.position ?? from);
-      const slices = new Slices();
+      const slicer = new TimeSlicer();
       for (const number of index.memberNumbers()) {
         this.routes.add(index.hashOfMembership(number), index);
-        if (number % 256 === 0) await slices.step();
+        if (number % 256 === 0) await slicer.step();
       }
       this.measure(entry);
     } catch (error) {
@@ -319,13 +319,13 @@ export class AccessIndex implements Part {
 
   /** Tells what was recorded since the rows, and what was heard since then. */
   private async catchUp(entry: Entry, before: readonly RecordedEvent[]): Promise<void> {
-    const slices = new Slices();
+    const slicer = new TimeSlicer();
     let news = before;
     do {
       await this.learnEndedUsers(news);
       for (const event of news) {
         this.apply(entry, event);
-        await slices.step();
+        await slicer.step();
       }
       news = entry.pending!.splice(0);
     } while (news.length > 0);
@@ -426,10 +426,10 @@ export class AccessIndex implements Part {
     if (news.length === 0) return;
     await this.learnEndedUsers(news);
     const touched = new Set<Entry>();
-    const slices = new Slices();
+    const slicer = new TimeSlicer();
     for (const event of news) {
       this.hear(event, touched);
-      const pause = slices.step();
+      const pause = slicer.step();
       if (pause === null) continue;
       this.horizon.moveTo(event.position);
       await pause;

@@ -1,4 +1,4 @@
-import type { Walk } from '#libs/read-models/src/pages';
+import type { IdIterator } from '#libs/read-models/src/pages';
 import { accessibleChildren, holders } from '../checks/discovery.ts';
 import { chance, lived, type GivenHistory } from '../testing/given-history.ts';
 import type { Permission } from './environment-model.ts';
@@ -9,7 +9,7 @@ const SEEDS = [1, 2, 3];
 const [TIMES, STEPS] = [2, 800];
 
 /** As pages take it: upwards or downwards, from a cursor on. */
-function walked(walk: Walk, isUpwards: boolean, from: { readonly id: string; readonly isMeant: boolean } | null = null): string[] {
+function walked(walk: IdIterator, isUpwards: boolean, from: { readonly id: string; readonly isMeant: boolean } | null = null): string[] {
   return [...walk(isUpwards, from)];
 }
 
@@ -19,7 +19,7 @@ function expected(ids: readonly string[], isUpwards: boolean, from: { readonly i
   return listed.filter((id) => from === null || (isUpwards ? id > from.id : id < from.id) || (from.isMeant && id === from.id));
 }
 
-function isFound(walk: Walk, ids: readonly string[], cursors: readonly string[]): void {
+function isFound(walk: IdIterator, ids: readonly string[], cursors: readonly string[]): void {
   for (const isUpwards of [true, false])
     for (const from of [null, ...cursors.flatMap((id) => [true, false].map((isMeant) => ({ id, isMeant })))])
       is(walked(walk, isUpwards, from), expected(ids, isUpwards, from));

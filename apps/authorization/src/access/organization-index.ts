@@ -317,11 +317,11 @@ export class OrganizationIndex {
       case 'organization_membership.updated':
         return this.updateMembership(event.data as { readonly id: string; readonly status?: string; readonly roles?: readonly { readonly id: string }[] });
       case 'organization_membership.deleted':
-        return this.endMembership(this.memberships.numberOf(idIn(event.data)));
+        return this.endMembership(this.memberships.numberOf(idOf(event.data)));
       case 'group.created':
-        return this.addGroup(idIn(event.data));
+        return this.addGroup(idOf(event.data));
       case 'group.deleted':
-        return this.endGroup(this.groups.numberOf(idIn(event.data)));
+        return this.endGroup(this.groups.numberOf(idOf(event.data)));
       case 'group.member_added': {
         const { group_id, organization_membership_id } = event.data as Pair;
         return this.addMember(group_id, organization_membership_id);
@@ -495,6 +495,6 @@ interface Pair {
   readonly organization_membership_id: string;
 }
 
-function idIn(data: unknown): string {
+function idOf(data: unknown): string {
   return (data as { readonly id: string }).id;
 }

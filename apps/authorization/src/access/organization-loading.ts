@@ -19,7 +19,7 @@ import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.t
 import { resourcesView, type ResourceRow } from '../views/resources.view.ts';
 import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 import type { OrganizationIndex } from './organization-index.ts';
-import { Slices } from './slices.ts';
+import { TimeSlicer } from './time-slicer.ts';
 
 /** Rows at a time: a page of them takes less than a slice. */
 const PAGE = 250;
@@ -80,12 +80,12 @@ export class IndexRows {
    * now and then and may throw.
    */
   async read(environment: string, index: OrganizationIndex, onPage: () => void): Promise<void> {
-    const slices = new Slices();
+    const slicer = new TimeSlicer();
     const pages = <Row>(table: Table<Row>, take: (rows: readonly StoredRow[]) => Promise<void> | void): Promise<void> =>
       eachPage(table, environment, index.id, async (rows) => {
         await take(rows);
         onPage();
-        await slices.step();
+        await slicer.step();
       });
 
     index.grants.collect();
@@ -126,7 +126,7 @@ export class IndexRows {
       }
     });
     const entering = index.grants.index();
-    while (entering.next().done !== true) await slices.step();
+    while (entering.next().done !== true) await slicer.step();
   }
 }
 

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { mayHang, refuseClosed, type Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { mayHang, refuseClosed, type ParentStatus } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
 import { notFound, type DomainError } from '#libs/platform/src/domain-error';
@@ -9,7 +9,7 @@ import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { AssignedResource, AssignedRole } from '../domain/role-assignment.decider.ts';
 import { Reopening } from '../guards/reopening.ts';
-import { mereStanding, resourceStanding, roleStanding } from '../guards/standings.ts';
+import { unclosableStatus, resourceStatus, roleStatus } from '../guards/statuses.ts';
 
 /** A role on a resource, and who is given it. */
 interface Given {
@@ -37,8 +37,8 @@ export class AssignmentGuard {
 
   /** @throws DomainError `entity_not_found` for what somebody is about to delete */
   refuseClosed(index: OrganizationIndex, given: Given): void {
-    const standings = standingsOf(index, given);
-    refuseClosed(standings, this.clock.now(), () => refusal(standings, given));
+    const statuses = statusesOf(index, given);
+    refuseClosed(statuses, this.clock.now(), () => refusal(statuses, given));
   }
 
   /** What a command that comes again gave at its first time, or null. */
@@ -52,26 +52,28 @@ export class AssignmentGuard {
    * @throws DomainError `entity_not_found`; `service_unavailable` where it cannot be looked at in time
    */
   async settle(context: RequestContext, given: Given, position: Position, undo: (own: RequestContext) => Promise<unknown>): Promise<void> {
-    const standings = standingsOf(await this.access.ofOrganization(context, given.organization_id), given);
-    if (await mayHang(this.events, standings, position)) return;
+    const statuses = statusesOf(await this.access.ofOrganization(context, given.organization_id), given);
+    if (await mayHang(this.events, statuses, position)) return;
     await undo(systemContext(context.environment, this.clock.now()));
-    throw refusal(standings, given);
+    throw refusal(statuses, given);
   }
 }
 
-function standingsOf(index: OrganizationIndex, given: Given): readonly Standing[] {
+function statusesOf(index: OrganizationIndex, given: Given): readonly ParentStatus[] {
   const { role, resource, organization_membership_id, group_id } = given;
   return [
-    roleStanding(index, role.id),
-    resourceStanding(index, resource.id),
-    ...(organization_membership_id === undefined ? [] : [mereStanding(organization_membership_id, index.membershipNumber(organization_membership_id) !== -1)]),
-    ...(group_id === undefined ? [] : [mereStanding(group_id, index.group(group_id) !== null)]),
+    roleStatus(index, role.id),
+    resourceStatus(index, resource.id),
+    ...(organization_membership_id === undefined
+      ? []
+      : [unclosableStatus(organization_membership_id, index.membershipNumber(organization_membership_id) !== -1)]),
+    ...(group_id === undefined ? [] : [unclosableStatus(group_id, index.group(group_id) !== null)]),
   ];
 }
 
 /** As if it were gone already. */
-function refusal(standings: readonly Standing[], { role, resource, organization_membership_id, group_id }: Given): DomainError {
-  const { id } = standings.find(({ allows, closing }) => !allows || closing !== null) ?? { id: role.id };
+function refusal(statuses: readonly ParentStatus[], { role, resource, organization_membership_id, group_id }: Given): DomainError {
+  const { id } = statuses.find(({ allows, closing }) => !allows || closing !== null) ?? { id: role.id };
   switch (id) {
     case resource.id:
       return notFound('Resource', id);

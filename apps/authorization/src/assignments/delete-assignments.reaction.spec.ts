@@ -41,8 +41,8 @@ describe('assignments of what is gone', () => {
     const readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false });
     repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
-    repository.keep(roleAssignmentsView);
-    repository.keep(groupRoleAssignmentsView);
+    repository.registerPrimaryView(roleAssignmentsView);
+    repository.registerPrimaryView(groupRoleAssignmentsView);
     const cascade = new Cascade(repository, new LogPositions(new LogFollowing(events, clock, log), { all: [] }), readModels, clock);
     reaction = cascade.reactionOf(
       [roleAssignmentDecider as never, groupRoleAssignmentDecider as never],

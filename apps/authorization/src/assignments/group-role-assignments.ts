@@ -22,7 +22,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { notFound } from '#libs/platform/src/domain-error';
 import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { pageOfShown } from '#libs/read-models/src/pages';
+import { filteredPage } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { invalid, namedResource, namedRole, roleFor } from '../access/named-resource.ts';
@@ -32,7 +32,7 @@ import {
   groupRoleAssignmentDecider,
   groupRoleAssignmentKey,
   keepGroupRole,
-  livingGroupRoleAssignment,
+  requireGroupRoleAssignment,
   removeGroupRole,
   removeGroupRoleAssignment,
   type GroupRoleAssignmentEvent,
@@ -75,7 +75,7 @@ export class GroupRoleAssignments {
   @Handles(ListGroupRoleAssignments)
   async list(query: ListGroupRoleAssignments): Promise<Serialised<List<GroupRoleAssignment>>> {
     const index = await this.access.ofGroup(query.context, query.group_id);
-    return pageOfShown(this.rows, query, {
+    return filteredPage(this.rows, query, {
       idPrefix: 'gra',
       where: { index: 'group', values: [query.group_id] },
       textsOf: async (rows) =>
@@ -96,7 +96,7 @@ export class GroupRoleAssignments {
       return { given, transacted: await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(given), assignGroupRole(given)) };
     });
     // Another may have been made since this command's own was taken back.
-    const assignment = livingGroupRoleAssignment(transacted.state, groupRoleAssignmentId(context));
+    const assignment = requireGroupRoleAssignment(transacted.state, groupRoleAssignmentId(context));
     await this.settle(context, given, assignment.id, transacted.position);
     return shown(assignment);
   }

@@ -83,7 +83,7 @@ describe('a command about the roles of a group', () => {
     const readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false });
     const inner = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
-    inner.keep(groupRoleAssignmentsView);
+    inner.registerPrimaryView(groupRoleAssignmentsView);
     repository = new Interrupted(inner);
     index = organization();
     const access = { ofGroup: async () => index, ofOrganization: async () => index } as unknown as AccessIndex;

@@ -22,7 +22,7 @@ import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { Node } from '../domain/resource-tree.ts';
 import {
   assignRole,
-  livingRoleAssignment,
+  requireRoleAssignment,
   removeRole,
   removeRoleAssignment,
   roleAssignmentDecider,
@@ -64,7 +64,7 @@ export class RoleAssignments {
       return { given, key, transacted: await this.repository.transact(roleAssignmentDecider, context, key, assignRole(given)) };
     });
     // Also one that is there already: whoever gave it may not have looked yet.
-    const assignment = livingRoleAssignment(transacted.state, key);
+    const assignment = requireRoleAssignment(transacted.state, key);
     await this.guard.settle(context, given, transacted.position, (own) =>
       this.repository.transact(roleAssignmentDecider, own, key, removeRoleAssignment(assignment.id)),
     );

@@ -34,7 +34,7 @@ import { AccessIndex } from '../access/access-index.ts';
 import type { EnvironmentModel, Permission } from '../access/environment-model.ts';
 import { namedResource } from '../access/named-resource.ts';
 import type { Chain, OrganizationIndex, Way } from '../access/organization-index.ts';
-import { shownPermission } from '../domain/authorization-model.decider.ts';
+import { toPublicPermission } from '../domain/authorization-model.decider.ts';
 import type { Node } from '../domain/resource-tree.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
 import { membershipsView, type StoredMembership } from '../views/access.views.ts';
@@ -96,8 +96,8 @@ export class AccessChecks {
     const node = namedResource(index, query);
     const membership = index.membershipNumber(query.organization_membership_id);
     const authorized = index.allows(membership, permission, node);
-    const chains = some(index.chains(membership, permission, node), (chain) => shownChain(index, chain, node));
-    const misses = authorized ? { found: [], hasMore: false } : some(nearMisses(index, membership, permission, node), (miss) => shownMiss(index, miss));
+    const chains = some(index.chains(membership, permission, node), (chain) => toPublicChain(index, chain, node));
+    const misses = authorized ? { found: [], hasMore: false } : some(nearMisses(index, membership, permission, node), (miss) => toPublicNearMiss(index, miss));
     return {
       authorized,
       permission_slug: permission.slug,
@@ -175,7 +175,7 @@ export class AccessChecks {
   ): Promise<Serialised<List<PermissionAnswer>>> {
     const held = new Set(index.permissionsOn(index.membershipNumber(query.organization_membership_id), node).map(({ id }) => id));
     const { permissions, ended_ids } = await this.models.of(query.context.environment);
-    const all = permissions.filter(({ id }) => held.has(id)).map(shownPermission);
+    const all = permissions.filter(({ id }) => held.has(id)).map(toPublicPermission);
     // A permission that is not held is a cursor as good as one that was deleted.
     const endedIds = [...ended_ids, ...permissions.map(({ id }) => id).filter((id) => !held.has(id))];
     return listedBy(query, { idPrefix: 'perm', of: PermissionAnswer, all, endedIds });
@@ -215,15 +215,15 @@ function some<Found, Shown>(all: Iterable<Found>, show: (found: Found) => Shown)
   return { found, hasMore: false };
 }
 
-function shownChain(index: OrganizationIndex, chain: Chain, asked: Node): AccessChain {
-  return { ...shownRole(index, chain), inherited: chain.node !== asked };
+function toPublicChain(index: OrganizationIndex, chain: Chain, asked: Node): AccessChain {
+  return { ...toPublicGrant(index, chain), inherited: chain.node !== asked };
 }
 
-function shownMiss(index: OrganizationIndex, { reason, chain }: NearMiss): AccessNearMiss {
-  return { reason, ...shownRole(index, chain) };
+function toPublicNearMiss(index: OrganizationIndex, { reason, chain }: NearMiss): AccessNearMiss {
+  return { reason, ...toPublicGrant(index, chain) };
 }
 
-function shownRole({ tree }: OrganizationIndex, { role, source, group, node }: Chain): Omit<AccessNearMiss, 'reason'> {
+function toPublicGrant({ tree }: OrganizationIndex, { role, source, group, node }: Chain): Omit<AccessNearMiss, 'reason'> {
   return {
     role: { slug: role.slug },
     source,

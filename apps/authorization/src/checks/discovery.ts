@@ -1,4 +1,4 @@
-import type { Walk } from '#libs/read-models/src/pages';
+import type { IdIterator } from '#libs/read-models/src/pages';
 import type { Permission } from '../access/environment-model.ts';
 import type { OrganizationIndex, Way } from '../access/organization-index.ts';
 import type { Node } from '../domain/resource-tree.ts';
@@ -7,7 +7,7 @@ import type { Node } from '../domain/resource-tree.ts';
 const ASKED_ONE_BY_ONE = 100;
 
 /** What hangs right under a node and what the membership has the permission on, by id. Costs what is found, or what the membership was given, whichever is less. */
-export function accessibleChildren(index: OrganizationIndex, membership: number, permission: Permission, parent: Node): Walk {
+export function accessibleChildren(index: OrganizationIndex, membership: number, permission: Permission, parent: Node): IdIterator {
   const { tree } = index;
   if (!index.isActive(membership)) return () => [];
   if (index.allows(membership, permission, parent)) return childrenWhere(index, parent, () => true);
@@ -24,7 +24,7 @@ export function accessibleChildren(index: OrganizationIndex, membership: number,
   };
 }
 
-function childrenWhere({ tree }: OrganizationIndex, parent: Node, isMeant: (node: Node) => boolean): Walk {
+function childrenWhere({ tree }: OrganizationIndex, parent: Node, isMeant: (node: Node) => boolean): IdIterator {
   return function* (isUpwards, from) {
     const node = from?.isMeant === true ? tree.nodeById(from.id) : undefined;
     if (node !== undefined && tree.parentOf(node) === parent && isMeant(node)) yield from!.id;
@@ -42,7 +42,7 @@ function hasFewerGrantsThanChildren(index: OrganizationIndex, membership: number
 }
 
 /** The active memberships that have a permission on a node, by id. */
-export function holders(index: OrganizationIndex, permission: Permission, node: Node, way: Way | null): Walk {
+export function holders(index: OrganizationIndex, permission: Permission, node: Node, way: Way | null): IdIterator {
   const { order } = index;
   const has = (membership: number): boolean => (way === null ? index.allows(membership, permission, node) : index.allowsBy(way, membership, permission, node));
   return function* (isUpwards, from) {

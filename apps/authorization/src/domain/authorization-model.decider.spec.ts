@@ -76,7 +76,7 @@ describe('the model of an environment', () => {
     for (const { id: told } of state.roles) {
       const event = { type: 'role.updated', data: { id: told } } as const;
       const after = authorizationModelDecider.evolve(state, { ...event, at: AT })!;
-      expect(authorizationModelDecider.announce(event, state, after)).toMatchObject({ subject: { id: told } });
+      expect(authorizationModelDecider.toPublicEvent(event, state, after)).toMatchObject({ payload: { id: told } });
       state = after;
     }
     expect(looked).toBe(permissions.length);

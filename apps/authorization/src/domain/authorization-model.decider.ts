@@ -2,7 +2,7 @@ import type { Permission } from '#libs/contracts/src/permissions/permission';
 import type { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import type { Role } from '#libs/contracts/src/roles/role';
 import type { Seeds } from '#libs/contracts/src/roles/seeds';
-import type { Announcement, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { afterClosing, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 
@@ -87,7 +87,7 @@ function evolve(state: AuthorizationModelState, event: AuthorizationModelEvent &
       return {
         ...model,
         permissions: [...event.data.permissions.map((permission) => born(permission, at)), ...model.permissions],
-        roles: [...event.data.roles.map((role) => bornRole(role, at)), ...model.roles],
+        roles: [...event.data.roles.map((role) => initialRole(role, at)), ...model.roles],
       };
     case 'resource_type.created':
       return { ...model, resource_types: [...model.resource_types, born(event.data, at)] };
@@ -111,7 +111,7 @@ function evolve(state: AuthorizationModelState, event: AuthorizationModelEvent &
       return withUntold(ended({ ...model, permissions: without(model.permissions, id), roles }, id), changed);
     }
     case 'role.created':
-      return { ...model, roles: [...model.roles, bornRole(event.data, at)] };
+      return { ...model, roles: [...model.roles, initialRole(event.data, at)] };
     case 'role.updated': {
       const { permissions, ...change } = event.data;
       return {
@@ -137,7 +137,7 @@ function born<New extends { readonly id: string }>(data: New, at: string): New &
   return { ...data, created_at: at, updated_at: at };
 }
 
-function bornRole({ permissions, ...role }: NewRole, at: string): StoredRole {
+function initialRole({ permissions, ...role }: NewRole, at: string): StoredRole {
   return { ...role, permission_ids: permissions.map(({ id }) => id), created_at: at, updated_at: at };
 }
 
@@ -176,19 +176,19 @@ function told(model: AuthorizationModel, id: string): AuthorizationModel {
   return untold.length === 1 ? rest : { ...rest, untold: untold.filter((other) => other !== id) };
 }
 
-function announce(event: AuthorizationModelEvent, before: AuthorizationModelState, after: AuthorizationModelState): Announcement | null {
+function toPublicEvent(event: AuthorizationModelEvent, before: AuthorizationModelState, after: AuthorizationModelState): NewPublicEvent | null {
   const names = [event.type];
   switch (event.type) {
     case 'permission.created':
     case 'permission.updated':
-      return { subject: shownPermission(byId(after!.permissions, event.data.id)!), names };
+      return { payload: toPublicPermission(byId(after!.permissions, event.data.id)!), names };
     case 'permission.deleted':
-      return { subject: shownPermission(byId(before!.permissions, event.data.id)!), names };
+      return { payload: toPublicPermission(byId(before!.permissions, event.data.id)!), names };
     case 'role.created':
     case 'role.updated':
-      return { subject: shownRole(after!, byId(after!.roles, event.data.id)!), names };
+      return { payload: toPublicRole(after!, byId(after!.roles, event.data.id)!), names };
     case 'role.deleted':
-      return { subject: shownRole(before!, byId(before!.roles, event.data.id)!), names };
+      return { payload: toPublicRole(before!, byId(before!.roles, event.data.id)!), names };
     case 'authorization_model.seeded':
     case 'resource_type.created':
     case 'resource_type.updated':
@@ -221,7 +221,7 @@ export const authorizationModelDecider: Decider<AuthorizationModelState, Authori
     'roles.reordered': null,
   },
   evolve,
-  announce,
+  toPublicEvent,
   // What the state keeps as untold.
   mayFollow: ['role.updated'],
 };
@@ -281,25 +281,25 @@ function bytesOf({ resource_types, permissions, roles }: AuthorizationModel): nu
   return Buffer.byteLength(JSON.stringify([resource_types, permissions, roles.map((role) => ({ ...role, permission_ids: [] }))]));
 }
 
-export function shownResourceType({ parents, ...type }: StoredResourceType): ResourceType {
+export function toPublicResourceType({ parents, ...type }: StoredResourceType): ResourceType {
   return { object: 'resource_type', ...type, parent_type_slugs: parents.map(({ slug }) => slug) };
 }
 
-export function shownPermission({ resource_type_id: _, ...permission }: StoredPermission): Permission {
+export function toPublicPermission({ resource_type_id: _, ...permission }: StoredPermission): Permission {
   return { object: 'permission', ...permission };
 }
 
-export function shownRole(model: AuthorizationModel, role: StoredRole): Role {
-  return shownAmong(permissionSlugs(model), role);
+export function toPublicRole(model: AuthorizationModel, role: StoredRole): Role {
+  return roleWithSlugs(permissionSlugs(model), role);
 }
 
 /** All roles of the environment, in the order of their priority. */
-export function shownRoles(model: AuthorizationModel): readonly Role[] {
+export function toPublicRoles(model: AuthorizationModel): readonly Role[] {
   const slugs = permissionSlugs(model);
-  return model.roles.map((role) => shownAmong(slugs, role));
+  return model.roles.map((role) => roleWithSlugs(slugs, role));
 }
 
-function shownAmong(slugs: ReadonlyMap<string, string>, { permission_ids, resource_type_id: _, ...role }: StoredRole): Role {
+function roleWithSlugs(slugs: ReadonlyMap<string, string>, { permission_ids, resource_type_id: _, ...role }: StoredRole): Role {
   return { object: 'role', ...role, type: 'EnvironmentRole', permissions: permission_ids.flatMap((id) => slugs.get(id) ?? []) };
 }
 

@@ -3,7 +3,7 @@ import {
   assignGroupRole,
   groupRoleAssignmentDecider,
   keepGroupRole,
-  livingGroupRoleAssignment,
+  requireGroupRoleAssignment,
   removeGroupRole,
   removeGroupRoleAssignment,
   type GroupRoleAssignmentEvent,
@@ -52,8 +52,8 @@ describe('a role that a group has on a resource', () => {
         (state, event) => groupRoleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }),
         groupRoleAssignmentDecider.initial,
       );
-    expect(livingGroupRoleAssignment(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
+    expect(requireGroupRoleAssignment(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
     for (const state of [fold(), fold(assigned(own), removed(own))])
-      expect(() => livingGroupRoleAssignment(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
+      expect(() => requireGroupRoleAssignment(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
   });
 });

@@ -54,7 +54,7 @@ export const groupRoleAssignmentDecider: Decider<GroupRoleAssignmentState, Group
   sealed: { 'group_role_assignment.created': null, 'group_role_assignment.deleted': null },
   evolve,
   organization: (state) => state?.organization_id,
-  announce: () => null,
+  toPublicEvent: () => null,
   hangsOn: {
     reaction: 'delete-assignments-of-what-is-gone',
     parents: [
@@ -111,7 +111,7 @@ export function removeGroupRoleAssignment(id: string): Decide {
 }
 
 /** @throws DomainError `entity_not_found` where it is no more, or another by now */
-export function livingGroupRoleAssignment(state: GroupRoleAssignmentState, id: string): LivingGroupRoleAssignment {
+export function requireGroupRoleAssignment(state: GroupRoleAssignmentState, id: string): LivingGroupRoleAssignment {
   if (state?.object !== 'group_role_assignment' || state.id !== id) throw notFound('Group role assignment', id);
   return state;
 }

@@ -108,11 +108,11 @@ describe('the roles of an organization', () => {
       organizationRolesDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' });
     const before = evolve(null, created('org-a'));
     const renamed: OrganizationRolesEvent = { type: 'organization_role.updated', data: { id: 'role_org-a', name: 'A' } };
-    const subject = { object: 'organization_role', id: 'role_org-a', name: 'org-a', permissions: ['read'] };
-    expect(organizationRolesDecider.announce(created('org-a'), null, before)).toMatchObject({ subject, names: ['organization_role.created'] });
-    expect(organizationRolesDecider.announce(renamed, before, evolve(before, renamed))).toMatchObject({ subject: { ...subject, name: 'A' } });
-    expect(organizationRolesDecider.announce(deleted('org-a'), before, evolve(before, deleted('org-a')))).toMatchObject({
-      subject,
+    const payload = { object: 'organization_role', id: 'role_org-a', name: 'org-a', permissions: ['read'] };
+    expect(organizationRolesDecider.toPublicEvent(created('org-a'), null, before)).toMatchObject({ payload, names: ['organization_role.created'] });
+    expect(organizationRolesDecider.toPublicEvent(renamed, before, evolve(before, renamed))).toMatchObject({ payload: { ...payload, name: 'A' } });
+    expect(organizationRolesDecider.toPublicEvent(deleted('org-a'), before, evolve(before, deleted('org-a')))).toMatchObject({
+      payload,
       names: ['organization_role.deleted'],
     });
   });

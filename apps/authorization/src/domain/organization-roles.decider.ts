@@ -1,6 +1,6 @@
 import type { OrganizationRole, Role } from '#libs/contracts/src/roles/role';
 import { changes } from '#libs/event-sourcing/src/deciding/changes.decider';
-import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import {
   afterClosing,
   closingOf,
@@ -69,10 +69,10 @@ function evolve(state: State, event: OrganizationRolesEvent & { readonly at: str
   }
 }
 
-function announce(event: OrganizationRolesEvent, before: State, after: State): Announcement | null {
+function toPublicEvent(event: OrganizationRolesEvent, before: State, after: State): NewPublicEvent | null {
   if (event.type === 'organization_role.closing' || event.type === 'organization_role.reopened') return null;
   const { roles } = (event.type === 'organization_role.deleted' ? before : after)!;
-  return { subject: asAnnounced(byId(roles, event.data.id)!), names: [event.type] };
+  return { payload: asAnnounced(byId(roles, event.data.id)!), names: [event.type] };
 }
 
 function asAnnounced({ permissions, resource_type_id: _, ...role }: StoredOrganizationRole): OrganizationRole {
@@ -93,7 +93,7 @@ export const organizationRolesDecider: Decider<State, OrganizationRolesEvent> = 
   },
   evolve,
   organization: (state) => state?.organization_id,
-  announce,
+  toPublicEvent,
   // What follows from the end of a permission, or of the organization, is decided by what is left.
   mayFollow: ['organization_role.updated', 'organization_role.deleted'],
   hangsOn: {
@@ -220,7 +220,7 @@ export function organizationRoleBySlug(state: State, slug: string): StoredOrgani
 }
 
 /** As the API shows it: `slugs` are those of the living permissions by their ids. */
-export function shownOrganizationRole(
+export function toPublicOrganizationRole(
   { organization_id: _, resource_type_id: _type, permissions, ...role }: StoredOrganizationRole,
   slugs: ReadonlyMap<string, string>,
 ): Role {

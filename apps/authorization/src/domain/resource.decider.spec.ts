@@ -37,7 +37,7 @@ const log: Decider<readonly ResourceEvent[], ResourceEvent> = {
     'resource.reopened': null,
   },
   evolve: (events, { at: _at, ...event }) => [...events, event],
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 function treeOf(events: readonly ResourceEvent[]): ResourceTree {

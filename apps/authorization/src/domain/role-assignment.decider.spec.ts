@@ -1,7 +1,7 @@
 import { specOf } from '#libs/testing/src/decider-spec';
 import {
   assignRole,
-  livingRoleAssignment,
+  requireRoleAssignment,
   removeRole,
   removeRoleAssignment,
   roleAssignmentDecider,
@@ -38,9 +38,9 @@ describe('a role that a membership has on a resource', () => {
     events.reduce((state, event) => roleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }), roleAssignmentDecider.initial);
 
   it('lives until it is taken away', () => {
-    expect(livingRoleAssignment(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
+    expect(requireRoleAssignment(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
     for (const state of [fold(), fold(assigned(own), removed(own))])
-      expect(() => livingRoleAssignment(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
+      expect(() => requireRoleAssignment(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
   });
 
   it('belongs to its organization, also when it is gone', () => {

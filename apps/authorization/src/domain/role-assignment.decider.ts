@@ -63,7 +63,7 @@ export const roleAssignmentDecider: Decider<RoleAssignmentState, RoleAssignmentE
   sealed: { 'role_assignment.created': null, 'role_assignment.deleted': null },
   evolve,
   organization: (state) => state?.organization_id,
-  announce: () => null,
+  toPublicEvent: () => null,
   hangsOn: {
     reaction: 'delete-assignments-of-what-is-gone',
     parents: [
@@ -106,7 +106,7 @@ export function removeRoleAssignment(id: string): Decide {
 }
 
 /** @throws DomainError `entity_not_found` where it is no more */
-export function livingRoleAssignment(state: RoleAssignmentState, id: string): LivingRoleAssignment {
+export function requireRoleAssignment(state: RoleAssignmentState, id: string): LivingRoleAssignment {
   if (state?.object !== 'role_assignment') throw notFound('Role assignment', id);
   return state;
 }

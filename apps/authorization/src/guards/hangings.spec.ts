@@ -10,7 +10,7 @@ import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { START, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -62,7 +62,7 @@ describe('what was recorded behind an intent', () => {
       const records = await everything();
       for (const view of authorization.views) await new ViewFold(view as View<unknown>, readModels.table(tableOf(view as View<unknown>))).apply(records);
     };
-    const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: follow, shown: async () => {} });
+    const views = Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: follow, waitForViews: async () => {} });
     const settings = { ACCESS_INDEX_MEMORY: 1e9 } as AuthorizationSettings;
     access = new AccessIndex(events, views, settings, clock, log, new LogFollowing(events, clock, log), readModels, new Metrics());
     const trees = new ResourceTrees(access, events, clock, log, views, new ResourceRows(access, views, readModels));

@@ -45,7 +45,7 @@ export function hangings({ parents, repository, trees, clock }: Needs): readonly
         // What is gone already hangs on nothing.
         return place.length === 0 ? [] : [await parents.organization(environment, organization!), ...place];
       },
-      undo: ({ data, meta: { environment, organization, commandId } }) => trees.amend(context(environment), organization!, idIn(data), undo(commandId)),
+      undo: ({ data, meta: { environment, organization, commandId } }) => trees.amend(context(environment), organization!, idOf(data), undo(commandId)),
     },
     {
       begins: ['organization_role.created' satisfies OrganizationRolesEvent['type']],
@@ -54,7 +54,7 @@ export function hangings({ parents, repository, trees, clock }: Needs): readonly
         return resource_type_id === null ? [] : [await parents.type(environment, resource_type_id)];
       },
       undo: ({ data, meta: { environment, organization } }) =>
-        repository.transact(organizationRolesDecider, context(environment), organization!, undoOrganizationRole(idIn(data))),
+        repository.transact(organizationRolesDecider, context(environment), organization!, undoOrganizationRole(idOf(data))),
     },
     {
       begins: ['role_assignment.created' satisfies RoleAssignmentEvent['type']],
@@ -88,6 +88,6 @@ function roleOnResource(parents: ParentRows, { data, meta: { environment } }: Re
   return [parents.role(environment, organization_id, role.id), parents.resource(environment, resource.id), parents.organization(environment, organization_id)];
 }
 
-function idIn(data: unknown): string {
+function idOf(data: unknown): string {
   return (data as { readonly id: string }).id;
 }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { pastAbandoned, type Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { pastAbandoned, type ParentStatus } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
@@ -25,17 +25,17 @@ export class Reopening {
 
   /** Carries out what refuses what is closed; what was left closed is reopened first. */
   past<Done>(context: RequestContext, work: () => Promise<Done>): Promise<Done> {
-    return pastAbandoned(context, (standing) => this.of(context.environment, standing), work);
+    return pastAbandoned(context, (status) => this.of(context.environment, status), work);
   }
 
   /** For intents as the log tells of them, by the kinds of things. */
   byThing(): Readonly<Record<(typeof CLOSED)[number], (event: RecordedEvent) => Promise<void>>> {
     return {
-      resource_type: ({ data, meta }) => this.ofType(meta.environment, idIn(data), intentIn(data)),
-      organization_role: ({ data, meta }) => this.ofRole(meta.environment, meta.organization!, idIn(data), intentIn(data)),
+      resource_type: ({ data, meta }) => this.ofType(meta.environment, idOf(data), intentIn(data)),
+      organization_role: ({ data, meta }) => this.ofRole(meta.environment, meta.organization!, idOf(data), intentIn(data)),
       resource: async ({ data, meta }) => {
         try {
-          await this.ofResource(meta.environment, meta.organization!, idIn(data), intentIn(data));
+          await this.ofResource(meta.environment, meta.organization!, idOf(data), intentIn(data));
         } catch (error) {
           // Nobody meets the intent of what is gone.
           if (!isNotFound(error)) throw error;
@@ -60,7 +60,7 @@ export class Reopening {
     });
   }
 
-  private of(environment: string, { stream, id, closing }: Standing): Promise<void> {
+  private of(environment: string, { stream, id, closing }: ParentStatus): Promise<void> {
     const { intent } = closing!;
     // The key of the stream, unless it is that of the model.
     const organizationId = stream.slice(stream.indexOf(environment) + environment.length + 1);
@@ -74,7 +74,7 @@ export class Reopening {
   }
 }
 
-function idIn(data: unknown): string {
+function idOf(data: unknown): string {
   return (data as { readonly id: string }).id;
 }
 

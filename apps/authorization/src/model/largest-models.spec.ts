@@ -75,8 +75,8 @@ describe.each(await givenEngineSets())('on %s', (_, open) => {
 
   function repositoryOn(events: EventStore): LogRepository {
     const repository = new LogRepository(events, engines.readModels, naming, clock, log);
-    repository.keep(authorizationModelsView);
-    repository.keep(organizationRolesView);
+    repository.registerPrimaryView(authorizationModelsView);
+    repository.registerPrimaryView(organizationRolesView);
     return repository;
   }
 

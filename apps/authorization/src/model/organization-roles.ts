@@ -15,7 +15,7 @@ import { CUSTOM_ROLE, type Role } from '#libs/contracts/src/roles/role';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { narrow } from '#libs/event-sourcing/src/deciding/guards/narrowing';
-import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { Repository, type Transacted } from '#libs/event-sourcing/src/deciding/repository';
 import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
@@ -35,8 +35,8 @@ import {
   permissionBySlug,
   permissionSlugs,
   permissionsNamed,
-  shownRole,
-  shownRoles,
+  toPublicRole,
+  toPublicRoles,
   typeNamed,
   type AuthorizationModel,
   type PermissionReference,
@@ -52,14 +52,14 @@ import {
   removeOrganizationRolePermission,
   roleHasAssignments,
   setOrganizationRolePermissions,
-  shownOrganizationRole,
+  toPublicOrganizationRole,
   undoOrganizationRole,
   updateOrganizationRole,
   type OrganizationRolesEvent,
   type OrganizationRolesState,
 } from '../domain/organization-roles.decider.ts';
 import { Reopening } from '../guards/reopening.ts';
-import { typeStanding } from '../guards/standings.ts';
+import { typeStatus } from '../guards/statuses.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
 import { present, whole } from '../views/listed.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
@@ -100,7 +100,7 @@ export class OrganizationRoles {
   async list({ context, organization_id }: ListOrganizationRoles): Promise<List<Role>> {
     const { model, own } = await this.of(context, organization_id);
     const slugs = permissionSlugs(model);
-    return whole([...shownRoles(model), ...(own?.roles ?? []).map((role) => shownOrganizationRole(role, slugs))]);
+    return whole([...toPublicRoles(model), ...(own?.roles ?? []).map((role) => toPublicOrganizationRole(role, slugs))]);
   }
 
   @Handles(CreateOrganizationRole)
@@ -123,17 +123,17 @@ export class OrganizationRoles {
     });
     if (type.id !== null) await this.settle(context, organization_id, { id, type }, created);
     const { state } = created;
-    return shownOrganizationRole(present(byId(state?.roles ?? [], id), 'Role', id), permissionSlugs(model));
+    return toPublicOrganizationRole(present(byId(state?.roles ?? [], id), 'Role', id), permissionSlugs(model));
   }
 
   @Handles(GetOrganizationRole)
   async get({ context, organization_id, slug }: GetOrganizationRole): Promise<Role> {
-    return this.found(context, organization_id, (known) => shownIn(known, slug));
+    return this.found(context, organization_id, (known) => publicRoleIn(known, slug));
   }
 
   @Handles(UpdateOrganizationRole)
   update({ context, organization_id, slug, name, description }: UpdateOrganizationRole): Promise<Role> {
-    return this.changed(context, { organization_id, slug }, (model) => updateOrganizationRole(slug, { name, description }, livingIn(model)));
+    return this.changed(context, { organization_id, slug }, (model) => updateOrganizationRole(slug, { name, description }, permissionExists(model)));
   }
 
   @Handles(SetOrganizationRolePermissions)
@@ -146,7 +146,7 @@ export class OrganizationRoles {
   @Handles(AddOrganizationRolePermission)
   addPermission({ context, organization_id, role_slug, slug }: AddOrganizationRolePermission): Promise<Role> {
     return this.changed(context, { organization_id, slug: role_slug }, (model) =>
-      addOrganizationRolePermission(role_slug, permissionsNamed(model, [slug])[0]!, livingIn(model)),
+      addOrganizationRolePermission(role_slug, permissionsNamed(model, [slug])[0]!, permissionExists(model)),
     );
   }
 
@@ -154,10 +154,10 @@ export class OrganizationRoles {
   async removePermission({ context, organization_id, role_slug: slug, permission_slug }: RemoveOrganizationRolePermission): Promise<Role> {
     const removed = await this.deletions.once({ context, what: 'Permission', id: permission_slug }, () =>
       this.carriedOut(context, { organization_id, slug }, (model) =>
-        removeOrganizationRolePermission(slug, permissionBySlug(model, permission_slug).id, livingIn(model)),
+        removeOrganizationRolePermission(slug, permissionBySlug(model, permission_slug).id, permissionExists(model)),
       ),
     );
-    return removed === null ? this.found(context, organization_id, (known) => shownIn(known, slug)) : shownAfter(removed, slug);
+    return removed === null ? this.found(context, organization_id, (known) => publicRoleIn(known, slug)) : publicRoleAfter(removed, slug);
   }
 
   @Handles(DeleteOrganizationRole)
@@ -201,7 +201,7 @@ export class OrganizationRoles {
   /** A type that somebody is about to narrow takes in nothing. @throws DomainError `resource_type_update_in_progress` */
   private async refuseClosed(context: RequestContext, organizationId: string, type: TypeReference): Promise<void> {
     const index = await this.access.ofOrganization(context, organizationId);
-    refuseClosed([typeStanding(index, type.id!, true)], this.clock.now(), () => typeChanged(type));
+    refuseClosed([typeStatus(index, type.id!, true)], this.clock.now(), () => typeChanged(type));
   }
 
   /**
@@ -218,7 +218,7 @@ export class OrganizationRoles {
     const added = facts.length > 0 ? position : await this.positionOf(environment, organizationId, id);
     if (added === null) return;
     const index = await this.access.ofOrganization(context, organizationId);
-    if (await mayHang(this.events, [typeStanding(index, type.id!, index.model.resourceTypeById(type.id) !== null)], added)) return;
+    if (await mayHang(this.events, [typeStatus(index, type.id!, index.model.resourceTypeById(type.id) !== null)], added)) return;
     await this.repository.transact(organizationRolesDecider, systemContext(environment, this.clock.now()), organizationId, undoOrganizationRole(id));
     throw typeChanged(type);
   }
@@ -234,7 +234,7 @@ export class OrganizationRoles {
     { organization_id, slug }: { readonly organization_id: string; readonly slug: string },
     decisionOf: (model: AuthorizationModel) => Decide,
   ): Promise<Role> {
-    return shownAfter(await this.carriedOut(context, { organization_id, slug }, decisionOf), slug);
+    return publicRoleAfter(await this.carriedOut(context, { organization_id, slug }, decisionOf), slug);
   }
 
   private async carriedOut(
@@ -284,17 +284,17 @@ export class OrganizationRoles {
 }
 
 /** @throws DomainError `entity_not_found` */
-function shownAfter({ state, model }: CarriedOut, slug: string): Role {
-  return shownOrganizationRole(organizationRoleBySlug(state, slug), permissionSlugs(model));
+function publicRoleAfter({ state, model }: CarriedOut, slug: string): Role {
+  return toPublicOrganizationRole(organizationRoleBySlug(state, slug), permissionSlugs(model));
 }
 
 /** @throws DomainError `entity_not_found` */
-function shownIn({ model, own }: KnownRoles, slug: string): Role {
+function publicRoleIn({ model, own }: KnownRoles, slug: string): Role {
   const shared = bySlug(model.roles, slug);
-  return shared === undefined ? shownOrganizationRole(organizationRoleBySlug(own, slug), permissionSlugs(model)) : shownRole(model, shared);
+  return shared === undefined ? toPublicOrganizationRole(organizationRoleBySlug(own, slug), permissionSlugs(model)) : toPublicRole(model, shared);
 }
 
-function livingIn(model: AuthorizationModel): (permissionId: string) => boolean {
+function permissionExists(model: AuthorizationModel): (permissionId: string) => boolean {
   const slugs = permissionSlugs(model);
   return (id) => slugs.has(id);
 }

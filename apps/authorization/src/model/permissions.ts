@@ -5,7 +5,7 @@ import { CreatePermission, DeletePermission, GetPermission, ListPermissions, Upd
 import { Permission } from '#libs/contracts/src/permissions/permission';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
-import { byId, permissionBySlug, shownPermission } from '../domain/authorization-model.decider.ts';
+import { byId, permissionBySlug, toPublicPermission } from '../domain/authorization-model.decider.ts';
 import { createPermission, deletePermission, updatePermission } from '../domain/permissions.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
 import { listedBy, present } from '../views/listed.ts';
@@ -20,7 +20,7 @@ export class Permissions {
   @Handles(ListPermissions)
   async list(query: ListPermissions): Promise<Serialised<List<Permission>>> {
     const { permissions, ended_ids } = await this.models.of(query.context.environment);
-    return listedBy(query, { idPrefix: 'perm', of: Permission, all: permissions.map(shownPermission), endedIds: ended_ids });
+    return listedBy(query, { idPrefix: 'perm', of: Permission, all: permissions.map(toPublicPermission), endedIds: ended_ids });
   }
 
   @Handles(CreatePermission)
@@ -28,17 +28,17 @@ export class Permissions {
     const { context } = operation;
     const id = `perm_${derivedId(context.commandId, 0)}`;
     const { permissions } = await this.models.transact(context, createPermission(operation));
-    return shownPermission(present(byId(permissions, id), 'Permission', id));
+    return toPublicPermission(present(byId(permissions, id), 'Permission', id));
   }
 
   @Handles(GetPermission)
   async get({ context, slug }: GetPermission): Promise<Permission> {
-    return this.models.found(context, (model) => shownPermission(permissionBySlug(model, slug)));
+    return this.models.found(context, (model) => toPublicPermission(permissionBySlug(model, slug)));
   }
 
   @Handles(UpdatePermission)
   async update({ context, slug, name, description }: UpdatePermission): Promise<Permission> {
-    return shownPermission(permissionBySlug(await this.models.transact(context, updatePermission(slug, { name, description })), slug));
+    return toPublicPermission(permissionBySlug(await this.models.transact(context, updatePermission(slug, { name, description })), slug));
   }
 
   @Handles(DeletePermission)

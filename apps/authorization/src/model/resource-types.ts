@@ -11,7 +11,7 @@ import { derivedId } from '#libs/platform/src/ids';
 import { Positions } from '#libs/platform/src/positions';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { AccessIndex } from '../access/access-index.ts';
-import { byId, resourceTypeBySlug, shownResourceType, type AuthorizationModel, type ModelDecision } from '../domain/authorization-model.decider.ts';
+import { byId, resourceTypeBySlug, toPublicResourceType, type AuthorizationModel, type ModelDecision } from '../domain/authorization-model.decider.ts';
 import {
   closeForDeletion,
   closeForUpdate,
@@ -53,18 +53,18 @@ export class ResourceTypes {
     const { context } = operation;
     const id = `resource_type_${derivedId(context.commandId, 0)}`;
     const { resource_types } = await this.models.transact(context, createResourceType(operation));
-    return shownResourceType(present(byId(resource_types, id), 'Resource type', id));
+    return toPublicResourceType(present(byId(resource_types, id), 'Resource type', id));
   }
 
   @Handles(ListResourceTypes)
   async list(query: ListResourceTypes): Promise<Serialised<List<ResourceType>>> {
     const { resource_types, ended_ids } = await this.models.of(query.context.environment);
-    return listedBy(query, { idPrefix: 'resource_type', of: ResourceType, all: resource_types.map(shownResourceType), endedIds: ended_ids });
+    return listedBy(query, { idPrefix: 'resource_type', of: ResourceType, all: resource_types.map(toPublicResourceType), endedIds: ended_ids });
   }
 
   @Handles(GetResourceType)
   async get({ context, slug }: GetResourceType): Promise<ResourceType> {
-    return this.models.found(context, (model) => shownResourceType(resourceTypeBySlug(model, slug)));
+    return this.models.found(context, (model) => toPublicResourceType(resourceTypeBySlug(model, slug)));
   }
 
   @Handles(UpdateResourceType)
@@ -74,7 +74,7 @@ export class ResourceTypes {
       id: resourceTypeBySlug(model, slug).id,
       isNarrower: takesParentsAway(model, slug, given),
     }));
-    if (!isNarrower) return shownResourceType(resourceTypeBySlug(await this.models.transact(context, updateResourceType(slug, given, null)), slug));
+    if (!isNarrower) return toPublicResourceType(resourceTypeBySlug(await this.models.transact(context, updateResourceType(slug, given, null)), slug));
     const { state } = await this.narrowed(context, id, {
       close: (intent) => closeForUpdate(given, intent),
       isUsed: () => this.uses.byResources(context, id),
@@ -82,7 +82,7 @@ export class ResourceTypes {
       change: (intent) => updateResourceType(slug, given, intent),
       isDone: (after) => !takesParentsAway(after, slug, given),
     });
-    return shownResourceType(resourceTypeBySlug(state!, slug));
+    return toPublicResourceType(resourceTypeBySlug(state!, slug));
   }
 
   @Handles(DeleteResourceType)

@@ -16,7 +16,7 @@ import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { byId, roleBySlug, shownRole, shownRoles, type ModelDecision } from '../domain/authorization-model.decider.ts';
+import { byId, roleBySlug, toPublicRole, toPublicRoles, type ModelDecision } from '../domain/authorization-model.decider.ts';
 import { addRolePermission, createRole, deleteRole, setRolePermissions, setRolePriority, updateRole } from '../domain/roles.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
 import { present, whole } from '../views/listed.ts';
@@ -31,7 +31,7 @@ export class Roles {
 
   @Handles(ListRoles)
   async list({ context }: ListRoles): Promise<List<Role>> {
-    return whole(shownRoles(await this.models.of(context.environment)));
+    return whole(toPublicRoles(await this.models.of(context.environment)));
   }
 
   @Handles(CreateRole)
@@ -39,12 +39,12 @@ export class Roles {
     const { context } = operation;
     const id = `role_${derivedId(context.commandId, 0)}`;
     const model = await this.models.transact(context, createRole(operation, CUSTOM_ROLE));
-    return shownRole(model, present(byId(model.roles, id), 'Role', id));
+    return toPublicRole(model, present(byId(model.roles, id), 'Role', id));
   }
 
   @Handles(GetRole)
   async get({ context, slug }: GetRole): Promise<Role> {
-    return this.models.found(context, (model) => shownRole(model, roleBySlug(model, slug)));
+    return this.models.found(context, (model) => toPublicRole(model, roleBySlug(model, slug)));
   }
 
   @Handles(UpdateRole)
@@ -64,7 +64,7 @@ export class Roles {
 
   @Handles(SetRolePriority)
   async setPriority({ context, role_slugs }: SetRolePriority): Promise<List<Role>> {
-    return whole(shownRoles(await this.models.transact(context, setRolePriority(role_slugs))));
+    return whole(toPublicRoles(await this.models.transact(context, setRolePriority(role_slugs))));
   }
 
   @Handles(DeleteRole)
@@ -77,6 +77,6 @@ export class Roles {
 
   private async changed(context: RequestContext, slug: string, decide: ModelDecision): Promise<Role> {
     const model = await this.models.transact(context, decide);
-    return shownRole(model, roleBySlug(model, slug));
+    return toPublicRole(model, roleBySlug(model, slug));
   }
 }

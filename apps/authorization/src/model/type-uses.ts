@@ -27,7 +27,7 @@ export class TypeUses {
   async byOrganizationRoles(context: RequestContext, typeId: string): Promise<boolean> {
     return isAny(this.organizationRoles, context, { index: 'resource_type', values: [typeId] }, async (rows) => {
       const ids = rows.map(({ id }) => id);
-      return (await this.resources.livingOrganizations(context, ids)).size > 0;
+      return (await this.resources.existingOrganizations(context, ids)).size > 0;
     });
   }
 

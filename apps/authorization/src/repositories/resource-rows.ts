@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -32,7 +32,7 @@ export class ResourceRows {
 
   constructor(
     private readonly access: AccessIndex,
-    private readonly views: AwaitedViews,
+    private readonly views: ReadYourWrites,
     readModels: ReadModels,
   ) {
     this.table = readModels.table(tableOf(resourcesView));
@@ -60,13 +60,13 @@ export class ResourceRows {
   /** Resolves once a list shows the resources of organizations that were created before it was asked for; all of them, or one. */
   async showOrganizations({ environment, deadline }: RequestContext, organizationId: string | null): Promise<void> {
     if (organizationId !== null && (await this.table.get(environment, organizationResourceId(organizationId))) !== null) return;
-    await this.views.headReached(deadline);
+    await this.views.waitForHead(deadline);
   }
 
   /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */
   async living(context: RequestContext, stored: readonly StoredRow[]): Promise<readonly (ResourceRow | null)[]> {
     const rows = stored.map(({ text }) => JSON.parse(text) as ResourceRow);
-    const organizations = await this.livingOrganizations(
+    const organizations = await this.existingOrganizations(
       context,
       rows.map(({ organization_id }) => organization_id),
     );
@@ -87,7 +87,7 @@ export class ResourceRows {
   }
 
   /** Those of the named organizations that were not deleted. */
-  async livingOrganizations(context: RequestContext, named: readonly string[]): Promise<ReadonlySet<string>> {
+  async existingOrganizations(context: RequestContext, named: readonly string[]): Promise<ReadonlySet<string>> {
     const ids = [...new Set(named)];
     const lives = await Promise.all(ids.map((id) => this.isLiving(context, id)));
     return new Set(ids.filter((_, index) => lives[index]));
@@ -95,7 +95,7 @@ export class ResourceRows {
 
   private async found(context: RequestContext, look: () => Promise<readonly (StoredRow | null)[]>): Promise<ResourceRow | null> {
     // An organization that another service has just told of has no row here yet.
-    return this.views.found(context.deadline, async () => {
+    return this.views.retryAtHead(context.deadline, async () => {
       const stored = (await look()).filter((row) => row !== null);
       return (await this.living(context, stored)).find((row) => row !== null) ?? null;
     });

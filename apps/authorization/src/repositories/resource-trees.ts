@@ -5,7 +5,7 @@ import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/deci
 import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/deciding/repeats';
 import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, isNotFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
@@ -94,7 +94,7 @@ export class ResourceTrees {
     private readonly events: EventStore,
     private readonly clock: Clock,
     private readonly log: Log,
-    private readonly views: AwaitedViews,
+    private readonly views: ReadYourWrites,
     rows: ResourceRows,
   ) {
     this.table = rows.table;
@@ -300,7 +300,7 @@ export class ResourceTrees {
     const last = records.map(({ position }) => position).reduce((one, other) => (one > other ? one : other));
     await Promise.all([
       this.access.reached(last, Math.max(...waiting.map(({ context }) => context.deadline))),
-      this.views.shown(records, last, resourcesView.name),
+      this.views.waitForViews(records, last, resourcesView.name),
     ]);
     await this.answerUnchanged(waiting, true);
   }
@@ -339,7 +339,7 @@ export class ResourceTrees {
     const row = await this.table.get(environment, id);
     if (row !== null && row.revision >= revision) return JSON.parse(row.text) as ResourceRow;
     // It could not be written with its event, or is gone by now.
-    await this.views.headReached(deadline);
+    await this.views.waitForHead(deadline);
     return null;
   }
 
@@ -353,7 +353,7 @@ export class ResourceTrees {
     const rows = new Map<string, ResourceRow | null>(row === null ? [] : [[row.id, row]]);
     for (const { facts, at } of decided)
       for (const fact of facts) rows.set(fact.data.id, resourceAfter(rows.get(fact.data.id) ?? null, fact, new Date(at).toISOString()));
-    if (!(await this.write(environment, rows, appended))) await this.views.shown(records, appended.position);
+    if (!(await this.write(environment, rows, appended))) await this.views.waitForViews(records, appended.position);
     return { position: appended.position, rows };
   }
 

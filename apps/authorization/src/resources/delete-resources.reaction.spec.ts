@@ -7,7 +7,7 @@ import { metaOf } from '#libs/event-sourcing/src/deciding/records';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { START, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -50,7 +50,7 @@ describe('what dies with something deleted is told of once', () => {
     events = new LmdbEventStore(storage);
     readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
-    const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => follow(), shown: async () => {} });
+    const views = Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: () => follow(), waitForViews: async () => {} });
     const settings = { ACCESS_INDEX_MEMORY: 1e9 } as AuthorizationSettings;
     access = new AccessIndex(events, views, settings, clock, log, new LogFollowing(events, clock, log), readModels, new Metrics());
     resources = new ResourceRows(access, views, readModels);

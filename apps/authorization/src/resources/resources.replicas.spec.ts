@@ -13,7 +13,7 @@ import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/dele
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import type { EventStore, NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -85,7 +85,7 @@ describe('resources in several processes', () => {
     const metrics = new Metrics();
     const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9 } as AuthorizationSettings;
     // Resources have their rows with their events; what else follows the log is brought along where it is asked for.
-    const views = Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => bringAlong(), shown: async () => {} });
+    const views = Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: () => bringAlong(), waitForViews: async () => {} });
     const access = new AccessIndex(log, views, settings, clock, lines, new LogFollowing(log, clock, lines), rows, metrics);
     indexes.push(access);
     const resources = new ResourceRows(access, views, rows);

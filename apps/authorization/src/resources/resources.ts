@@ -14,7 +14,7 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { narrow } from '#libs/event-sourcing/src/deciding/guards/narrowing';
-import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { mayHang, refuseClosed } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
 import { AuthorizationSettings } from '#libs/platform/src/config/settings';
@@ -23,7 +23,7 @@ import { derivedId } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
-import { pageOfShown } from '#libs/read-models/src/pages';
+import { filteredPage } from '#libs/read-models/src/pages';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import {
@@ -39,13 +39,13 @@ import {
 } from '../domain/resource.decider.ts';
 import type { ResourceEvent } from '../domain/resource.events.ts';
 import { Reopening } from '../guards/reopening.ts';
-import { typeStanding } from '../guards/standings.ts';
+import { typeStatus } from '../guards/statuses.ts';
 import { undo } from '../guards/undo-resource.ts';
 import { ResourceRows, shown } from '../repositories/resource-rows.ts';
 import { ResourceTrees, type Carried, type TreeCommand } from '../repositories/resource-trees.ts';
 import type { ResourceRow } from '../views/resources.view.ts';
 import { parentNamed, typeNamed, type GivenParent, type NamedParent } from './parent-reference.ts';
-import { placeStandings, type Placed } from './place-standings.ts';
+import { placeStatuses, type Placed } from './place-statuses.ts';
 import { filterOf } from './resource-filter.ts';
 
 interface GivenChange extends GivenParent {
@@ -119,7 +119,7 @@ export class Resources {
   async list(query: ListAuthorizationResources): Promise<Serialised<List<AuthorizationResource>>> {
     const { context } = query;
     const { where, isMeant } = await filterOf(query, await this.access.modelOf(context), this.rows);
-    return pageOfShown(this.rows.table, query, {
+    return filteredPage(this.rows.table, query, {
       idPrefix: 'authz_resource',
       where,
       textsOf: async (stored) => (await this.rows.living(context, stored)).map((row) => (row === null || !isMeant(row) ? null : shown(row))),
@@ -255,7 +255,7 @@ export class Resources {
 
   /** A type that somebody is about to narrow takes in nothing. @throws DomainError `resource_type_update_in_progress` */
   private refuseClosed(organization: OrganizationIndex, { id, slug }: TypeOfResource): void {
-    if (id !== null) refuseClosed([typeStanding(organization, id, true)], this.clock.now(), () => typeChanged(slug));
+    if (id !== null) refuseClosed([typeStatus(organization, id, true)], this.clock.now(), () => typeChanged(slug));
   }
 
   /** @throws DomainError `entity_not_found` for a type that does not exist */
@@ -286,8 +286,8 @@ export class Resources {
       if (isNotFound(error)) await this.trees.amend(own, organizationId, id, undo(commandId));
       throw error;
     });
-    const [count, standings] = [index.tree.countOf(placed.resource_type_id), placeStandings(index, placed)];
-    if (await mayHang(this.events, standings, position)) return count;
+    const [count, statuses] = [index.tree.countOf(placed.resource_type_id), placeStatuses(index, placed)];
+    if (await mayHang(this.events, statuses, position)) return count;
     await this.trees.amend(own, organizationId, id, undo(commandId));
     throw typeChanged(placed.resource_type_slug);
   }

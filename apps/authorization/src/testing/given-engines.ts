@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventStore, START, type Appended, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
@@ -124,8 +124,8 @@ export class GivenRows extends ReadModels {
   /** The views whose rows a command writes itself. */
   static readonly PRIMARY = [resourcesView, roleAssignmentsView, groupRoleAssignmentsView] as unknown as readonly View<object>[];
 
-  awaited(): AwaitedViews {
-    return Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { headReached: () => this.follow() });
+  awaited(): ReadYourWrites {
+    return Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: () => this.follow() });
   }
 
   private async folded(view: View<object>, last: RecordedEvent): Promise<Write[]> {

@@ -26,7 +26,7 @@ interface MembershipFact {
 export const membershipsView: View<StoredMembership> = {
   name: 'authorization_memberships',
   version: 1,
-  waitedFor: false,
+  awaited: false,
   handles: ['organization_membership.created', 'organization_membership.updated', 'organization_membership.deleted'],
   indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
   idsOf: ({ data }) => [(data as MembershipFact).id],
@@ -47,7 +47,7 @@ export interface StoredGroup {
 export const groupsView: View<StoredGroup> = {
   name: 'authorization_groups',
   version: 1,
-  waitedFor: false,
+  awaited: false,
   handles: ['group.created', 'group.deleted'],
   indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
   idsOf: ({ data }) => [(data as { readonly id: string }).id],
@@ -65,7 +65,7 @@ export interface StoredMember {
 export const groupMembersView: View<StoredMember> = {
   name: 'authorization_group_members',
   version: 1,
-  waitedFor: false,
+  awaited: false,
   handles: ['group.member_added', 'group.member_removed'],
   indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
   idsOf: ({ data }) => [pairIn(data)],
@@ -90,7 +90,7 @@ export function pairOf(id: string): [group: string, membership: string] {
 export const endedUsersView: View<{ readonly id: string }> = {
   name: 'authorization_ended_users',
   version: 1,
-  waitedFor: false,
+  awaited: false,
   handles: ['user.deleted'],
   indexes: [],
   idsOf: ({ data }) => [(data as { readonly id: string }).id],

@@ -24,7 +24,7 @@ export const groupRoleAssignmentsView = primaryView<GroupRoleAssignmentState, Gr
   version: 1,
   decider: groupRoleAssignmentDecider,
   indexes,
-  idIn: ({ id }) => id,
+  rowIdOf: ({ id }) => id,
   rowOf: (state) => (state?.object === 'group_role_assignment' ? state : null),
   handles: ['group_role_assignment.created', 'group_role_assignment.deleted'],
 });

@@ -26,7 +26,7 @@ const rows: Decider<Rows, ResourceEvent> = {
       ...resourcesView.idsOf(event).map((id) => [id, resourcesView.evolve(before[id] ?? null, event, id)]),
     ]);
   },
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 describe('the log of a tree of resources, and of the organization above it', () =>

@@ -23,7 +23,7 @@ export const roleAssignmentsView = primaryView<RoleAssignmentState, RoleAssignme
   version: 1,
   decider: roleAssignmentDecider,
   indexes,
-  idIn: ({ id }) => id,
+  rowIdOf: ({ id }) => id,
   rowOf: (state) => (state?.object === 'role_assignment' ? state : null),
   handles: ['role_assignment.created', 'role_assignment.deleted'],
 });

@@ -19,7 +19,7 @@ import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
-import { Handlers, OwnersHere } from '#libs/messaging/src/handlers';
+import { Handlers, LocalServices } from '#libs/messaging/src/handlers';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
@@ -275,7 +275,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: GatewaySettings, useValue: settings },
     { provide: PlatformSettings, useValue: readSettings(PlatformSettings, variables) },
     { provide: OperationTransport, useClass: DirectOperationTransport },
-    { provide: OwnersHere, useValue: new OwnersHere([]) },
+    { provide: LocalServices, useValue: new LocalServices([]) },
   ];
 
   @Global()

@@ -19,13 +19,13 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound, refusedField, unavailable, type FieldError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { pageOfShown } from '#libs/read-models/src/pages';
+import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { Stamps, type Stamp } from '#libs/read-models/src/stamps';
 import {
@@ -33,9 +33,9 @@ import {
   createApiKey,
   expireApiKey,
   hasExpired,
-  livingApiKey,
+  requireApiKey,
   recordRevocation,
-  shownApiKey,
+  toPublicApiKey,
   type ApiKeyCreated,
   type StoredApiKey,
 } from '../domain/api-key.decider.ts';
@@ -64,7 +64,7 @@ export class ApiKeys {
   constructor(
     private readonly repository: Repository,
     private readonly secrets: ShownSecrets,
-    private readonly views: AwaitedViews,
+    private readonly views: ReadYourWrites,
     private readonly deletions: Deletions,
     private readonly clock: Clock,
     private readonly stamps: Stamps,
@@ -122,7 +122,7 @@ export class ApiKeys {
     await this.requireWithOwner(context, id);
     const { state } = await this.repository.transact(apiKeyDecider, context, id, expireApiKey(id, expires_at && stored(expires_at)));
     const [lastUse = null] = await this.stamps.latest(LAST_USED, context.environment, [id]);
-    return shown(livingApiKey(state, id), lastUse);
+    return shown(requireApiKey(state, id), lastUse);
   }
 
   /** Whoever guesses costs one look at an index: the log is asked for keys that there are, of which it cannot be behind. */
@@ -155,7 +155,7 @@ export class ApiKeys {
       obfuscated_value: `sk_…${value.slice(-4)}`,
     };
     const { state } = await this.repository.transact(apiKeyDecider, context, id, createApiKey(made));
-    const key = livingApiKey(state, id);
+    const key = requireApiKey(state, id);
     if (key.hash !== made.hash) throw unavailable('The key was created, but its value is lost: delete it and create another.');
     const [lastUse = null] = await this.stamps.latest(LAST_USED, context.environment, [id]);
     return { ...shown(key, lastUse), value };
@@ -163,7 +163,7 @@ export class ApiKeys {
 
   private list(query: PageQuery<ApiKey>, owner: string): Promise<Serialised<List<ApiKey>>> {
     const { environment } = query.context;
-    return pageOfShown(this.rows, query, {
+    return filteredPage(this.rows, query, {
       idPrefix: 'api_key',
       where: { index: 'owner', values: [owner] },
       textsOf: async (rows) => {
@@ -209,7 +209,7 @@ export class ApiKeys {
     const seeded = new Set(seedsOf(environment).permissions.map(({ slug }) => slug));
     if (slugs.every((slug) => seeded.has(slug))) return;
     // One that was created or deleted a moment ago: only the end of the log tells.
-    await this.views.headReached(deadline, this.permissions.definition.name);
+    await this.views.waitForHead(deadline, this.permissions.definition.name);
     const known = await Promise.all(slugs.map(async (slug) => seeded.has(slug) || (await this.isKnown(environment, slug))));
     const errors = slugs.flatMap((slug, index): FieldError[] => {
       const message = `There is no permission '${slug}'.`;
@@ -224,7 +224,7 @@ export class ApiKeys {
 }
 
 function shown(key: StoredApiKey, last_used_at: string | null): ApiKey {
-  return { ...shownApiKey(key), last_used_at };
+  return { ...toPublicApiKey(key), last_used_at };
 }
 
 function hashOf(value: string): string {

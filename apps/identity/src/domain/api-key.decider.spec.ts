@@ -77,12 +77,12 @@ describe('an API key', () => {
 
   it('is announced without its hash and what it hangs on; when it expires, with what was there before', () => {
     const [before, after] = [stateOf(created()), stateOf(created(), updated(later, null))];
-    const shown = apiKeyDecider.announce(updated(later, null), before, after)!;
-    expect(shown.subject).toEqual({
+    const shown = apiKeyDecider.toPublicEvent(updated(later, null), before, after)!;
+    expect(shown.payload).toEqual({
       ...{ object: 'api_key', id, owner: key.owner, name: key.name, obfuscated_value: key.obfuscated_value, permissions: key.permissions },
       ...{ last_used_at: null, expires_at: later, created_at: earlier, updated_at: earlier, previous_attributes: { expires_at: null } },
     });
-    expect(apiKeyDecider.announce(revoked, before, stateOf(created(), revoked))!.subject).not.toHaveProperty('previous_attributes');
+    expect(apiKeyDecider.toPublicEvent(revoked, before, stateOf(created(), revoked))!.payload).not.toHaveProperty('previous_attributes');
   });
 });
 

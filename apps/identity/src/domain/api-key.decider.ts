@@ -1,5 +1,5 @@
 import type { ApiKey } from '#libs/contracts/src/api-keys/api-key';
-import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 import type { MembershipEvent } from './membership.decider.ts';
 import type { OrganizationEvent } from './organization.decider.ts';
@@ -40,11 +40,11 @@ function evolve(state: ApiKeyState, event: ApiKeyEvent & { readonly at: string }
   }
 }
 
-function announce(event: ApiKeyEvent, before: ApiKeyState, after: ApiKeyState): Announcement | null {
+function toPublicEvent(event: ApiKeyEvent, before: ApiKeyState, after: ApiKeyState): NewPublicEvent | null {
   const key = event.type === 'api_key.revoked' ? before : after;
   if (key?.object !== 'api_key') return null;
   const changed = event.type === 'api_key.updated' && { previous_attributes: event.data.previous_attributes };
-  return { subject: { ...shownApiKey(key), last_used_at: null, ...changed }, names: [event.type] };
+  return { payload: { ...toPublicApiKey(key), last_used_at: null, ...changed }, names: [event.type] };
 }
 
 export const apiKeyDecider: Decider<ApiKeyState, ApiKeyEvent> = {
@@ -53,7 +53,7 @@ export const apiKeyDecider: Decider<ApiKeyState, ApiKeyEvent> = {
   initial: null,
   evolve,
   organization: (state) => state?.organization_id,
-  announce,
+  toPublicEvent,
   sealed: { 'api_key.created': null, 'api_key.updated': null, 'api_key.revoked': null },
   hangsOn: {
     reaction: 'revoke-api-keys-with-their-owners',
@@ -79,7 +79,7 @@ export function createApiKey(key: Omit<ApiKeyCreated, 'id'>): Decide {
     const id = context.id('api_key');
     if (state !== null) {
       // A repeated command meets what it made; once that was revoked, it stays revoked.
-      livingApiKey(state, id);
+      requireApiKey(state, id);
       return [];
     }
     if (key.expires_at !== null && key.expires_at <= context.now)
@@ -95,7 +95,7 @@ export function createApiKey(key: Omit<ApiKeyCreated, 'id'>): Decide {
 /** Absent, or a time that has passed: it expires now. @throws DomainError `api_key_already_expired` */
 export function expireApiKey(id: string, requested: string | null | undefined): Decide {
   return (state, { now }) => {
-    const key = livingApiKey(state, id);
+    const key = requireApiKey(state, id);
     if (hasExpired(key, now)) throw new DomainError('conflict', 'api_key_already_expired', `The API key '${id}' has expired.`);
     const expires_at = requested === undefined || (requested !== null && requested < now) ? now : requested;
     if (expires_at === key.expires_at) return [];
@@ -109,7 +109,7 @@ export function recordRevocation(id: string): Decide {
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more */
-export function livingApiKey(state: ApiKeyState, id: string): StoredApiKey {
+export function requireApiKey(state: ApiKeyState, id: string): StoredApiKey {
   if (state?.object !== 'api_key') throw notFound('API key', id);
   return state;
 }
@@ -120,6 +120,6 @@ export function hasExpired({ expires_at }: Pick<ApiKey, 'expires_at'>, now: stri
 }
 
 /** As the API shows it, but for when it was used. */
-export function shownApiKey({ hash: _, organization_id: __, membership_id: ___, ...key }: StoredApiKey): Omit<ApiKey, 'last_used_at'> {
+export function toPublicApiKey({ hash: _, organization_id: __, membership_id: ___, ...key }: StoredApiKey): Omit<ApiKey, 'last_used_at'> {
   return key;
 }

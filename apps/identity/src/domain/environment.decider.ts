@@ -81,7 +81,7 @@ export const environmentDecider: Decider<EnvironmentState, EnvironmentEvent> = {
   },
   evolve,
   claims: (state) => (state === null ? [] : [{ kind: 'environment.name', value: state.name, refusal: () => nameTaken(state.name) }]),
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 type Decide = Decision<EnvironmentState, EnvironmentEvent>;
@@ -123,7 +123,7 @@ export function ensureKey(environmentId: string, given: GivenKey): Decide {
 /** Asked twice, the second time finds the successor that it made. */
 export function rotateKey(id: string, successor: Omit<GivenKey, 'name'>, overlapSeconds: number): Decide {
   return (state, context) => {
-    const key = livingKey(state, id);
+    const key = requireKey(state, id);
     const successorId = context.id('environment_key');
     if (state?.keys.some((other) => other.id === successorId)) return [];
     if (key.revoked_at !== null) throw new DomainError('conflict', 'environment_key_revoked', `The key '${id}' was revoked.`);
@@ -140,7 +140,7 @@ export function rotateKey(id: string, successor: Omit<GivenKey, 'name'>, overlap
 
 export function revokeKey(id: string): Decide {
   return (state) => {
-    const { hash, revoked_at } = livingKey(state, id);
+    const { hash, revoked_at } = requireKey(state, id);
     return revoked_at === null ? [{ type: 'environment_key.revoked', data: { id, hash } }] : [];
   };
 }
@@ -150,7 +150,7 @@ function living(state: EnvironmentState, id: string): NonNullable<EnvironmentSta
   return state;
 }
 
-function livingKey(state: EnvironmentState, id: string): StoredKey {
+function requireKey(state: EnvironmentState, id: string): StoredKey {
   const key = state?.keys.find((candidate) => candidate.id === id);
   if (key === undefined) throw notFound('Environment key', id);
   return key;

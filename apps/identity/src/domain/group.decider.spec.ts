@@ -5,7 +5,7 @@ import {
   createGroup,
   deleteGroup,
   groupDecider,
-  livingGroup,
+  requireGroup,
   recordDeletion,
   removeMember,
   updateGroup,
@@ -107,11 +107,11 @@ describe('a group', () => {
   it('is announced without its members, whatever becomes of them', () => {
     const full = [created, added(ada), added(bob)].reduce<GroupState>((state, event) => groupDecider.evolve(state, { ...event, at: now }), null);
     const shown = { object: 'group', id: group, organization_id, name: 'Engineering', description: null, created_at: now, updated_at: now };
-    expect(groupDecider.announce(updated({}), full, full)).toEqual({ names: ['group.updated'], subject: shown });
-    expect(groupDecider.announce(deleted, full, null)).toEqual({ names: ['group.deleted'], subject: shown });
-    expect(groupDecider.announce(added(eve), full, full)).toEqual({
+    expect(groupDecider.toPublicEvent(updated({}), full, full)).toEqual({ names: ['group.updated'], payload: shown });
+    expect(groupDecider.toPublicEvent(deleted, full, null)).toEqual({ names: ['group.deleted'], payload: shown });
+    expect(groupDecider.toPublicEvent(added(eve), full, full)).toEqual({
       names: ['group.member_added'],
-      subject: { group_id: group, organization_membership_id: eve },
+      payload: { group_id: group, organization_membership_id: eve },
     });
   });
 
@@ -121,7 +121,7 @@ describe('a group', () => {
       (state, member) => groupDecider.evolve(state, { ...added(member), at: now }),
       groupDecider.evolve(null, { ...created, at: now }),
     );
-    expect(livingGroup(full, group).members.split(' ')).toHaveLength(5_001);
+    expect(requireGroup(full, group).members.split(' ')).toHaveLength(5_001);
     const context = { environment: '', now, id };
     expect(addMember(group, eve, 5_001)(full, context)).toEqual([added(eve)]);
     expect(() => addMember(group, eve, 5_000)(full, context)).toThrow('A group has at most 5000 members.');

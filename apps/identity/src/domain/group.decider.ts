@@ -1,5 +1,5 @@
 import type { Group, GroupMember } from '#libs/contracts/src/groups/group';
-import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 import type { OrganizationEvent } from './organization.decider.ts';
@@ -42,17 +42,17 @@ function evolve(state: GroupState, event: GroupEvent & { readonly at: string }):
   }
 }
 
-function announce(event: GroupEvent, before: GroupState, after: GroupState): Announcement | null {
+function toPublicEvent(event: GroupEvent, before: GroupState, after: GroupState): NewPublicEvent | null {
   const names = [event.type];
   switch (event.type) {
     case 'group.created':
     case 'group.updated':
-      return { subject: shownGroup(after), names };
+      return { payload: toPublicGroup(after), names };
     case 'group.deleted':
-      return { subject: shownGroup(before), names };
+      return { payload: toPublicGroup(before), names };
     case 'group.member_added':
     case 'group.member_removed':
-      return { subject: event.data, names };
+      return { payload: event.data, names };
   }
 }
 
@@ -63,7 +63,7 @@ export const groupDecider: Decider<GroupState, GroupEvent> = {
   sealed: { 'group.created': null, 'group.updated': null, 'group.deleted': null, 'group.member_added': null, 'group.member_removed': null },
   evolve,
   organization: (state) => state?.organization_id,
-  announce,
+  toPublicEvent,
   hangsOn: {
     reaction: 'delete-groups-with-their-organization',
     parents: [{ ends: 'organization.deleted' satisfies OrganizationEvent['type'], index: 'organization', category: 'organization', field: 'organization_id' }],
@@ -79,14 +79,14 @@ export function createGroup({ organization_id, name, description = null }: Pick<
     const id = context.id('group');
     if (state === null) return [{ type: 'group.created', data: { id, organization_id, name, description } }];
     // A repeated command meets what it made; once that was deleted, it stays deleted.
-    livingGroup(state, id);
+    requireGroup(state, id);
     return [];
   };
 }
 
 export function updateGroup(id: string, given: Partial<Pick<Group, 'name' | 'description'>>): Decide {
   return (state) => {
-    const group = livingGroup(state, id);
+    const group = requireGroup(state, id);
     const changed = (['name', 'description'] as const).filter((field) => given[field] !== undefined && given[field] !== group[field]);
     if (changed.length === 0) return [];
     return [{ type: 'group.updated', data: { id, ...Object.fromEntries(changed.map((field) => [field, given[field]])) } }];
@@ -97,7 +97,7 @@ export function updateGroup(id: string, given: Partial<Pick<Group, 'name' | 'des
 export function deleteGroup(id: string): Decide {
   return (state) => {
     if (state?.object === 'deleted_group') return [];
-    livingGroup(state, id);
+    requireGroup(state, id);
     return [{ type: 'group.deleted', data: { id } }];
   };
 }
@@ -114,7 +114,7 @@ export function addMember(id: string, membershipId: string, limit: number): Deci
 /** Removals come first: they make room. No membership is in both lists. */
 export function changeMembers(id: string, { add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] }, limit: number): Decide {
   return (state) => {
-    const group = livingGroup(state, id);
+    const group = requireGroup(state, id);
     const added = add.filter((membership) => !hasMember(group, membership));
     const removed = remove.filter((membership) => hasMember(group, membership));
     if (added.length > 0 && memberCount(group) - removed.length + added.length > limit)
@@ -134,7 +134,7 @@ export function removeMember(id: string, membershipId: string): Decide {
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more */
-export function livingGroup(state: GroupState, id: string): StoredGroup {
+export function requireGroup(state: GroupState, id: string): StoredGroup {
   if (state?.object !== 'group') throw notFound('Group', id);
   return state;
 }
@@ -148,7 +148,7 @@ function memberCount({ members }: StoredGroup): number {
 }
 
 /** Without its members. */
-function shownGroup(state: GroupState): Group | null {
+function toPublicGroup(state: GroupState): Group | null {
   if (state?.object !== 'group') return null;
   const { members: _, ...group } = state;
   return group;

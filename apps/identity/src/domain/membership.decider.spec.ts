@@ -154,13 +154,13 @@ describe('a membership', () => {
       directory_managed: false,
       custom_attributes: {},
     };
-    expect(membershipDecider.announce(event, before, after)).toEqual({
+    expect(membershipDecider.toPublicEvent(event, before, after)).toEqual({
       names: ['organization_membership.updated'],
-      subject: { ...base, role: { slug: 'admin' }, roles: [{ slug: 'admin' }, { slug: 'member' }], created_at: now, updated_at: now },
+      payload: { ...base, role: { slug: 'admin' }, roles: [{ slug: 'admin' }, { slug: 'member' }], created_at: now, updated_at: now },
     });
-    expect(membershipDecider.announce(deleted, before, membershipDecider.evolve(before, { ...deleted, at: now }))).toEqual({
+    expect(membershipDecider.toPublicEvent(deleted, before, membershipDecider.evolve(before, { ...deleted, at: now }))).toEqual({
       names: ['organization_membership.deleted'],
-      subject: { ...base, role: { slug: 'member' }, roles: [{ slug: 'member' }], created_at: now, updated_at: now },
+      payload: { ...base, role: { slug: 'member' }, roles: [{ slug: 'member' }], created_at: now, updated_at: now },
     });
   });
 });

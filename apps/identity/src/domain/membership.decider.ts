@@ -1,6 +1,6 @@
 import type { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
-import type { Announcement, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 import type { OrganizationEvent } from './organization.decider.ts';
@@ -58,12 +58,12 @@ function evolve(state: MembershipState, event: MembershipEvent & { readonly at: 
 }
 
 /** As events show it: its roles by their slugs. */
-function announce(event: MembershipEvent, before: MembershipState, after: MembershipState): Announcement | null {
+function toPublicEvent(event: MembershipEvent, before: MembershipState, after: MembershipState): NewPublicEvent | null {
   const shown = event.type === 'organization_membership.deleted' ? before : after;
   if (shown?.object !== 'organization_membership') return null;
   const { roles, created_again: _, ...membership } = shown;
   const slugs = roles.map(({ slug }) => ({ slug }));
-  return { subject: { ...membership, role: slugs[0], roles: slugs }, names: [event.type] };
+  return { payload: { ...membership, role: slugs[0], roles: slugs }, names: [event.type] };
 }
 
 export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
@@ -73,7 +73,7 @@ export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
   sealed: { 'organization_membership.created': null, 'organization_membership.updated': null, 'organization_membership.deleted': null },
   evolve,
   organization: (state) => state?.organization_id,
-  announce,
+  toPublicEvent,
   hangsOn: {
     reaction: 'delete-memberships-with-their-ends',
     parents: [

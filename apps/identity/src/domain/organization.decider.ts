@@ -1,6 +1,6 @@
 import type { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
-import type { Announcement, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Claim, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 import { mergedMetadata } from './metadata.decider.ts';
 
@@ -119,22 +119,22 @@ function claims(state: OrganizationState): readonly Claim[] {
   return held;
 }
 
-function announce(event: OrganizationEvent, before: OrganizationState, after: OrganizationState): Announcement | null {
+function toPublicEvent(event: OrganizationEvent, before: OrganizationState, after: OrganizationState): NewPublicEvent | null {
   const names = [event.type];
   switch (event.type) {
     case 'organization.created':
     case 'organization.updated':
-      return { subject: after, names };
+      return { payload: after, names };
     case 'organization.deleted':
-      return { subject: before, names };
+      return { payload: before, names };
     case 'organization_domain.created':
     case 'organization_domain.updated':
     case 'organization_domain.verified':
-      return { subject: domainOf(after, event.data.id), names };
+      return { payload: domainOf(after, event.data.id), names };
     case 'organization_domain.verification_failed':
-      return { subject: { reason: event.data.reason, organization_domain: domainOf(after, event.data.id) }, names };
+      return { payload: { reason: event.data.reason, organization_domain: domainOf(after, event.data.id) }, names };
     case 'organization_domain.deleted':
-      return { subject: domainOf(before, event.data.id), names };
+      return { payload: domainOf(before, event.data.id), names };
     case 'organization_domain.verification_restarted':
       return null;
   }
@@ -158,7 +158,7 @@ export const organizationDecider: Decider<OrganizationState, OrganizationEvent> 
   evolve,
   claims,
   organization: (state) => state?.id,
-  announce,
+  toPublicEvent,
   // What follows from the end of the organization is decided by the domains that are left.
   mayFollow: ['organization_domain.deleted'],
   hangsOn: {

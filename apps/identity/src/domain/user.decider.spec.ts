@@ -116,11 +116,11 @@ describe('a user', () => {
       const before = stateAfter(created);
       const after = stateAfter(created, passwordSet, updated({}));
       expect(JSON.stringify(after)).not.toContain('$2b$');
-      expect(userDecider.announce(passwordSet, before, after)).toBeNull();
+      expect(userDecider.toPublicEvent(passwordSet, before, after)).toBeNull();
       for (const event of [updated({}), deleted]) {
-        const subject = userDecider.announce(event, after, after)?.subject;
-        expect(subject).toMatchObject({ object: 'user', id: user, email: 'Ada@Acme.test' });
-        expect(subject).not.toHaveProperty('password_id');
+        const payload = userDecider.toPublicEvent(event, after, after)?.payload;
+        expect(payload).toMatchObject({ object: 'user', id: user, email: 'Ada@Acme.test' });
+        expect(payload).not.toHaveProperty('password_id');
       }
     });
   });

@@ -1,6 +1,6 @@
 import type { User } from '#libs/contracts/src/users/user';
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
-import type { Announcement, Claim, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Claim, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import { foldedText } from './folded-text.decider.ts';
 import { mergedMetadata } from './metadata.decider.ts';
@@ -119,13 +119,13 @@ function emailClaims(email: string): readonly Claim[] {
 }
 
 /** A password is announced as a change of its user, and no event shows it. */
-function announce(event: UserEvent, before: UserState, after: UserState): Announcement | null {
+function toPublicEvent(event: UserEvent, before: UserState, after: UserState): NewPublicEvent | null {
   switch (event.type) {
     case 'user.created':
     case 'user.updated':
-      return { subject: announced(after), names: [event.type] };
+      return { payload: announced(after), names: [event.type] };
     case 'user.deleted':
-      return { subject: announced(before), names: [event.type] };
+      return { payload: announced(before), names: [event.type] };
     case 'user.password_set':
     case 'user.data_linked':
       return null;
@@ -161,7 +161,7 @@ export const userDecider: Decider<UserState, UserEvent> = {
   },
   evolve,
   claims,
-  announce,
+  toPublicEvent,
 };
 
 type Decide = Decision<UserState, UserEvent>;

@@ -39,7 +39,7 @@ describe('environments in several processes', () => {
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     replicas = [0, 1, 2].map(() => {
       const repository = new LogRepository(events, rows, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
-      repository.keep(environmentsView);
+      repository.registerPrimaryView(environmentsView);
       return new Environments(repository, clock, new ShownSecrets(keys), rows);
     });
   });

@@ -72,7 +72,7 @@ export class Environments {
   @Handles(ListEnvironmentKeys)
   async listKeys({ context, environment_name }: ListEnvironmentKeys): Promise<readonly EnvironmentKey[]> {
     const environments = environment_name === undefined ? await allEnvironments(this.rows) : [await this.required(context, 'name', environment_name)];
-    return environments.flatMap(({ keys }) => keys.map(shownKey));
+    return environments.flatMap(({ keys }) => keys.map(toPublicKey));
   }
 
   @Handles(RotateEnvironmentKey)
@@ -96,7 +96,7 @@ export class Environments {
     const key = environment?.keys.find((candidate) => candidate.hash === hash);
     if (environment === null || key === undefined || !isUsable(key, new Date(this.clock.now()).toISOString()))
       throw new DomainError('unauthenticated', 'unauthorized', 'Unauthorized');
-    return { ...shownKey(key), client_id: environment.client_id };
+    return { ...toPublicKey(key), client_id: environment.client_id };
   }
 
   /** Replicas that start at once ask this at once: the name's claim lets one of them create the environment, and the value is the key's identity. */
@@ -149,7 +149,7 @@ export class Environments {
 }
 
 /** The hash of a key stays here. */
-function shownKey({ hash: _, ...key }: StoredKey): EnvironmentKey {
+function toPublicKey({ hash: _, ...key }: StoredKey): EnvironmentKey {
   return key;
 }
 
@@ -161,7 +161,7 @@ function shown({ keys: _, ...environment }: StoredEnvironment): Environment {
 function withValue(value: string, { keys }: StoredEnvironment): EnvironmentKeyWithValue {
   const key = keys.find((candidate) => candidate.hash === storable(value).hash);
   if (key === undefined) throw unavailable('The key was created, but its value is lost: revoke it and create another.');
-  return { ...shownKey(key), value };
+  return { ...toPublicKey(key), value };
 }
 
 function newEnvironmentId({ commandId }: RequestContext): string {

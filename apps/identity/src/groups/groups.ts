@@ -26,7 +26,7 @@ import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
+import { pageOf, filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import {
   addMember,
@@ -34,7 +34,7 @@ import {
   createGroup,
   deleteGroup,
   groupDecider,
-  livingGroup,
+  requireGroup,
   removeMember,
   updateGroup,
   type GroupEvent,
@@ -42,7 +42,7 @@ import {
   type StoredGroup,
 } from '../domain/group.decider.ts';
 import { MembershipReader } from '../readers/membership-reader.ts';
-import { groupMembersView, groupSearchKey, groupsView, pairId, shownGroup } from '../views/groups.view.ts';
+import { groupMembersView, groupSearchKey, groupsView, pairId, toPublicGroupText } from '../views/groups.view.ts';
 import { pageOfNamed, searchWords } from '../views/name-search.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 
@@ -81,8 +81,8 @@ export class Groups {
     await this.organizations.require(context, organization_id);
     const words = searchWords(query.search ?? '');
     if (words.length === 0)
-      return pageOf(this.rows, query, { idPrefix: 'group', where: { index: 'organization', values: [organization_id] }, textOf: shownGroup });
-    return pageOfNamed(this.rows, query, { idPrefix: 'group', words, keyOf: (word) => groupSearchKey(organization_id, word), textOf: shownGroup });
+      return pageOf(this.rows, query, { idPrefix: 'group', where: { index: 'organization', values: [organization_id] }, textOf: toPublicGroupText });
+    return pageOfNamed(this.rows, query, { idPrefix: 'group', words, keyOf: (word) => groupSearchKey(organization_id, word), textOf: toPublicGroupText });
   }
 
   @Handles(GetGroup)
@@ -139,7 +139,7 @@ export class Groups {
   async listMembers(query: ListGroupMembers): Promise<Serialised<List<OrganizationMembershipWithUser>>> {
     const { environment } = query.context;
     const { id } = await this.found(query);
-    return pageOfShown(this.pairs, query, {
+    return filteredPage(this.pairs, query, {
       idPrefix: 'om',
       where: { index: 'group', values: [id] },
       rowIdOf: (organization_membership_id) => pairId({ group_id: id, organization_membership_id }),
@@ -161,7 +161,7 @@ export class Groups {
   async listOfMembership(query: ListOrganizationMembershipGroups): Promise<Serialised<List<Group>>> {
     const { environment } = query.context;
     const { id } = await this.memberships.require(query.context, query.id);
-    return pageOfShown(this.pairs, query, {
+    return filteredPage(this.pairs, query, {
       idPrefix: 'group',
       where: { index: 'membership', values: [id] },
       rowIdOf: (group_id) => pairId({ group_id, organization_membership_id: id }),
@@ -171,7 +171,7 @@ export class Groups {
           environment,
           rows.map((row) => contentOf(row).group_id),
         );
-        return groups.map((row) => (row === null ? null : shownGroup(row.text)));
+        return groups.map((row) => (row === null ? null : toPublicGroupText(row.text)));
       },
     });
   }
@@ -191,7 +191,7 @@ export class Groups {
 
   private async transact(context: RequestContext, id: string, decision: Decision<GroupState, GroupEvent>): Promise<Group> {
     const { state } = await this.repository.transact(groupDecider, context, id, decision);
-    return livingGroup(state, id);
+    return requireGroup(state, id);
   }
 }
 

@@ -46,12 +46,12 @@ describe('a role that is given behind an intent to delete it', () => {
       clock,
       new PinoLog({ level: 'silent', readable: false }),
     );
-    const standings = async (_context: RequestContext, _organization: string, roles: readonly HeldRole[]) => {
+    const statuses = async (_context: RequestContext, _organization: string, roles: readonly HeldRole[]) => {
       const last = (await events.last(stream))!;
       const closing = last.type === 'organization_role.closing' ? { intent: 'one', at: '' } : null;
       return roles.map(({ id }) => ({ stream, id, allows: true, closing, since: last.position }));
     };
-    given = new GrantedRoles(repository, { standings } as unknown as RoleDirectory, events, clock, readModels);
+    given = new GrantedRoles(repository, { statuses } as unknown as RoleDirectory, events, clock, readModels);
   });
   afterEach(async () => {
     await storage.close();

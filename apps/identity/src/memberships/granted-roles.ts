@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Hanging } from '#libs/event-sourcing/src/deciding/guards/hanging';
-import { mayHang } from '#libs/event-sourcing/src/deciding/guards/standings';
+import { mayHang } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { factsOf, stateAfter } from '#libs/event-sourcing/src/deciding/records';
@@ -47,14 +47,14 @@ export class GrantedRoles {
   async settle(context: RequestContext, { organizationId, key, roles }: Given): Promise<void> {
     const fallback = defaultRole(context.environment);
     if (roles.every(({ id }) => id === fallback.id)) return;
-    const standings = await this.roles.standings(context, organizationId, roles);
-    if (standings.length === 0) return;
+    const statuses = await this.roles.statuses(context, organizationId, roles);
+    if (statuses.length === 0) return;
     const giving = (await factsOf(this.events, membershipDecider, context.environment, key)).filter(givesRoles);
     // Of a command that comes again, what it recorded itself, which may have been taken back since.
     const given = giving.find(({ meta }) => meta.commandId === context.commandId) ?? giving.at(-1);
-    if (given === undefined || (await mayHang(this.events, standings, given.position))) return;
+    if (given === undefined || (await mayHang(this.events, statuses, given.position))) return;
     await this.undo(given);
-    const { id } = standings.find(({ allows, closing }) => !allows || closing !== null) ?? standings[0]!;
+    const { id } = statuses.find(({ allows, closing }) => !allows || closing !== null) ?? statuses[0]!;
     const { slug } = roles.find((role) => role.id === id)!;
     throw refused('invalid_role', 'role_slug', `The organization has no role '${slug}'.`, slug);
   }
@@ -70,7 +70,7 @@ export class GrantedRoles {
         const row = await this.rows.get(environment, id);
         const held = row === null ? [] : contentOf(row).roles;
         const kept = roles.filter((role) => held.some((other) => other.id === role.id));
-        return this.roles.known(environment, organization!, kept);
+        return this.roles.knownStatuses(environment, organization!, kept);
       },
       undo: (event) => this.undo(event),
     };

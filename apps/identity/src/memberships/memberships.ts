@@ -20,7 +20,7 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { pageOfShown } from '#libs/read-models/src/pages';
+import { filteredPage } from '#libs/read-models/src/pages';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import {
   createMembership,
@@ -68,7 +68,7 @@ export class Memberships {
     const { context, user_id, organization_id } = operation;
     await this.users.require(context, user_id);
     await this.organizations.require(context, organization_id);
-    const roles = (await this.roles.resolveRequested(context, organization_id, operation)) ?? [defaultRole(context.environment)];
+    const roles = (await this.roles.resolveRequestedRoles(context, organization_id, operation)) ?? [defaultRole(context.environment)];
     const key = membershipKey(organization_id, user_id);
     const membership = await this.transact(context, key, createMembership({ user_id, organization_id, roles }));
     await this.given.settle(context, { organizationId: organization_id, key, roles });
@@ -86,7 +86,7 @@ export class Memberships {
     if (user_id === undefined && organization_id === undefined) throw missing();
     if (user_id !== undefined) await this.users.require(context, user_id);
     if (organization_id !== undefined) await this.organizations.require(context, organization_id);
-    return pageOfShown(this.rows, query, {
+    return filteredPage(this.rows, query, {
       idPrefix: 'om',
       where: membershipsOf({ user_id, organization_id }, statuses),
       textsOf: async (rows) => (await this.reader.ofRows(context.environment, rows)).map((membership) => (membership === null ? null : serialise(membership))),
@@ -97,7 +97,7 @@ export class Memberships {
   async update(operation: UpdateOrganizationMembership): Promise<FullOrganizationMembership> {
     const { context, id } = operation;
     const { organization_id, user_id } = await this.reader.require(context, id);
-    const roles = await this.roles.resolveRequested(context, organization_id, operation);
+    const roles = await this.roles.resolveRequestedRoles(context, organization_id, operation);
     if (roles === null) return this.reader.withId(context, id);
     const key = membershipKey(organization_id, user_id);
     const membership = await this.transact(context, key, setRoles(id, roles));

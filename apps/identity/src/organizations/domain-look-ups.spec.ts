@@ -52,8 +52,8 @@ describe('the look-ups of a pending domain', () => {
     const readModels = new LmdbReadModels(storage);
     const log = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
-    repository.keep(environmentsView);
-    repository.keep(organizationsView);
+    repository.registerPrimaryView(environmentsView);
+    repository.registerPrimaryView(organizationsView);
     const verifier = new DnsDomainVerifier({
       DNS_SERVERS: [dns.address],
       DOMAINS_PER_ORGANIZATION: 100,

@@ -86,12 +86,12 @@ export class DomainLookUps {
   }
 
   private async lookUpMinute(minute: number, signal: AbortSignal): Promise<void> {
-    const slots = new Slots(OLD_AT_ONCE);
+    const limit = new ConcurrencyLimit(OLD_AT_ONCE);
     for await (const window of this.windowsOf(minute)) {
       if (signal.aborted) break;
-      if (this.clock.now() - window.start > YOUTH) await slots.run(() => this.lookUp(window));
+      if (this.clock.now() - window.start > YOUTH) await limit.run(() => this.lookUp(window));
     }
-    await slots.empty();
+    await limit.empty();
   }
 
   private async follow(head: Position, queues: YoungQueues, signal: AbortSignal): Promise<void> {
@@ -100,10 +100,10 @@ export class DomainLookUps {
   }
 
   private async lookUpDue(queues: YoungQueues, signal: AbortSignal): Promise<void> {
-    const slots = new Slots(YOUNG_AT_ONCE);
+    const limit = new ConcurrencyLimit(YOUNG_AT_ONCE);
     while (!signal.aborted) {
       for (const window of queues.takeDue(this.clock.now())) {
-        await slots.run(async () => {
+        await limit.run(async () => {
           const asked = this.clock.now();
           if ((await this.lookUp(window)) === 'pending') queues.add(window, asked + 1);
         });
@@ -111,7 +111,7 @@ export class DomainLookUps {
       }
       await rest(100, signal);
     }
-    await slots.empty();
+    await limit.empty();
   }
 
   /** Whatever goes wrong with one domain is told, and leaves the others alone: its next look-up comes. */
@@ -200,7 +200,7 @@ class YoungQueues {
 }
 
 /** At most so many at one time. */
-class Slots {
+class ConcurrencyLimit {
   private readonly running = new Set<Promise<void>>();
 
   constructor(private readonly size: number) {}

@@ -86,7 +86,7 @@ export class MembershipReader {
       if (membership === null || organization === undefined || user === undefined) return null;
       const held = roles
         .get(organization.id)!
-        .effective(membership.roles)
+        .effectiveRoles(membership.roles)
         .map(({ slug }) => ({ slug }));
       return { ...membership, organization_name: organization.name, role: held[0]!, roles: held, user: toPublicUser(user) };
     });

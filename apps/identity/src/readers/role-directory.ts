@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
 import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
-import type { Standing } from '#libs/event-sourcing/src/deciding/guards/standings';
+import type { ParentStatus } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError, refusedField } from '#libs/platform/src/domain-error';
@@ -26,7 +26,7 @@ export class RoleDirectory {
 
   constructor(
     private readonly settings: IdentitySettings,
-    private readonly views: AwaitedViews,
+    private readonly views: ReadYourWrites,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(roleDirectoryView));
@@ -36,7 +36,7 @@ export class RoleDirectory {
    * The roles that a request names, the one with the highest priority first; null where it names none.
    * @throws DomainError `invalid_role`, `multiple_roles_not_enabled`, `sub_resource_scoped_role_not_allowed`
    */
-  async resolveRequested(context: RequestContext, organizationId: string, { role_slug, role_slugs }: RequestedRoles): Promise<readonly HeldRole[] | null> {
+  async resolveRequestedRoles(context: RequestContext, organizationId: string, { role_slug, role_slugs }: RequestedRoles): Promise<readonly HeldRole[] | null> {
     if (role_slug !== undefined && role_slugs !== undefined) throw notTogether();
     const field = role_slug === undefined ? 'role_slugs' : 'role_slug';
     const slugs = new Set(role_slugs ?? (role_slug === undefined ? [] : [role_slug]));
@@ -45,7 +45,7 @@ export class RoleDirectory {
     const fallback = defaultRole(context.environment);
     if (slugs.size === 1 && slugs.has(DEFAULT_ROLE)) return [fallback];
     // A role of this slug may have been deleted and created again a moment ago: only the end of the log tells which one is meant.
-    await this.views.headReached(context.deadline);
+    await this.views.waitForHead(context.deadline);
     const roles = await this.inOrganization(context.environment, organizationId);
     for (const slug of slugs) {
       const role = roles.named(slug);
@@ -54,20 +54,20 @@ export class RoleDirectory {
       if (role.resource_type_slug !== ORGANIZATION_TYPE)
         throw refused('sub_resource_scoped_role_not_allowed', field, `The role '${slug}' is scoped to the resource type '${role.resource_type_slug}'.`, slug);
     }
-    return roles.effective([...slugs].map((slug) => roles.named(slug)!));
+    return roles.effectiveRoles([...slugs].map((slug) => roles.named(slug)!));
   }
 
   /**
    * How the organization's own roles among these stand, by everything that was recorded before the call: those of the environment are deleted with what they give.
    * @throws DomainError `service_unavailable`
    */
-  async standings({ environment, deadline }: RequestContext, organizationId: string, roles: readonly HeldRole[]): Promise<readonly Standing[]> {
-    await this.views.headReached(deadline, this.rows.definition.name);
-    return this.known(environment, organizationId, roles);
+  async statuses({ environment, deadline }: RequestContext, organizationId: string, roles: readonly HeldRole[]): Promise<readonly ParentStatus[]> {
+    await this.views.waitForHead(deadline, this.rows.definition.name);
+    return this.knownStatuses(environment, organizationId, roles);
   }
 
-  /** As `standings`, as the rows are: for reactions, which have waited for them. */
-  async known(environment: string, organizationId: string, roles: readonly HeldRole[]): Promise<readonly Standing[]> {
+  /** As `statuses`, as the rows are: for reactions, which have waited for them. */
+  async knownStatuses(environment: string, organizationId: string, roles: readonly HeldRole[]): Promise<readonly ParentStatus[]> {
     const row = await this.rows.get(environment, organizationId);
     if (row === null) return [];
     const scope = contentOf(row);
@@ -114,7 +114,7 @@ class RolesOfOrganization {
   }
 
   /** What is left of a membership's roles today, the one with the highest priority first. One that is not known here yet counts as living. */
-  effective(held: readonly HeldRole[]): readonly HeldRole[] {
+  effectiveRoles(held: readonly HeldRole[]): readonly HeldRole[] {
     const roles = effectiveRoles(held, (role) => this.isDeleted(role), this.fallback);
     const places = this.all().map(({ id }) => id);
     const placeOf = ({ id }: HeldRole): number => (places.includes(id) ? places.indexOf(id) : places.length);

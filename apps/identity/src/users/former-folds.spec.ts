@@ -40,7 +40,7 @@ describe('a user whose email was compared in another spelling before', () => {
     events = new LmdbEventStore(storage);
     readModels = new LmdbReadModels(storage);
     repository = new LogRepository(events, readModels, naming, clock, new PinoLog({ level: 'silent', readable: false }));
-    repository.keep(usersView);
+    repository.registerPrimaryView(usersView);
     const passwords = new Passwords(await LmdbKeyStore.open(storage.keys, []), new PasswordWork(clock, new Metrics()));
     users = new Users(repository, passwords, new Deletions(readModels, deletionsView('identity', [])), readModels);
   });

@@ -34,7 +34,7 @@ describe('what lies of a user under other keys', () => {
     const events = new SealingEventStore(stored, keys, markedFieldsOf({}));
     const log = new PinoLog({ level: 'silent', readable: false });
     repository = new LogRepository(events, new LmdbReadModels(storage), new Naming(Buffer.alloc(32, 1)), clock, log);
-    repository.keep(usersView);
+    repository.registerPrimaryView(usersView);
   });
   afterEach(async () => {
     await storage.close();

@@ -11,7 +11,7 @@ import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { DomainError, refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
+import { pageOf, filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import {
   createUser,
@@ -120,7 +120,7 @@ export class Users {
 
   /** In the order of the users, without those who died and whose memberships still stand. */
   private listMembers(query: ListUsers, organizationId: string): Promise<Serialised<List<User>>> {
-    return pageOfShown(this.members, query, {
+    return filteredPage(this.members, query, {
       idPrefix: 'user',
       where: { index: 'organization', values: [organizationId] },
       rowIdOf: (userId) => rowIdOf(userId, organizationId),
@@ -134,7 +134,7 @@ export class Users {
 
   /** Of the few whom another index finds, those who are members. */
   private listAmongMembers(query: ListUsers, organizationId: string, where: PageRequest['where']): Promise<Serialised<List<User>>> {
-    return pageOfShown(this.rows, query, {
+    return filteredPage(this.rows, query, {
       idPrefix: 'user',
       where,
       textsOf: async (rows) => {

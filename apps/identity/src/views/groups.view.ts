@@ -27,7 +27,7 @@ export function groupSearchKey(organizationId: string, key: string): string {
 const serialise = serialiserOf(Group);
 
 /** What is answered of a row. */
-export function shownGroup(text: string): string {
+export function toPublicGroupText(text: string): string {
   return serialise(JSON.parse(text) as Group);
 }
 

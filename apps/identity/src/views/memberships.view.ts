@@ -9,7 +9,7 @@ export const membershipsView = primaryView<MembershipState, MembershipEvent, Sto
   noun: 'Organization membership',
   version: 1,
   decider: membershipDecider,
-  idIn: ({ id }) => id,
+  rowIdOf: ({ id }) => id,
   indexes: [
     { name: 'organization', keys: ({ organization_id, status }) => [`${organization_id} ${status}`] },
     { name: 'user', keys: ({ user_id, status }) => [`${user_id} ${status}`] },

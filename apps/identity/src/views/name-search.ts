@@ -1,6 +1,6 @@
 import type { Serialised, List } from '#libs/contracts/src/operation';
 import type { PageQuery } from '#libs/contracts/src/pages';
-import { pageOf, pageOfShown } from '#libs/read-models/src/pages';
+import { pageOf, filteredPage } from '#libs/read-models/src/pages';
 import type { PageRequest, Table } from '#libs/read-models/src/read-models';
 import { foldedText } from '../domain/folded-text.decider.ts';
 
@@ -48,7 +48,7 @@ export async function pageOfNamed<Row extends { readonly name: string }, T>(
   const [first] = words;
   if (first === undefined) return pageOf(table, query, { idPrefix, where, textOf });
   if (words.length === 1 && where === undefined) return pageOf(table, query, { idPrefix, where: { index: 'search', values: [keyOf(first)] }, textOf });
-  return pageOfShown(table, query, {
+  return filteredPage(table, query, {
     idPrefix,
     where: where ?? (await rarest(table, query, words.slice(0, TRIED_WORDS).map(keyOf))),
     textsOf: async (rows) => rows.map(({ text }) => (isNamed((JSON.parse(text) as Row).name, words) ? textOf(text) : null)),

@@ -30,7 +30,7 @@ export interface StoredWebhookEndpoint extends WebhookEndpoint {
 export type WebhookEndpointState = StoredWebhookEndpoint | { readonly object: 'deleted_webhook_endpoint'; readonly id: string } | null;
 
 function evolve(state: WebhookEndpointState, event: WebhookEndpointEvent & { readonly at: string }): WebhookEndpointState {
-  if (event.type === 'webhook_endpoint.created') return state ?? bornEndpoint(event.data, event.at);
+  if (event.type === 'webhook_endpoint.created') return state ?? initialEndpoint(event.data, event.at);
   if (state?.object !== 'webhook_endpoint') return state;
   switch (event.type) {
     case 'webhook_endpoint.updated':
@@ -42,7 +42,7 @@ function evolve(state: WebhookEndpointState, event: WebhookEndpointEvent & { rea
   }
 }
 
-function bornEndpoint({ id, endpoint_url, normalised_url, secret, events }: WebhookEndpointCreated, at: string): StoredWebhookEndpoint {
+function initialEndpoint({ id, endpoint_url, normalised_url, secret, events }: WebhookEndpointCreated, at: string): StoredWebhookEndpoint {
   return {
     object: 'webhook_endpoint',
     id,
@@ -72,7 +72,7 @@ export const webhookEndpointDecider: Decider<WebhookEndpointState, WebhookEndpoi
   evolve,
   claims,
   // An endpoint is configuration: nothing of it is announced, its secret least of all.
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 type Decide = Decision<WebhookEndpointState, WebhookEndpointEvent>;

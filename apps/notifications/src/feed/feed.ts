@@ -4,7 +4,7 @@ import { ListEvents } from '#libs/contracts/src/feed/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type FeedPage } from '#libs/contracts/src/operation';
 import { listText } from '#libs/contracts/src/serialiser';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { UnknownCursor, type PageRequest, type RowPage } from '#libs/read-models/src/read-models';
 import { FeedReader } from '../readers/feed-reader.ts';
@@ -16,7 +16,7 @@ const LONGEST_RANGE = 30 * 24 * 60 * 60 * 1000;
 export class Feed {
   constructor(
     private readonly reader: FeedReader,
-    private readonly views: AwaitedViews,
+    private readonly views: ReadYourWrites,
   ) {}
 
   @Handles(ListEvents)
@@ -51,7 +51,7 @@ export class Feed {
       const rows = await this.look(query, request);
       if (rows?.length === request.limit) return rows;
     }
-    await this.views.upToDate(this.reader.rows.definition.name);
+    await this.views.waitBrieflyForHead(this.reader.rows.definition.name);
     const rows = await this.look(query, request);
     if (rows !== null) return rows;
     const field = query.after === undefined ? 'before' : 'after';

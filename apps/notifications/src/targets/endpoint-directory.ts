@@ -3,7 +3,7 @@ import { START, type EventStore, type Position, type RecordedEvent } from '#libs
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import type { Clock } from '#libs/platform/src/clock';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Work } from '#libs/read-models/src/leased-work';
 import type { ReadModels, Table } from '#libs/read-models/src/read-models';
@@ -46,10 +46,10 @@ interface Needs {
 }
 
 const SLICE = 500;
-const PATIENCE = 5_000;
+const HEAD_TIMEOUT_MS = 5_000;
 
 /** Every endpoint of every environment, in memory, kept fresh by the log: each event asks it who wants it. */
-export class EndpointDirectory implements Part {
+export class EndpointDirectory implements BackgroundComponent {
   readonly name = 'webhook endpoints';
   readonly stage = 'views';
   private readonly known = new Map<string, Known>();
@@ -93,8 +93,8 @@ export class EndpointDirectory implements Part {
     const known = this.byEnvironment.get(environment)?.get(id);
     if (known?.isEnabled) return known;
     const { following, clock } = this.needs;
-    const head = await following.reader.head(PATIENCE);
-    await this.reached(head, clock.now() + PATIENCE);
+    const head = await following.reader.head(HEAD_TIMEOUT_MS);
+    await this.reached(head, clock.now() + HEAD_TIMEOUT_MS);
     return this.byEnvironment.get(environment)?.get(id) ?? null;
   }
 

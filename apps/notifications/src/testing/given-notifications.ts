@@ -18,7 +18,7 @@ import type { EventMeta, EventStore, NewEvent, RecordedEvent } from '#libs/event
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
-import { AwaitedViews } from '#libs/event-sourcing/src/views/awaited-views';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import type { NotificationsSettings } from '#libs/platform/src/config/settings';
@@ -129,7 +129,7 @@ export class GivenNotifications {
     const clock = new SystemClock();
     const metrics = new Metrics();
     const repository = new LogRepository(events, readModels, new Naming((await keys.obtain('naming')).bytes), clock, log);
-    repository.keep(webhookEndpointsView);
+    repository.registerPrimaryView(webhookEndpointsView);
     const feed = new FeedReader(clock, settings, readModels);
     const deliveries = new DeliveryLog(readModels);
     const vault = new Vault(keys);
@@ -261,7 +261,7 @@ export class GivenNotifications {
   /** The feed, as the projector would. */
   async project(records: readonly RecordedEvent[]): Promise<void> {
     const table = this.readModels.table(tableOf(feedView));
-    const evolve = await feedView.evolveAfter!(table, records, new Map());
+    const evolve = await feedView.evolveBatch!(table, records, new Map());
     const writes = records.flatMap((record) =>
       feedView.idsOf(record).map((id) => {
         const row = evolve(null, record, id)!;
@@ -279,8 +279,8 @@ export class GivenNotifications {
 }
 
 /** Views that nobody but the spec brings along: when they are waited for. */
-export function viewsBrought(upToDate: () => Promise<void>): AwaitedViews {
-  return Object.assign(Object.create(AwaitedViews.prototype) as AwaitedViews, { upToDate });
+export function viewsBrought(upToDate: () => Promise<void>): ReadYourWrites {
+  return Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitBrieflyForHead: upToDate });
 }
 
 function organizationCreated(at: number): NewEvent {

@@ -61,12 +61,12 @@ export const feedView: View<FeedRow> = {
   name: 'feed',
   version: 1,
   handles: PUBLIC_EVENT_NAMES,
-  waitedFor: false,
+  awaited: false,
   indexes,
   sortKey: ({ order }) => order,
   idsOf: (event) => publicEventsOf(event).map(({ id }) => id),
   evolve: (_row, event, id) => entryOf(event, id, event.meta.at),
-  evolveAfter: async (table, events, remembered) => {
+  evolveBatch: async (table, events, remembered) => {
     const latest = remembered as Map<string, number>;
     await addLatestTimes(table, events, latest);
     return (_row, event, id) => {

@@ -12,7 +12,7 @@ const FORWARDED = ['identity', 'authorization'] as const;
 /** What a forwarder had announced lay in the bus for a while before it became webhooks. */
 const MARGIN = 60 * 60_000;
 /** How long the endpoints and the feed may be behind the log; then it is asked again. */
-const PATIENCE = 5_000;
+const FOLLOWERS_TIMEOUT_MS = 5_000;
 const POLL = 100;
 
 interface Needs {
@@ -37,7 +37,7 @@ export class FirstPosition {
     const { events, feed, directory, clock, retention } = this.needs;
     const head = await events.head();
     const announced = (await this.announced()) ?? head;
-    const deadline = clock.now() + PATIENCE;
+    const deadline = clock.now() + FOLLOWERS_TIMEOUT_MS;
     // An endpoint that is there hears of all that was recorded after it.
     await directory.reached(head, deadline);
     for (; !(await feed.hasReached(announced)); await pause(POLL)) if (clock.now() > deadline) throw unavailable('The feed has not read the log so far yet.');

@@ -4,7 +4,7 @@ import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
 import { aborted } from '#libs/platform/src/deadline';
 import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
-import type { Lifecycle, Part } from '#libs/platform/src/lifecycle';
+import type { Lifecycle, BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Metrics } from '#libs/platform/src/metrics';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
@@ -22,7 +22,7 @@ import type { RetrySchedule } from './retry-schedule.ts';
 import type { SetAside } from './set-aside.ts';
 import { wantedDeliveries, type WantedDelivery } from './wanted-deliveries.ts';
 import type { WebhookAttempts } from './webhook-attempts.ts';
-import { PATIENCE, type WebhookQueues } from './webhook-queues.ts';
+import { SLOW_ANSWER_MS, type WebhookQueues } from './webhook-queues.ts';
 
 const LIMITS = { total: 64, perKey: 32 };
 /** Deliveries that are made in one go: with many endpoints, of few events. */
@@ -33,7 +33,7 @@ const MANY = 100;
 const LONGEST = 500;
 const LONGEST_WHILE_BUSY = 2_000;
 /** How long the endpoints may be behind before it is asked where the log ends. */
-const PATIENCE_FOR_LOG = 10_000;
+const DIRECTORY_TIMEOUT_MS = 10_000;
 /** Before an engine that is away is asked again. */
 const AWAY = 1_000;
 /** Pauses before further tries of a record that fails by itself; then it is set aside. */
@@ -77,7 +77,7 @@ interface Fresh {
  * promptly, its deliveries are sent from the log and recorded once, with their outcome; whatever takes longer than that goes to its queue, and the next
  * events are not held up. How far a shard is, is stored when every delivery up to there is on record.
  */
-export class WebhookIntake implements Part {
+export class WebhookIntake implements BackgroundComponent {
   readonly name = 'webhooks';
   readonly stage = 'work';
   private readonly pace = new Pace();
@@ -170,7 +170,7 @@ export class WebhookIntake implements Part {
     const { directory, queues, clock, retention } = this.needs;
     const { position } = records.at(-1)!;
     // By a follower of its own: whoever waited for it through the reader of the log would wait for itself.
-    await this.whenThere(() => directory.reached(position, clock.now() + PATIENCE_FOR_LOG), signal);
+    await this.whenThere(() => directory.reached(position, clock.now() + DIRECTORY_TIMEOUT_MS), signal);
     const targets = directory.enabled(environment);
     const slice = Math.max(1, Math.floor(SLICE / targets.length));
     for (let start = 0; targets.length > 0 && start < records.length; start += slice) {
@@ -247,7 +247,7 @@ export class WebhookIntake implements Part {
       const timer = setTimeout(() => {
         queues.isLate(target.id);
         resolve();
-      }, PATIENCE);
+      }, SLOW_ANSWER_MS);
       void one.answered!.then((requests) => {
         one.requests = requests;
         queues.learn(target.id, requests);

@@ -13,7 +13,7 @@ import type { RetrySchedule } from './retry-schedule.ts';
 import type { WebhookAttempts } from './webhook-attempts.ts';
 
 /** An endpoint that takes longer than this is served from its queue, where nobody waits for it. */
-export const PATIENCE = 250;
+export const SLOW_ANSWER_MS = 250;
 /** Deliveries that are taken from a queue in one go. */
 const SLICE = 500;
 /** An endpoint has few requests at a time, so that it takes more than sixty that never answer before those of others wait. */
@@ -25,7 +25,7 @@ const LOOK_AGAIN = 60_000;
 /** So long an endpoint is taken for slow after it was: only the process that works on its queue learns that it has become prompt. */
 const SLOW_FOR = 30_000;
 /** The feed may be behind the intake, and a delivery is recorded after its entry in the queue; what is still missing after this time is gone. */
-const MISSING_PATIENCE = 5 * 60_000;
+const MISSING_TIMEOUT_MS = 5 * 60_000;
 const MISSING_PAUSE = 500;
 /** Before work on a queue that failed begins again. */
 const FAILED_PAUSE = 1_000;
@@ -124,11 +124,11 @@ export class WebhookQueues {
   /** Learns from how an endpoint answered. */
   learn(endpointId: string, requests: readonly Attempted[]): void {
     const { answer, latency } = requests.at(-1)!;
-    if (isSuccess(answer) && latency < PATIENCE) this.slow.delete(endpointId);
+    if (isSuccess(answer) && latency < SLOW_ANSWER_MS) this.slow.delete(endpointId);
     else this.isLate(endpointId);
   }
 
-  /** The endpoint has not answered within `PATIENCE`. */
+  /** The endpoint has not answered within `SLOW_ANSWER_MS`. */
   isLate(endpointId: string): void {
     this.slow.set(endpointId, performance.now() + SLOW_FOR);
   }
@@ -279,7 +279,7 @@ export class WebhookQueues {
     environment: string,
     entries: readonly DueEntry[],
   ): Promise<{ readonly waiting: readonly StoredDelivery[]; readonly leftovers: number; readonly kept: readonly DueEntry[] }> {
-    const lost = this.needs.clock.now() - MISSING_PATIENCE;
+    const lost = this.needs.clock.now() - MISSING_TIMEOUT_MS;
     const isLeftover = ({ delivery, due }: DueEntry): boolean => delivery === 'overtaken' || (delivery === 'early' && due < lost);
     const leftovers = entries.filter(isLeftover);
     await this.needs.deliveries.done(
@@ -329,7 +329,7 @@ export class WebhookQueues {
 
   private async withoutBody(environment: string, delivery: StoredDelivery): Promise<void> {
     const now = this.needs.clock.now();
-    const isYoung = now - Date.parse(delivery.created_at) < MISSING_PATIENCE;
+    const isYoung = now - Date.parse(delivery.created_at) < MISSING_TIMEOUT_MS;
     await this.add(environment, [isYoung ? postponed(delivery, now + MISSING_PAUSE, now) : dropped(delivery, now)]);
     await this.needs.deliveries.done(environment, [entryIdOf(delivery)]);
   }

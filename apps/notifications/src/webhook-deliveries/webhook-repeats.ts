@@ -8,7 +8,7 @@ import { wantedDeliveries } from './wanted-deliveries.ts';
 import type { WebhookQueues } from './webhook-queues.ts';
 
 /** How long the endpoints may take to be known. */
-const PATIENCE = 30_000;
+const DIRECTORY_TIMEOUT_MS = 30_000;
 
 interface Needs {
   readonly events: EventStore;
@@ -38,7 +38,7 @@ export class WebhookRepeats {
     const directory = endpoints();
     await directory.start();
     try {
-      await directory.reached(await events.head(), clock.now() + PATIENCE);
+      await directory.reached(await events.head(), clock.now() + DIRECTORY_TIMEOUT_MS);
       const repeated: Repeated[] = [];
       for (const record of records) repeated.push({ record, outcome: await this.queue(record, directory).catch((error: Error) => error) });
       return repeated;

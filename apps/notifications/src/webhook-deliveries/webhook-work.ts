@@ -7,7 +7,7 @@ import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { Replicas } from '#libs/platform/src/replicas';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
 import { ReadModels } from '#libs/read-models/src/read-models';
@@ -39,7 +39,7 @@ export class WebhookWork {
   readonly aside: SetAside;
   readonly intake: WebhookIntake;
   /** What runs beside requests. */
-  readonly parts: readonly Part[];
+  readonly parts: readonly BackgroundComponent[];
   /** Also in a process that only the command line runs, where none of the parts was started. */
   readonly repeats: WebhookRepeats;
 
@@ -70,7 +70,7 @@ export class WebhookWork {
     const held = (name: string) => ({ isHolder: () => leases.isHeld(name) });
     this.queues = new WebhookQueues({ directory, deliveries, feed, attempts, schedule, clock, log, metrics, readModels, ...held(QUEUES) });
     this.replays = new WebhookReplays({ readModels, feed, directory, deliveries, queues: this.queues, clock, ...held(REPLAYS) });
-    const leased = (name: string, work: Work): Part => new LeasedWork(name, directory.knownTo(work), { leases, log });
+    const leased = (name: string, work: Work): BackgroundComponent => new LeasedWork(name, directory.knownTo(work), { leases, log });
     const beginning = new FirstPosition({ events, readModels, feed, directory, clock, retention: settings.DELIVERIES_RETENTION });
     const shared = { readModels, leases, replica: replicas.id, beginning, directory, retention: settings.EVENTS_RETENTION };
     this.intake = new WebhookIntake({ ...shared, deliveries, queues: this.queues, aside: this.aside, attempts, schedule, clock, log, metrics, timeout });

@@ -13,7 +13,7 @@ import { operationOf, type Class, type Operation } from '#libs/contracts/src/ope
 import { validatorOf } from '#libs/contracts/src/validation';
 import type { Difference } from '#libs/event-sourcing/src/views/rebuild';
 import type { NewEvent, Position } from '#libs/event-sourcing/src/log/event-store';
-import type { Standing } from '#libs/event-sourcing/src/following/follower-states';
+import type { Halt } from '#libs/event-sourcing/src/following/follower-states';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import type { ErasablePurpose } from '#libs/event-sourcing/src/sealing/key-store';
 import { milliseconds } from '#libs/platform/src/config/kinds';
@@ -135,7 +135,7 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       const { runtime, engines } = process;
       if (options['check'] !== undefined) return expectNoDifference(runtime.differences(), tell);
       const began = Date.now();
-      await Promise.all([runtime.projector.refill(), process.get(LeasedFollowers).mend(), setBackErasures(engines)]);
+      await Promise.all([runtime.projector.refill(), process.get(LeasedFollowers).resume(), setBackErasures(engines)]);
       tell(`Every view was filled, up to position ${await engines.events.head()}, in ${((Date.now() - began) / 1000).toFixed(1)} s.`);
     },
   },
@@ -155,7 +155,7 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     run: async (process, _input, tell) => {
       const [views, followers] = await Promise.all([process.runtime.projector.status(), process.get(LeasedFollowers).status()]);
       const head = await process.engines.events.head();
-      const line = (name: string, position: Position, reason: Standing['reason'] | null): void =>
+      const line = (name: string, position: Position, reason: Halt['reason'] | null): void =>
         tell(`${name.padEnd(24)} ${position || 'nothing'} of ${head || 'nothing'}${reason === null ? '' : `, ${STANDING[reason]}`}`);
       for (const { view, position, reason } of views) line(view, position, reason);
       for (const { name, position, isAhead } of followers) line(name, position, isAhead ? 'ahead' : null);
@@ -228,7 +228,7 @@ function reasonOf({ reason }: CommandInput['options']): string {
   return reason!.trim();
 }
 
-const STANDING: Readonly<Record<Standing['reason'], string>> = {
+const STANDING: Readonly<Record<Halt['reason'], string>> = {
   unfoldable: 'stands still before an event that it cannot fold',
   ahead: "stands still, since the log ends before it: 'rebuild' mends it",
   rebuilding: 'is being filled anew',

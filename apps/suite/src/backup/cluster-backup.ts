@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { DeliveryLog } from '#apps/notifications/src/webhook-deliveries/delivery-log';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import { MasterKeys } from '#libs/event-sourcing/src/sealing/master-keys';
-import { leaseOf } from '#libs/event-sourcing/src/views/projected-view';
+import { leaseOf } from '#libs/event-sourcing/src/views/view-runner';
 import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { Leases } from '#libs/read-models/src/leases';
@@ -101,12 +101,12 @@ async function expectNobody(process: RunningApp): Promise<void> {
   const names = [...views.map(({ table }) => leaseOf(table)), ...followers.map(({ name }) => name)];
   try {
     for (const deadline = performance.now() + GONE_WITHIN; ; await pause(GONE_POLL)) {
-      const tokens = await Promise.all(names.map((name) => leases.ask(name)));
+      const tokens = await Promise.all(names.map((name) => leases.acquireOrRenew(name)));
       if (!tokens.includes(null)) return;
       if (performance.now() >= deadline) throw someoneIsAtWork();
     }
   } finally {
-    await Promise.all(names.map((name) => leases.leave(name)));
+    await Promise.all(names.map((name) => leases.forget(name)));
   }
 }
 

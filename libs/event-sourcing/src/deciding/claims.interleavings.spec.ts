@@ -33,7 +33,7 @@ const thing: Decider<boolean, ThingEvent> = {
   sealed: { 'thing.taken': null, 'thing.dropped': null },
   evolve: (_holds, { type }) => type === 'thing.taken',
   claims: (holds) => (holds ? [{ kind: 'thing.value', value: 'it', refusal: () => new DomainError('conflict', 'thing_taken', 'Somebody has it.') }] : []),
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 const decisions: Readonly<Record<Operation, Decision<boolean, ThingEvent>>> = {

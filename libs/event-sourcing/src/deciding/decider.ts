@@ -91,7 +91,7 @@ export interface Decider<State, Event extends Fact, Written extends Fact = Event
    * What an event announces: its public name and the public resource as of the event (the state after it; before it for a deletion), in the shape that is written.
    * `null` keeps it private.
    */
-  announce(event: Event, before: State, after: State): Announcement | null;
+  toPublicEvent(event: Event, before: State, after: State): NewPublicEvent | null;
 }
 
 /** What takes an aggregate along when it ends. Dead at once for every reader, it gets an end of its own recorded, whenever it began. */
@@ -118,8 +118,8 @@ export interface Parent {
   readonly field?: string;
 }
 
-export interface Announcement {
-  readonly subject: unknown;
+export interface NewPublicEvent {
+  readonly payload: unknown;
   /** Public event names; usually the event's own type. */
   readonly names: readonly string[];
 }

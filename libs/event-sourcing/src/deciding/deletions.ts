@@ -18,7 +18,7 @@ export function deletionsView(service: string, handles: readonly string[]): View
     version: 1,
     handles,
     indexes: [],
-    waitedFor: false,
+    awaited: false,
     idsOf: ({ meta }) => (meta.actor.source === 'system' ? [] : [meta.commandId]),
     evolve: (_row, _event, id) => ({ id }),
   };

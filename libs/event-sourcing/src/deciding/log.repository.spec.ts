@@ -53,7 +53,7 @@ const bookDecider: Decider<BookState, BookEvent> = {
       ? []
       : [{ kind: 'book.isbn', value: state.isbn, refusal: () => new DomainError('conflict', 'isbn_taken', 'Another book has it.') }],
   organization: () => 'org_1',
-  announce: (event, before, after) => (event.type === 'book.changed' ? null : { subject: after ?? before, names: [event.type] }),
+  toPublicEvent: (event, before, after) => (event.type === 'book.changed' ? null : { payload: after ?? before, names: [event.type] }),
 };
 
 const booksView = primaryView<BookState, BookEvent, Book>({
@@ -112,7 +112,7 @@ describe('a transaction', () => {
   /** As another process has it, with rows of its own. */
   function repositoryOn(readModels: ReadModels, stopped = new StoppedViews(), store: EventStore = events): LogRepository {
     const opened = new LogRepository(store, readModels, naming, clock, log, stopped);
-    opened.keep(booksView);
+    opened.registerPrimaryView(booksView);
     rows = readModels.table(tableOf(booksView));
     return opened;
   }
@@ -451,7 +451,7 @@ describe('a transaction', () => {
     const readModels = new LmdbReadModels(storage);
     await readModels.table(tableOf(booksView)).write([lost]);
     const stopped = new StoppedViews();
-    stopped.set(tableOf(booksView).name, { standing: 'ahead', left: null });
+    stopped.set(tableOf(booksView).name, { halt: 'ahead', left: null });
     const { version, state } = await repositoryOn(readModels, stopped).transact(bookDecider, context(), 'a', create());
     expect({ version, title: state!.title }).toEqual({ version: 1, title: 'Notes' });
   });
@@ -486,7 +486,7 @@ describe('a transaction', () => {
       upcasts: { 'pen.named': [split] },
       writes: { 'pen.named': 1 },
       evolve: (_state, { data }) => `${data.last}, ${data.first}`,
-      announce: () => null,
+      toPublicEvent: () => null,
     };
     const pens = repositoryOn(new LmdbReadModels(storage), new StoppedViews(), new UpcastingEventStore(events, penDecider));
     const name = (): readonly Written[] => [{ type: 'pen.named', data: { name: 'Ada King' } }];
@@ -582,7 +582,7 @@ describe('a transaction', () => {
         evolve: (_before, { data }) => data,
         claims: (values) =>
           values.map((value) => ({ kind: 'shelf.value', value, refusal: () => new DomainError('conflict', 'isbn_taken', `${value} is taken.`) })),
-        announce: () => null,
+        toPublicEvent: () => null,
       };
       const fill = (values: readonly string[]) => () => [{ type: 'shelf.filled' as const, data: values }];
       const all = Array.from({ length: 300 }, (_, number) => `value-${number}`);

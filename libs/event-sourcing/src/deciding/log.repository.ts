@@ -20,7 +20,7 @@ import {
 import { streamName, type Naming } from '../log/naming.ts';
 import { upcast, writtenShape } from '../log/upcasts.ts';
 import { isProtocol, SKIPPED } from '../log/protocol.ts';
-import type { AwaitedViews } from '../views/awaited-views.ts';
+import type { ReadYourWrites } from '../views/read-your-writes.ts';
 import { StoppedViews } from '../views/stopped-views.ts';
 import { tableOf, type PrimaryView } from '../views/view.ts';
 import type { Claim, Decider, Decision, Fact } from './decider.ts';
@@ -93,12 +93,12 @@ export class LogRepository extends Repository {
     private readonly log: Log,
     /** Rows that do not say what the log says are no states: nothing may be decided on them. */
     private readonly stopped = new StoppedViews(),
-    private readonly awaited: Pick<AwaitedViews, 'shown'> | null = null,
+    private readonly awaited: Pick<ReadYourWrites, 'waitForViews'> | null = null,
   ) {
     super();
   }
 
-  keep<State, Event extends Fact, Row extends State>(view: PrimaryView<State, Event, Row>): void {
+  registerPrimaryView<State, Event extends Fact, Row extends State>(view: PrimaryView<State, Event, Row>): void {
     const definition = tableOf(view);
     this.primaries.set(view.decider.category, { name: definition.name, view: view as never, table: this.readModels.table(definition) as Table<unknown> });
   }
@@ -146,7 +146,7 @@ export class LogRepository extends Repository {
         const { position, version } = await this.events.append(stream, loaded.version, events);
         receipt.position = position;
         const late = await this.writeRows(decider.category, environment, key, { facts, states }, { position, version });
-        await this.awaited?.shown(facts, position, late);
+        await this.awaited?.waitForViews(facts, position, late);
         return { state, facts, position, version, isRepeat: false };
       } catch (error) {
         if (error instanceof AppendTooLarge && context.actor.source !== 'system') throw tooMuchAtOnce();
@@ -185,7 +185,7 @@ export class LogRepository extends Repository {
     { unseen, isRepeat }: { readonly unseen: readonly RecordedEvent[]; readonly isRepeat: boolean },
   ): Promise<Transacted<State, Event>> {
     receipt.position = position;
-    if (unseen.length > 0) await this.awaited?.shown(unseen, position, this.primaries.get(category)?.view.name ?? null);
+    if (unseen.length > 0) await this.awaited?.waitForViews(unseen, position, this.primaries.get(category)?.view.name ?? null);
     return { state, facts: [], position, version, isRepeat };
   }
 
@@ -197,7 +197,7 @@ export class LogRepository extends Repository {
     met: number | null = null,
   ): Promise<Read<State>> {
     const primary = this.primaries.get(decider.category);
-    const hasRows = primary !== undefined && primary.view.idIn === null && this.stopped.isTrue(primary.name);
+    const hasRows = primary !== undefined && primary.view.rowIdOf === null && this.stopped.isTrue(primary.name);
     const row = hasRows ? await primary.table.get(environment, key) : null;
     const base: Loaded<State> =
       row === null
@@ -223,8 +223,8 @@ export class LogRepository extends Repository {
       // What is the last that is said of each row.
       const last = new Map<string, number>();
       for (const [index, { type, data }] of facts.entries())
-        if (view.idIn === null) last.set(key, index);
-        else if (view.handles.includes(type)) last.set(view.idIn(data), index);
+        if (view.rowIdOf === null) last.set(key, index);
+        else if (view.handles.includes(type)) last.set(view.rowIdOf(data), index);
       const writes = [...last].map(([id, index]): Write => {
         const row = view.rowOf(states[index]);
         const text = row === null ? null : (view.serialise?.(row) ?? JSON.stringify(row));
@@ -419,15 +419,15 @@ function recordsOf<State, Event extends Fact>(
     const happened = { ...fact, at: moment };
     states.push((state = decider.evolve(before, happened)));
     const sealed = sealedPartsOf(decider.sealed, happened, { key, before, after: state });
-    const announcement = decider.announce(fact, before, state);
+    const publicEvent = decider.toPublicEvent(fact, before, state);
     const organization = decider.organization?.(state) ?? decider.organization?.(before);
     return {
       id: derivedId(context.commandId, firstId + index),
       type: fact.type,
       shape: writtenShape(decider, fact.type),
       data: decided[index]!.data,
-      subject: announcement?.subject ?? null,
-      public: announcement === null ? [] : announcement.names.map((name) => ({ id: `event_${derivedId(context.commandId, nextPublicId++)}`, name })),
+      subject: publicEvent?.payload ?? null,
+      public: publicEvent === null ? [] : publicEvent.names.map((name) => ({ id: `event_${derivedId(context.commandId, nextPublicId++)}`, name })),
       ...(sealed.length > 0 && { sealed }),
       meta: metaOf(context, at, organization),
     };

@@ -58,14 +58,14 @@ const loanDecider: Decider<LoanState, LoanEvent> = {
         return { id: data.id, isOver: true };
     }
   },
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 const loans = primaryView<LoanState, LoanEvent, Loan>({
   name: 'loans',
   version: 1,
   decider: loanDecider,
   handles: ['loan.created', 'loan.extended', 'loan.ended'],
-  idIn: ({ id }) => id,
+  rowIdOf: ({ id }) => id,
   indexes: [{ name: 'weeks', keys: ({ weeks }) => [String(weeks)] }],
   rowOf: (state) => (isLoan(state) ? state : null),
 });
@@ -105,7 +105,7 @@ describe('rows of streams that a natural key names', () => {
     events = new LmdbEventStore(storage);
     readModels = new LmdbReadModels(storage);
     repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
-    repository.keep(loans);
+    repository.registerPrimaryView(loans);
     projector = null;
   });
   afterEach(async () => {

@@ -39,7 +39,7 @@ const RETRY_MS = 100;
 /** So long a page of `$all` may take: an election, and what others wrote in between. */
 const SEARCH_MS = 120_000;
 /** How long the start waits: a cluster starts in any order. */
-const PATIENCE_MS = 60_000;
+const ENGINE_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 1_000;
 /** So many events of others in a row are remembered, for who follows the log from there again. */
 const RUN = 1_000;
@@ -98,7 +98,7 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
-  static async connect({ url, installation, log, patience = PATIENCE_MS }: Options): Promise<EventstoredbEventStore> {
+  static async connect({ url, installation, log, patience = ENGINE_TIMEOUT_MS }: Options): Promise<EventstoredbEventStore> {
     const endpoints = endpointsOf(checkedUrl(url));
     const store = new EventstoredbEventStore(new Connection(url), new StreamNames(installation), log, patience);
     const deadline = Date.now() + patience;

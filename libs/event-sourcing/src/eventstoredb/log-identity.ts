@@ -20,7 +20,7 @@ export function identityEvent(): NewEvent {
 export function identityIn(stream: string, responses: readonly ReadResponse[]): string | null {
   const event = responses.map((response) => response.getEvent()?.getEvent()).find((each) => each !== undefined);
   if (event === undefined) return null;
-  const id = event.getStreamRevision() === '0' ? idIn(event.getData_asU8()) : null;
+  const id = event.getStreamRevision() === '0' ? identityOf(event.getData_asU8()) : null;
   if (id === null)
     throw new StartRefused(
       `The stream ${stream} in EventStoreDB does not begin with what it was begun with: it was cut, deleted, or written by somebody else. Put the log back from a backup.`,
@@ -28,7 +28,7 @@ export function identityIn(stream: string, responses: readonly ReadResponse[]): 
   return id;
 }
 
-function idIn(data: Uint8Array): string | null {
+function identityOf(data: Uint8Array): string | null {
   try {
     const { id } = (JSON.parse(Buffer.from(data).toString()) as { readonly data: { readonly id: unknown } }).data;
     return typeof id === 'string' && ID.test(id) ? id : null;

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Arrivals } from '#libs/platform/src/arrivals';
+import { Signal } from '#libs/platform/src/signal';
 import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { BATCH, BATCH_BYTES, GATHER_MS, type Arrived } from './log-subscription.ts';
 
@@ -15,7 +15,7 @@ export class LogTail {
   private bytes = 0;
   private failure: Error | null = null;
   private readonly ending = new AbortController();
-  private readonly arrivals = new Arrivals();
+  private readonly arrivals = new Signal();
 
   /** Keeps what was recorded after `from`. */
   constructor(
@@ -59,7 +59,7 @@ export class LogTail {
   fail(error: Error): void {
     this.failure ??= error;
     this.ending.abort();
-    this.arrivals.tell();
+    this.arrivals.notify();
   }
 
   private async keep(arriving: AsyncIterable<readonly Arrived[]>): Promise<void> {
@@ -79,7 +79,7 @@ export class LogTail {
     let dropped = 0;
     while (this.kept.length - dropped > KEPT || this.bytes > KEPT_BYTES) this.bytes -= this.kept[dropped++]!.bytes;
     if (dropped > 0) this.from = this.kept.splice(0, dropped).at(-1)!.record.position;
-    this.arrivals.tell();
+    this.arrivals.notify();
   }
 
   private recordsAfter(at: Position): readonly RecordedEvent[] {

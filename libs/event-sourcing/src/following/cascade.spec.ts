@@ -28,7 +28,7 @@ const lampDecider: Decider<Lamp, LampEvent> = {
   initial: null,
   sealed: { 'lamp.made': null, 'lamp.broken': null },
   evolve: (_state, { type, data: { id } }) => ({ id, isBroken: type === 'lamp.broken' }),
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 const bulbDecider: Decider<Bulb, BulbEvent> = {
   category: 'bulb',
@@ -36,7 +36,7 @@ const bulbDecider: Decider<Bulb, BulbEvent> = {
   initial: null,
   sealed: { 'bulb.made': null, 'bulb.thrown': null },
   evolve: (state, event) => (event.type === 'bulb.made' ? { ...event.data, isThrown: false } : state && { ...state, isThrown: true }),
-  announce: () => null,
+  toPublicEvent: () => null,
   hangsOn: {
     reaction: 'throw-bulbs',
     parents: [{ ends: 'lamp.broken', index: 'lamp', category: 'lamp', field: 'lamp_id' }],
@@ -81,8 +81,8 @@ describe('what hangs on something that ends', () => {
       clock,
       new PinoLog({ level: 'silent', readable: false }),
     );
-    repository.keep(lampsView);
-    repository.keep(bulbsView);
+    repository.registerPrimaryView(lampsView);
+    repository.registerPrimaryView(bulbsView);
   });
   afterEach(async () => {
     await storage.close();

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Owner } from '#libs/contracts/src/operation';
+import type { ServiceName } from '#libs/contracts/src/operation';
 import { MessageBus, type Message } from '#libs/messaging/src/message-bus';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
@@ -15,17 +15,17 @@ import { publicEventsOf } from './public-events.ts';
 
 /** Which part of the log a service announces: the streams of these categories. */
 export interface Forwarded {
-  readonly service: Owner;
+  readonly service: ServiceName;
   readonly categories: readonly string[];
 }
 
 /** Where it is stored how far the events of a service are announced. */
-export function checkpointsOf(service: Owner): TableDefinition<never> {
+export function checkpointsOf(service: ServiceName): TableDefinition<never> {
   return { name: `forwarder-${service}`, indexes: [], rebuildable: false };
 }
 
 /** Where the public events of a service go. */
-function topicOf(environment: string, service: Owner): string {
+function topicOf(environment: string, service: ServiceName): string {
   return `${environment}.${service}`;
 }
 
@@ -64,7 +64,7 @@ export class Forwarders {
     });
   }
 
-  private async publish(service: Owner, records: readonly RecordedEvent[]): Promise<void> {
+  private async publish(service: ServiceName, records: readonly RecordedEvent[]): Promise<void> {
     const topics = new Map<string, Message[]>();
     for (const record of records) {
       const { topic, messages } = this.announced(service, record);
@@ -76,7 +76,7 @@ export class Forwarders {
     for (const messages of topics.values()) this.forwarded.inc({ service }, messages.length);
   }
 
-  private announced(service: Owner, record: RecordedEvent): { readonly topic: string; readonly messages: readonly Message[] } {
+  private announced(service: ServiceName, record: RecordedEvent): { readonly topic: string; readonly messages: readonly Message[] } {
     const topic = topicOf(record.meta.environment, service);
     try {
       if (record.public.length === 0)
@@ -101,7 +101,7 @@ export class Forwarders {
 
 /** CloudEvents 1.0 in binary mode. */
 function message(
-  service: Owner,
+  service: ServiceName,
   { stream, position, meta }: RecordedEvent,
   { id, type, text }: { readonly id: string; readonly type: string; readonly text: string },
 ): Message {

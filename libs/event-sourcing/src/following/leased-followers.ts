@@ -15,8 +15,8 @@ import type { Listener } from './log-reader.ts';
 import type { LogFollowing } from './memory-follower.ts';
 import { LogPutBack } from './reading.ts';
 
-/** How long mending one may take: its holder looks every second. */
-const MENDED_WITHIN = 30_000;
+/** How long resuming one may take: its holder looks every second. */
+const RESUME_TIMEOUT_MS = 30_000;
 const POLL = 100;
 /** What this process tried so long ago, and not again, another process has taken over. */
 const OTHERS_BUSINESS = 60_000;
@@ -131,9 +131,9 @@ export class LeasedFollowers implements Listener {
   }
 
   /** Has those go on from the end of the log that stand beyond it, whichever process holds them. @throws Error when a holder does not answer */
-  async mend(): Promise<void> {
+  async resume(): Promise<void> {
     const request = await this.needs.states.request(this.followers.map(({ name }) => name));
-    await Promise.all(this.followers.map((follower) => follower.mended(request)));
+    await Promise.all(this.followers.map((follower) => follower.resumed(request)));
   }
 }
 
@@ -195,8 +195,8 @@ class LeasedFollower {
     // Where it begins again, it finds out.
     if (error instanceof LogPutBack) return;
     if (!(error instanceof PositionOfAnotherLog)) throw error;
-    const { mended } = await this.shared();
-    await this.needs.states.tell(this.name, { standing: { reason: 'ahead', position: error.position }, mended }, token);
+    const { carriedOut } = await this.shared();
+    await this.needs.states.tell(this.name, { halt: { reason: 'ahead', position: error.position }, carriedOut }, token);
   }
 
   /** In seconds. Whoever asks does not depend on the log: what counts is where it ended when it was looked at last. */
@@ -206,21 +206,21 @@ class LeasedFollower {
 
   async status(): Promise<FollowerStatus> {
     const [position, head] = [await this.following.table.checkpoint(), await this.needs.following.reader.head()];
-    return { name: this.name, position, isAhead: position > head || (await this.shared()).standing !== null };
+    return { name: this.name, position, isAhead: position > head || (await this.shared()).halt !== null };
   }
 
   /** Resolves when the request was carried out: by its holder, or here where nobody holds it. */
-  async mended(request: string): Promise<void> {
-    for (const deadline = Date.now() + MENDED_WITHIN; ; await pause(POLL)) {
-      if ((await this.shared()).mended >= request) return;
-      if (Date.now() > deadline) throw new Error(`${this.name} was not mended: whoever does it does not answer.`);
-      if (!this.needs.leases.isHeld(this.name)) await this.mendHere();
+  async resumed(request: string): Promise<void> {
+    for (const deadline = Date.now() + RESUME_TIMEOUT_MS; ; await pause(POLL)) {
+      if ((await this.shared()).carriedOut >= request) return;
+      if (Date.now() > deadline) throw new Error(`${this.name} was not resumed: whoever does it does not answer.`);
+      if (!this.needs.leases.isHeld(this.name)) await this.resumeHere();
     }
   }
 
-  private async mendHere(): Promise<void> {
+  private async resumeHere(): Promise<void> {
     const { leases } = this.needs;
-    const token = await leases.ask(this.name);
+    const token = await leases.acquireOrRenew(this.name);
     if (token === null) return;
     try {
       await this.begin(token);
@@ -236,9 +236,9 @@ class LeasedFollower {
     void this.rest().catch(() => {});
   }
 
-  /** Somebody may have asked for mending. */
-  learn({ requested, mended }: SharedState): void {
-    if (requested > mended) this.again.abort();
+  /** Somebody may have asked to resume it. */
+  learn({ requested, carriedOut }: SharedState): void {
+    if (requested > carriedOut) this.again.abort();
   }
 
   /** `over` ends it between two batches. */
@@ -307,21 +307,21 @@ class LeasedFollower {
     return behind !== null && this.needs.following.clock.now() - behind.triedAt <= OTHERS_BUSINESS;
   }
 
-  /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be mended first. */
+  /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be resumed first. */
   private async begin(token: number): Promise<Position | null> {
     const {
       states,
       following: { reader, log },
     } = this.needs;
     const { table, name } = this.following;
-    const { standing, mended, requested } = await this.shared();
+    const { halt, carriedOut, requested } = await this.shared();
     const checkpoint = await table.checkpoint();
     const head = (this.head = await reader.head());
-    const isAhead = checkpoint > head || standing !== null;
-    const isAsked = requested > mended;
+    const isAhead = checkpoint > head || halt !== null;
+    const isAsked = requested > carriedOut;
     if (isAhead && !isAsked) {
       this.isAhead = true;
-      if (standing === null) await states.tell(name, { standing: { reason: 'ahead', position: checkpoint }, mended }, token);
+      if (halt === null) await states.tell(name, { halt: { reason: 'ahead', position: checkpoint }, carriedOut }, token);
       log.error(
         "The log does not have the position that was handled last: it was restored to an earlier state. This stands still until 'gatehouse rebuild' mends it.",
         {
@@ -334,7 +334,7 @@ class LeasedFollower {
     }
     const from = isAhead ? head : checkpoint === START ? await this.beginning(head) : checkpoint;
     await table.write([], from, token);
-    if (isAsked) await states.tell(name, { standing: null, mended: requested }, token);
+    if (isAsked) await states.tell(name, { halt: null, carriedOut: requested }, token);
     if (isAhead) log.warn('What stood at a position that the log does not have goes on from its end.', { work: name, position: from });
     this.isAhead = false;
     return from;

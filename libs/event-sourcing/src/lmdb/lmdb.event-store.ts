@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { Arrivals } from '#libs/platform/src/arrivals';
+import { Signal } from '#libs/platform/src/signal';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberKeys, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
@@ -104,7 +104,7 @@ export class LmdbEventStore extends EventStore {
   /** What is appended and not yet on disk, by stream and in order. */
   private readonly pending = new Map<string, Slot[]>();
   private readonly recent: (Slot | undefined)[] = Array.from({ length: RECENT });
-  private readonly arrivals = new Arrivals();
+  private readonly arrivals = new Signal();
   private batch: Batch | null = null;
   private lastPosition: number;
   private durable: number;
@@ -303,7 +303,7 @@ export class LmdbEventStore extends EventStore {
       else pending.shift();
     }
     this.durable = Math.max(this.durable, slots.at(-1)!.position);
-    this.arrivals.tell();
+    this.arrivals.notify();
   }
 
   private recordsAfter(at: number): RecordedEvent[] {

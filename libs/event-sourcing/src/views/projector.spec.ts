@@ -18,7 +18,7 @@ import { Leases } from '#libs/read-models/src/leases';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { Fenced, MAX_ROW_BYTES, type ReadModels } from '#libs/read-models/src/read-models';
 import { until } from '#libs/testing/src/until';
-import { AwaitedViews } from './awaited-views.ts';
+import { ReadYourWrites } from './read-your-writes.ts';
 import type { Decider, Fact } from '../deciding/decider.ts';
 import { type EventStore, START, type NewEvent } from '../log/event-store.ts';
 import { FollowerStates } from '../following/follower-states.ts';
@@ -29,7 +29,7 @@ import { Naming } from '../log/naming.ts';
 import { Projector, ProjectorMetrics, type ProjectorNeeds } from './projector.ts';
 import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
 import { SealingEventStore } from '../sealing/sealing.event-store.ts';
-import { ServedReadModels } from './served.read-models.ts';
+import { GuardedReadModels } from './guarded.read-models.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf, type View } from './view.ts';
 
@@ -47,7 +47,7 @@ const counterDecider: Decider<Counter | null, Counted> = {
   initial: null,
   sealed: { 'counter.counted': null },
   evolve: (state, { data }) => ({ total: (state?.total ?? 0) + data }),
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 const counters = primaryView<Counter | null, Counted, Counter>({
   name: 'counters',
@@ -122,7 +122,7 @@ describe('the projector', () => {
     const writes = new JointWrites(readModels);
     needs = { events, following, writes, readModels, leases, states, stopped, readiness, metrics: new ProjectorMetrics(metrics), useEvery: 50 };
     projector = new Projector('counting', views, needs);
-    served = new ServedReadModels(readModels, stopped, new AwaitedViews({ ...needs, views, elsewhere: [], projector, metrics }));
+    served = new GuardedReadModels(readModels, stopped, new ReadYourWrites({ ...needs, views, elsewhere: [], projector, metrics }));
     await projector.start();
     return projector;
   }
@@ -179,7 +179,7 @@ describe('the projector', () => {
     const running = await start([anyView(watched)]);
     const log = new PinoLog({ level: 'silent', readable: false });
     const repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32, 1))), clock, log);
-    repository.keep(counters);
+    repository.registerPrimaryView(counters);
     const context = { ...systemContext(ENVIRONMENT, clock.now()), commandId: newCommandId(clock.now()) };
     const { position } = await repository.transact(counterDecider, context, 'a', () => [{ type: 'counter.counted', data: 3 }]);
     await running.caughtUpWith(position);

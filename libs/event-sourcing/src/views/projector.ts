@@ -1,16 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Part } from '#libs/platform/src/lifecycle';
+import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Readiness } from '#libs/platform/src/readiness';
 import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced } from '#libs/read-models/src/read-models';
 import type { Cursor } from '../following/cursor.ts';
-import type { FollowerState, SharedState, Standing } from '../following/follower-states.ts';
+import type { FollowerState, SharedState, Halt } from '../following/follower-states.ts';
 import type { LogFollowing } from '../following/memory-follower.ts';
 import type { Awaited } from '../following/position-gate.ts';
 import { LogPutBack } from '../following/reading.ts';
 import { START, type NewEvent, type Position, PositionOfAnotherLog } from '../log/event-store.ts';
-import { leaseOf, ProjectedView, type ProjectedViewNeeds } from './projected-view.ts';
+import { leaseOf, ViewRunner, type ViewRunnerNeeds } from './view-runner.ts';
 import { rebuiltNameOf } from './rebuild.ts';
 import { KNOWN_WITHIN } from './stopped-views.ts';
 import { recordSkip } from './view-skips.ts';
@@ -29,7 +29,7 @@ const USE = 60_000;
 /** A table of an older version goes when so many looks in a row found it unused: what keeps processes from saying so keeps this one from looking. */
 const UNUSED_LOOKS = 10;
 
-export interface ProjectorNeeds extends Omit<ProjectedViewNeeds, 'reader' | 'clock' | 'log'> {
+export interface ProjectorNeeds extends Omit<ViewRunnerNeeds, 'reader' | 'clock' | 'log'> {
   readonly following: LogFollowing;
   readonly leases: Leases;
   readonly readiness: Readiness;
@@ -58,7 +58,7 @@ export class ProjectorMetrics {
       collect: (gauge) => {
         gauge.reset();
         for (const projector of this.projectors)
-          for (const { view, standing } of projector.held()) gauge.set({ view: view.name }, standing !== null && standing.reason !== 'rebuilding' ? 1 : 0);
+          for (const { view, halt } of projector.held()) gauge.set({ view: view.name }, halt !== null && halt.reason !== 'rebuilding' ? 1 : 0);
       },
     });
     metrics.gauge({
@@ -82,17 +82,17 @@ export interface ViewStatus {
   /** What it has seen last; where it stands still, the event that it stands before. */
   readonly position: Position;
   readonly isStopped: boolean;
-  readonly reason: Standing['reason'] | null;
+  readonly reason: Halt['reason'] | null;
 }
 
 /**
  * Keeps the views of a process filled, together with its replicas: each view is brought along by whoever holds its lease, the others follow what is stored of
  * it. A holder goes on from the stored checkpoint, and stands before an event rather than skip it.
  */
-export class Projector implements Part {
+export class Projector implements BackgroundComponent {
   readonly stage = 'views';
   readonly name: string;
-  private readonly views: readonly ProjectedView[];
+  private readonly views: readonly ViewRunner[];
   private stopping: AbortController | null = null;
   private running: Promise<unknown> = Promise.resolve();
   private resting: NodeJS.Timeout | null = null;
@@ -110,7 +110,7 @@ export class Projector implements Part {
   ) {
     this.name = `projector ${service}`;
     const { reader, clock, log } = needs.following;
-    this.views = views.map((view) => new ProjectedView(view as unknown as View<unknown>, { ...needs, reader, clock, log }));
+    this.views = views.map((view) => new ViewRunner(view as unknown as View<unknown>, { ...needs, reader, clock, log }));
     reader.watch(() => this.wasRead());
     needs.metrics.add(this);
   }
@@ -164,7 +164,7 @@ export class Projector implements Part {
   }
 
   /** The views that this process brings along. */
-  held(): readonly ProjectedView[] {
+  held(): readonly ViewRunner[] {
     return this.views.filter(({ isHeld }) => isHeld);
   }
 
@@ -175,12 +175,12 @@ export class Projector implements Part {
 
   async status(): Promise<readonly ViewStatus[]> {
     await this.lookEverywhere();
-    return this.views.map(({ view, table, position, standing }) => ({
+    return this.views.map(({ view, table, position, halt }) => ({
       view: view.name,
       table: table.definition.name,
-      position: standing === null || standing.reason === 'rebuilding' ? position : standing.position,
-      isStopped: standing !== null,
-      reason: standing?.reason ?? null,
+      position: halt === null || halt.reason === 'rebuilding' ? position : halt.position,
+      isStopped: halt !== null,
+      reason: halt?.reason ?? null,
     }));
   }
 
@@ -201,7 +201,7 @@ export class Projector implements Part {
   async skip(viewName: string, position: Position, reason: string, record: (type: string) => NewEvent): Promise<void> {
     await this.look();
     const view = this.views.find((each) => each.view.name === viewName);
-    const standsThere = (): boolean => view?.standing?.reason === 'unfoldable' && view.standing.position === position;
+    const standsThere = (): boolean => view?.halt?.reason === 'unfoldable' && view.halt.position === position;
     if (view === undefined || !standsThere()) throw new Error(`${viewName} does not stand still before position ${position}.`);
     await recordSkip(this.needs.events, { view: viewName, position, reason }, record);
     this.hurry();
@@ -217,14 +217,14 @@ export class Projector implements Part {
     await this.start();
     await this.look();
     this.hurry();
-    await this.until(({ mended, left }) => left !== null || mended >= request);
+    await this.until(({ carriedOut, left }) => left !== null || carriedOut >= request);
     const left = this.views.find((view) => view.left !== null);
     if (left !== undefined) throw new Error(`${left.view.name} cannot be filled by this release. ${left.left!.message}`);
   }
 
   private async renew(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.needs.leases.round(signal);
+      await this.needs.leases.nextRenewal(signal);
       if (!signal.aborted) await this.askForLeases();
     }
   }
@@ -246,7 +246,7 @@ export class Projector implements Part {
     await Promise.all(
       this.views.map(async (view) => {
         if (view.left !== null) return;
-        const token = await this.needs.leases.ask(view.lease, view.outdated);
+        const token = await this.needs.leases.acquireOrRenew(view.lease, view.outdated);
         if (this.stopping?.signal.aborted !== false) return;
         // It was left while this was asked.
         if (view.left !== null) await this.needs.leases.release(view.lease);
@@ -257,7 +257,7 @@ export class Projector implements Part {
     );
   }
 
-  private lose(view: ProjectedView): void {
+  private lose(view: ViewRunner): void {
     this.needs.following.log.warn('Another process may bring a view along since; this one goes on when it gets the lease again.', { view: view.view.name });
     view.lose();
     this.hurry();
@@ -269,7 +269,7 @@ export class Projector implements Part {
       this.isHurried = false;
       try {
         await this.needs.stopped.freshen();
-        await this.mend(signal);
+        await this.rebuild(signal);
         await this.openTaken(signal);
         // The log may have been read to its end before they were opened, and rest for hours.
         this.settle();
@@ -317,18 +317,18 @@ export class Projector implements Part {
   }
 
   /** Empties the views that are to be filled anew; they are then opened like any other. */
-  private async mend(signal: AbortSignal): Promise<void> {
-    const views = this.views.filter(({ isToBeMended }) => isToBeMended);
+  private async rebuild(signal: AbortSignal): Promise<void> {
+    const views = this.views.filter(({ isToBeRebuilt }) => isToBeRebuilt);
     if (views.length === 0) return;
     try {
-      for (const view of views) view.beginMending();
+      for (const view of views) view.beginRebuild();
       await Promise.all(views.map((view) => view.tell()));
       await pause(KNOWN_EVERYWHERE, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       await this.askForLeases();
       for (const view of views) if (view.phase === 'clearing') await this.orLost(view, () => view.clear());
     } finally {
-      for (const view of views) view.mendingFinished();
+      for (const view of views) view.rebuildFinished();
     }
   }
 
@@ -336,8 +336,8 @@ export class Projector implements Part {
   private async openTaken(signal: AbortSignal): Promise<void> {
     for (const view of this.views) if (await view.isPassable()) view.phase = 'taken';
     const cursors: Cursor[] = [];
-    const opened: ProjectedView[] = [];
-    const open = async (view: ProjectedView): Promise<void> => {
+    const opened: ViewRunner[] = [];
+    const open = async (view: ViewRunner): Promise<void> => {
       const cursor = await view.open();
       if (cursor === null) return;
       cursors.push(cursor);
@@ -354,12 +354,12 @@ export class Projector implements Part {
     for (const view of opened) void this.follow(view);
   }
 
-  private async follow(view: ProjectedView): Promise<void> {
+  private async follow(view: ViewRunner): Promise<void> {
     try {
       await view.follow();
     } catch (error) {
       if (error instanceof Fenced) this.lose(view);
-      else if (error instanceof PositionOfAnotherLog) view.standOutside();
+      else if (error instanceof PositionOfAnotherLog) view.haltOutside();
       else {
         // Where the log was put back, opening it tells.
         if (!(error instanceof LogPutBack)) this.failed(error);
@@ -369,7 +369,7 @@ export class Projector implements Part {
     this.moved();
   }
 
-  private async orLost(view: ProjectedView, work: () => Promise<void>): Promise<void> {
+  private async orLost(view: ViewRunner, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -396,13 +396,13 @@ export class Projector implements Part {
     for (const [table, { use }] of [...unused]) {
       const known = before.get(table);
       if (known?.use !== use) continue;
-      const token = await leases.ask(leaseOf(table));
+      const token = await leases.acquireOrRenew(leaseOf(table));
       if (token !== null) {
         const looks = known.looks + 1;
         unused.set(table, { use, looks });
         if (looks >= UNUSED_LOOKS) await this.drop(table, use, token);
       }
-      await leases.leave(leaseOf(table));
+      await leases.forget(leaseOf(table));
     }
   }
 
@@ -411,9 +411,9 @@ export class Projector implements Part {
     const lease = leaseOf(table);
     const [last] = await states.usesOf([lease]);
     if (last !== use) return;
-    const [{ mended }] = (await states.read([lease])) as readonly [SharedState];
+    const [{ carriedOut }] = (await states.read([lease])) as readonly [SharedState];
     // For a process that was paused for so long: it is not to take a table without rows for a whole one.
-    const emptied: FollowerState = { standing: { reason: 'rebuilding', position: START }, mended };
+    const emptied: FollowerState = { halt: { reason: 'rebuilding', position: START }, carriedOut };
     await states.tell(lease, emptied, token);
     try {
       await readModels.drop(table, token);
@@ -444,7 +444,7 @@ export class Projector implements Part {
 
   /** Views that are filled serve. Answers whether that is news. */
   private settle(): boolean {
-    return this.views.filter((view) => view.standing !== null && view.settle()).length > 0;
+    return this.views.filter((view) => view.halt !== null && view.settle()).length > 0;
   }
 
   /** What cannot be stored now is stored later. */
@@ -457,7 +457,7 @@ export class Projector implements Part {
     this.needs.following.gate.moved();
   }
 
-  private until(isOver: (view: ProjectedView) => boolean, signal?: AbortSignal): Promise<void> {
+  private until(isOver: (view: ViewRunner) => boolean, signal?: AbortSignal): Promise<void> {
     return this.needs.following.gate.until(() => signal?.aborted === true || this.views.every(isOver), { awaited: this.views });
   }
 

@@ -6,7 +6,7 @@ import { skippedOf } from './view-skips.ts';
 import { tableOf, type View } from './view.ts';
 
 /** How long the served rows may take to catch up with an event; what they have not seen by then, they lack. */
-const PATIENCE = 10_000;
+const REBUILD_TIMEOUT_MS = 10_000;
 const POLL = 20;
 /** Sorts after every position. */
 const END: Position = '\uffff';
@@ -97,7 +97,7 @@ async function differenceOf(
   rebuilt: Table<unknown>,
   log: Refolding,
 ): Promise<Pick<Difference, 'stored' | 'rebuilt'> | null> {
-  for (const deadline = Date.now() + PATIENCE; ; await pause(POLL)) {
+  for (const deadline = Date.now() + REBUILD_TIMEOUT_MS; ; await pause(POLL)) {
     const seen = await served.checkpoint();
     const stored = await served.get(environment, id);
     await log.foldUpTo(stored?.position ?? END);

@@ -28,9 +28,9 @@ import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { type EventStore, type NewEvent, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
 import { UpcastingEventStore } from '../log/upcasts.ts';
 import { Vault } from '../sealing/vault.ts';
-import { AwaitedViews } from './awaited-views.ts';
+import { ReadYourWrites } from './read-your-writes.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
-import { ServedReadModels } from './served.read-models.ts';
+import { GuardedReadModels } from './guarded.read-models.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { tableOf, type View } from './view.ts';
 
@@ -179,8 +179,8 @@ class Replica {
       useEvery: USE_EVERY,
     });
     lifecycle.add(this.projector);
-    const awaited = new AwaitedViews({ views, elsewhere: [], readModels: own, projector: this.projector, following, metrics });
-    this.served = new ServedReadModels(own, stopped, awaited);
+    const awaited = new ReadYourWrites({ views, elsewhere: [], readModels: own, projector: this.projector, following, metrics });
+    this.served = new GuardedReadModels(own, stopped, awaited);
     this.followers = new LeasedFollowers({ following, writes, leases, states, lifecycle, metrics });
     if (!announces) return;
     new Forwarders(this.followers, own, bus, log, metrics).add({ service: 'identity', categories: ['counter'] });
@@ -408,7 +408,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       }
       // Nothing is told to be halted, where the others would see it.
       const states = await new FollowerStates(cluster.readModels, clock).read(['view.amounts-v1', 'view.last-v1', 'reaction.count', 'forwarder.identity']);
-      expect(states.map(({ standing }) => standing)).toEqual([null, null, null, null]);
+      expect(states.map(({ halt }) => halt)).toEqual([null, null, null, null]);
       expect(await early.metrics.text()).toContain('gatehouse_follower_left_to_later_release{work="reaction.count"} 1');
       // What the one had handled, the other need not: each event was reacted to, and announced, once.
       await until(() => young.handled.length === 2);
@@ -516,7 +516,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       const states = new FollowerStates(cluster.readModels, clock);
       const earlier = cluster.readModels.table<never>({ name: 'amounts-v0', indexes: [], rebuildable: true });
       await earlier.write([], 'somewhere');
-      await states.tell('view.amounts-v0', { standing: null, mended: '' }, 1);
+      await states.tell('view.amounts-v0', { halt: null, carriedOut: '' }, 1);
       const renew = (): Promise<unknown> => cluster.shortLived.lease('view.amounts-v0', 'of an earlier release', 3_000);
       await renew();
       const renewing = setInterval(() => void renew(), 500);
@@ -678,7 +678,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       await stopAll();
       const [third, fourth] = [await start({ announces: true }), await start({ announces: true })];
       expect(await refuses(third)).toBe(true);
-      await Promise.all([fourth.projector.refill(), fourth.followers.mend()]);
+      await Promise.all([fourth.projector.refill(), fourth.followers.resume()]);
       expect([await times(third, 1), await times(third, 2), await times(fourth, 3)]).toEqual([{ times: 10 }, null, { times: 20 }]);
       await count(4);
       await until(() => [...third.handled, ...fourth.handled].includes(4));
@@ -711,7 +711,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       const third = await start({ announces: true });
       await until(async () => (await third.followers.status()).every(({ isAhead }) => isAhead));
       expect([await refuses(third), third.subscriptions]).toEqual([true, 0]);
-      await Promise.all([third.projector.refill(), third.followers.mend()]);
+      await Promise.all([third.projector.refill(), third.followers.resume()]);
       expect([await times(third, 1), await times(third, 2)]).toEqual([{ times: 10 }, { times: 10 }]);
       await count(4);
       await until(() => third.handled.includes(4));

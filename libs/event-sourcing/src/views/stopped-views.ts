@@ -1,5 +1,5 @@
 import { type DomainError, type NeedsLaterRelease, unavailable } from '#libs/platform/src/domain-error';
-import type { Standing } from '../following/follower-states.ts';
+import type { Halt } from '../following/follower-states.ts';
 
 /** What this process knows of the others is never older than this when it answers. */
 export const KNOWN_WITHIN = 1_000;
@@ -7,7 +7,7 @@ export const KNOWN_WITHIN = 1_000;
 /** Why a table is not read. */
 interface Reasons {
   /** Its view stands still for all processes. */
-  readonly standing: Standing['reason'] | null;
+  readonly halt: Halt['reason'] | null;
   /** It has come to an event that only a later release can fold. */
   readonly left: NeedsLaterRelease | null;
 }
@@ -21,7 +21,7 @@ export class StoppedViews {
 
   /** Null and null: it goes on. */
   set(table: string, reasons: Reasons): void {
-    if (reasons.standing === null && reasons.left === null) this.tables.delete(table);
+    if (reasons.halt === null && reasons.left === null) this.tables.delete(table);
     else this.tables.set(table, reasons);
   }
 
@@ -33,8 +33,8 @@ export class StoppedViews {
 
   /** Whether its rows say what the log says, as far as they go: not where the log was restored to an earlier state, or the rows are to go. */
   isTrue(table: string): boolean {
-    const standing = this.tables.get(table)?.standing ?? null;
-    return standing === null || standing === 'unfoldable';
+    const halt = this.tables.get(table)?.halt ?? null;
+    return halt === null || halt === 'unfoldable';
   }
 
   /** `look` asks what the others know. Whoever reads after a pause, before anybody has asked again, waits for it. */

@@ -226,7 +226,7 @@ const turns: View<Turn> = {
   sortKey: ({ number }) => String(number).padStart(4, '0'),
   idsOf: ({ data }) => [(data as { readonly id: string }).id],
   evolve: () => ({ number: 0 }),
-  async evolveAfter(table, _events, remembered) {
+  async evolveBatch(table, _events, remembered) {
     if (!remembered.has('last')) {
       const { rows } = await table.page(ENVIRONMENT, { order: 'desc', limit: 1 });
       remembered.set('last', rows[0] === undefined ? 0 : (JSON.parse(rows[0].text) as Turn).number);

@@ -128,7 +128,7 @@ export class ViewFold<Row> {
     // Until what follows from it is stored, the table may be elsewhere than it says.
     this.remembered = new Map();
     this.unstored = remembered;
-    const evolve = (await this.view.evolveAfter?.(this.table, events, remembered)) ?? this.view.evolve.bind(this.view);
+    const evolve = (await this.view.evolveBatch?.(this.table, events, remembered)) ?? this.view.evolve.bind(this.view);
     return attempt(() => {
       for (const [index, event] of events.entries()) this.foldOne((current = event), ids[index]!, rows, evolve);
       return rows;

@@ -20,9 +20,9 @@ export interface View<Row, Event extends Fact = Fact> {
    * Instead of `evolve`, for rows that depend on the rows before them: the fold of the next events of the log, given the table as those before them left it.
    * `remembered` is what the view put there for the batch before: nothing where that was not stored, or something else may have been.
    */
-  evolveAfter?(table: Table<Row>, events: readonly Recorded<Event>[], remembered: Map<string, unknown>): Promise<View<Row, Event>['evolve']>;
+  evolveBatch?(table: Table<Row>, events: readonly Recorded<Event>[], remembered: Map<string, unknown>): Promise<View<Row, Event>['evolve']>;
   /** False where nobody counts on finding what was just recorded: no command waits for such a view. */
-  readonly waitedFor?: false;
+  readonly awaited?: false;
   /** The row's stored text; an allow-list serialiser where rows are sent as they are stored. Default: JSON. */
   serialise?(row: Row): string;
 }
@@ -34,7 +34,7 @@ export interface PrimaryView<State, Event extends Fact, Row extends State = NonN
    * Finds the row's id in a fact, where a natural key names the stream: one that was deleted and created again is another row, and the stream says it all.
    * Null where the stream's key is the id.
    */
-  readonly idIn: ((data: Event['data']) => string) | null;
+  readonly rowIdOf: ((data: Event['data']) => string) | null;
   /** The row of a state: null while it is to have none, although its stream goes on. */
   readonly rowOf: (state: State) => Row | null;
   /** By the index that a parent names, how the rows that hang on one are found there; absent: under its id. */
@@ -42,20 +42,20 @@ export interface PrimaryView<State, Event extends Fact, Row extends State = NonN
 }
 
 /**
- * A primary view. Its rows are found under the keys of their streams, or with `idIn` under the ids that the facts name; then the fold of a fact that creates
+ * A primary view. Its rows are found under the keys of their streams, or with `rowIdOf` under the ids that the facts name; then the fold of a fact that creates
  * must not depend on what its key named before.
  */
 export function primaryView<State, Event extends Fact, Row extends State>(
   options: Pick<PrimaryView<State, Event, Row>, 'name' | 'version' | 'noun' | 'decider' | 'indexes' | 'rowOf' | 'under' | 'sortKey' | 'serialise'> & {
     readonly handles: readonly Event['type'][];
-    readonly idIn?: (data: Event['data']) => string;
+    readonly rowIdOf?: (data: Event['data']) => string;
   },
 ): PrimaryView<State, Event, Row> {
-  const { decider, rowOf, idIn = null } = options;
+  const { decider, rowOf, rowIdOf = null } = options;
   return {
     ...options,
-    idIn,
-    idsOf: ({ stream, data }) => [idIn === null ? streamKeyOf(stream) : idIn(data)],
+    rowIdOf,
+    idsOf: ({ stream, data }) => [rowIdOf === null ? streamKeyOf(stream) : rowIdOf(data)],
     evolve: (row, { type, data, meta }) => rowOf(decider.evolve(row ?? decider.initial, { type, data, at: timeOf(meta) } as Event & { readonly at: string })),
   };
 }

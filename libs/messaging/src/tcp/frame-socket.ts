@@ -51,7 +51,7 @@ const PAGE = 64 * 1024;
 const SMALL = 16 * 1024;
 
 /** How long a message may take to arrive from its first byte, and how long a peer may take nothing of what is sent to it. */
-const PATIENCE = 10_000;
+const PEER_TIMEOUT_MS = 10_000;
 /** With so much waiting to leave, a server reads nothing more from this peer. */
 const SLOW_READER = MAX_FRAME;
 /** Pages of the greatest length that may wait at once for a peer that does read. */
@@ -103,12 +103,12 @@ export class FrameSocket extends TcpSocket {
 
   /** Why the connection has to be cut, or null. Asked about once a second, instead of a timer for each message. */
   fault(now: number): string | null {
-    if (this.incompleteSince !== null && now - this.incompleteSince > PATIENCE) return 'a message did not arrive completely in time';
+    if (this.incompleteSince !== null && now - this.incompleteSince > PEER_TIMEOUT_MS) return 'a message did not arrive completely in time';
     const taken = this.written - this.socket.writableLength;
     if (this.socket.writableLength === 0 || taken !== this.taken) this.stuckSince = null;
     else this.stuckSince ??= now;
     this.taken = taken;
-    return this.stuckSince !== null && now - this.stuckSince > PATIENCE ? 'it does not read what is sent to it' : null;
+    return this.stuckSince !== null && now - this.stuckSince > PEER_TIMEOUT_MS ? 'it does not read what is sent to it' : null;
   }
 
   cut(reason: string): void {

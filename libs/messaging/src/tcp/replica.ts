@@ -1,4 +1,4 @@
-import type { Owner } from '#libs/contracts/src/operation';
+import type { ServiceName } from '#libs/contracts/src/operation';
 import type { Log } from '#libs/platform/src/log';
 import { hashOf } from '#libs/platform/src/text-hash';
 import { Connection } from './connection.ts';
@@ -28,7 +28,7 @@ interface Listeners<A extends Attempt> {
 }
 
 interface Needs<A extends Attempt> {
-  readonly owner: Owner;
+  readonly owner: ServiceName;
   readonly security: ServiceSecurity;
   readonly log: Log;
   readonly listeners: Listeners<A>;

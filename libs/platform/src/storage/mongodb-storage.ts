@@ -36,7 +36,7 @@ const CONNECT_MS = 10_000;
 const LOOK_MS = 5_000;
 /** Where it has not told of a look for so long, it no longer looks. */
 const LOOKED_MS = CONNECT_MS + 2 * LOOK_MS;
-const PATIENCE_MS = 60_000;
+const ENGINE_TIMEOUT_MS = 60_000;
 const RETRY_MS = 1_000;
 const MONGODB = 'MONGODB_URL';
 const UNAUTHORIZED = 13;
@@ -119,7 +119,7 @@ export class MongodbStorage {
 
   /** @throws StartRefused when the connection string is none, or nobody answers there */
   static async connect(options: Options): Promise<MongodbStorage> {
-    const { url, log, setting = MONGODB, patience = PATIENCE_MS, changes } = options;
+    const { url, log, setting = MONGODB, patience = ENGINE_TIMEOUT_MS, changes } = options;
     requireMongodbUrl(url, setting);
     const driver = new Driver(options);
     const { client, database } = driver;

@@ -14,7 +14,7 @@ import { Naming, streamName } from '../../log/naming.ts';
 import { afterClosing, closingOf, reopeningOf, withoutClosing, type ClosingEvent, type WithClosings } from './closings.decider.ts';
 import { undoWhatMayNotHang } from './hanging.ts';
 import { narrow } from './narrowing.ts';
-import { mayHang, refuseClosed, type Standing } from './standings.ts';
+import { mayHang, refuseClosed, type ParentStatus } from './parent-status.ts';
 
 /**
  * Walks every order in which the steps of those can happen who begin to hang something on a thing, who delete the thing unless something hangs on it, and of the
@@ -39,7 +39,7 @@ const thing: Decider<ThingState, ThingEvent> = {
   initial: { lives: true },
   sealed: { 'thing.deleted': null, 'thing.closing': null, 'thing.reopened': null },
   evolve: (state, event) => (event.type === 'thing.deleted' ? { ...withoutClosing(state, 'it'), lives: false } : afterClosing(state, event)),
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 const use: Decider<boolean, UseEvent> = {
@@ -48,7 +48,7 @@ const use: Decider<boolean, UseEvent> = {
   initial: false,
   sealed: { 'use.begun': null, 'use.ended': null },
   evolve: (_lives, { type }) => type === 'use.begun',
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 
 const begin: Decision<boolean, UseEvent> = (lives) => (lives ? [] : [{ type: 'use.begun', data: null }]);
@@ -224,12 +224,12 @@ class Process {
   }
 
   private async create(): Promise<void> {
-    const before = await this.standing();
+    const before = await this.status();
     if (!before.allows) throw refusal();
     // What was left closed is an intent like any other here: whoever removes reopens it.
     refuseClosed([before], 0, refusal);
     const { position } = await this.repository.transact(use, contextOf(), this.name, begin);
-    if (this.fault === 'look' || (await mayHang(this.store, [await this.standing()], position))) return;
+    if (this.fault === 'look' || (await mayHang(this.store, [await this.status()], position))) return;
     await this.repository.transact(use, contextOf(), this.name, end);
     throw refusal();
   }
@@ -294,7 +294,7 @@ class Process {
     }
   }
 
-  private async standing(): Promise<Standing> {
+  private async status(): Promise<ParentStatus> {
     const records = await this.store.read(THING);
     const state = records.reduce(
       (before, { type, data, meta }) => thing.evolve(before, { type, data, at: new Date(meta.at).toISOString() } as ThingEvent & { readonly at: string }),

@@ -7,7 +7,7 @@ import type { Projector } from './projector.ts';
 import { tableOf, type View } from './view.ts';
 
 /** How long an answer waits for views to show what it tells of. */
-const PATIENCE = 1_000;
+const VIEWS_TIMEOUT_MS = 1_000;
 
 /** A view of another service, whose readers count on what is answered here. */
 export interface ViewElsewhere {
@@ -30,7 +30,7 @@ interface Needs {
  * Waits for views of this process, and for a few of other services, whoever brings them along: an answered command is seen by every later list and look-up (architecture §5 step 6). Primary views
  * are written at once, and nobody waits for a view that says so of itself.
  */
-export class AwaitedViews {
+export class ReadYourWrites {
   /** By the types of events that they fold. */
   private readonly views = new Map<string, ReadonlySet<string>>();
   /** Of other services, by the names of their views. */
@@ -44,9 +44,9 @@ export class AwaitedViews {
     const elsewhere = needs.elsewhere.filter(({ name }) => !needs.views.some((view) => view.name === name));
     for (const { name, version } of elsewhere) {
       const table = needs.readModels.table<never>({ name: `${name}-v${version}`, indexes: [], rebuildable: true });
-      this.stored.set(name, new StoredPosition(table));
+      this.stored.set(name, new StoredCheckpoint(table));
     }
-    for (const view of [...needs.views.filter((each) => !('decider' in each) && each.waitedFor !== false), ...elsewhere])
+    for (const view of [...needs.views.filter((each) => !('decider' in each) && each.awaited !== false), ...elsewhere])
       for (const type of view.handles) this.views.set(type, new Set([...(this.views.get(type) ?? []), view.name]));
     this.late = needs.metrics.counter({ name: 'answers_before_views_total', help: 'Commands that were answered before a view showed what they recorded.' });
   }
@@ -55,7 +55,7 @@ export class AwaitedViews {
    * Resolves once everything up to `position` is shown wherever facts of these types are, and by the view that is `late` since its rows could not be written with
    * them; in any case after a second. Null where no view has to be waited for.
    */
-  shown(facts: readonly { readonly type: string }[], position: Position, late: string | null = null): Promise<void> | null {
+  waitForViews(facts: readonly { readonly type: string }[], position: Position, late: string | null = null): Promise<void> | null {
     let names: ReadonlySet<string> | null = late === null ? null : new Set([late]);
     for (const { type } of facts) {
       const folding = this.views.get(type);
@@ -68,38 +68,38 @@ export class AwaitedViews {
    * Resolves once every view of this process has seen the log as it stands after the call: what is not found then was not there. Of one `table`: once its view has.
    * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
    */
-  async headReached(deadline: number, table: string | null = null): Promise<void> {
+  async waitForHead(deadline: number, table: string | null = null): Promise<void> {
     const { projector, following } = this.needs;
     const names = new Set(table === null ? this.here.values() : [this.here.get(table)].filter((name) => name !== undefined));
     await following.gate.headReached(deadline, projector.shown(names));
   }
 
-  /** As `headReached`, for whoever would rather read what is there than nothing: resolves after a second at the latest. */
-  async upToDate(table: string): Promise<void> {
-    await this.headReached(this.needs.following.clock.now() + PATIENCE, table).catch(() => {});
+  /** As `waitForHead`, for whoever would rather read what is there than nothing: resolves after a second at the latest. */
+  async waitBrieflyForHead(table: string): Promise<void> {
+    await this.waitForHead(this.needs.following.clock.now() + VIEWS_TIMEOUT_MS, table).catch(() => {});
   }
 
   /**
    * What is looked for in several tables, or null: a row that is not there may come later than its event, so it is looked for once more at the end of the log.
    * What lies in one table is found by that table (`Table.find`).
-   * @throws DomainError as `headReached`
+   * @throws DomainError as `waitForHead`
    */
-  async found<Found>(deadline: number, look: () => Promise<Found | null>): Promise<Found | null> {
+  async retryAtHead<Found>(deadline: number, look: () => Promise<Found | null>): Promise<Found | null> {
     const found = await look();
     if (found !== null) return found;
-    await this.headReached(deadline);
+    await this.waitForHead(deadline);
     return look();
   }
 
   private async wait(names: ReadonlySet<string>, position: Position): Promise<void> {
     const { projector, following } = this.needs;
     const elsewhere = [...this.stored].filter(([name]) => names.has(name)).map(([, stored]) => stored);
-    await following.gate.reached(position, following.clock.now() + PATIENCE, [...projector.shown(names), ...elsewhere]).catch(() => this.late.inc());
+    await following.gate.reached(position, following.clock.now() + VIEWS_TIMEOUT_MS, [...projector.shown(names), ...elsewhere]).catch(() => this.late.inc());
   }
 }
 
 /** How far a table is that other processes bring along. */
-class StoredPosition implements Awaited {
+class StoredCheckpoint implements Awaited {
   readonly isElsewhere = true;
   private position: Position = START;
 

@@ -21,9 +21,9 @@ import { LogRepository } from '../deciding/log.repository.ts';
 import { FollowerStates } from '../following/follower-states.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { Naming } from '../log/naming.ts';
-import { AwaitedViews } from './awaited-views.ts';
+import { ReadYourWrites } from './read-your-writes.ts';
 import { Projector, ProjectorMetrics } from './projector.ts';
-import { ServedReadModels } from './served.read-models.ts';
+import { GuardedReadModels } from './guarded.read-models.ts';
 import { StoppedViews } from './stopped-views.ts';
 import { primaryView, tableOf, type View } from './view.ts';
 
@@ -40,7 +40,7 @@ const shelfDecider: Decider<Shelf | null, ShelfEvent> = {
   initial: null,
   sealed: { 'shelf.filled': null, 'shelf.dusted': null },
   evolve: (state) => ({ books: (state?.books ?? 0) + 1 }),
-  announce: () => null,
+  toPublicEvent: () => null,
 };
 const shelves = primaryView<Shelf | null, ShelfEvent, Shelf>({
   name: 'shelves',
@@ -61,7 +61,7 @@ const places: View<{ readonly shelf: string }> = {
   indexes: [],
   idsOf: ({ data }) => [(data as { book: string }).book],
   evolve: () => ({ shelf: '' }),
-  async evolveAfter() {
+  async evolveBatch() {
     await held;
     return (_row, { stream, data }) => {
       if ((data as { book: string }).book === 'bad') throw new Error('No such book.');
@@ -74,7 +74,7 @@ const dusted: View<{ readonly times: number }> = {
   name: 'dusted',
   version: 1,
   handles: ['shelf.dusted'],
-  waitedFor: false,
+  awaited: false,
   indexes: [],
   idsOf: () => ['all'],
   evolve: (row) => ({ times: (row?.times ?? 0) + 1 }),
@@ -99,7 +99,7 @@ describe('views that answers wait for', () => {
   class Process {
     readonly metrics = new Metrics();
     readonly projector: Projector;
-    readonly awaited: AwaitedViews;
+    readonly awaited: ReadYourWrites;
     readonly repository: LogRepository;
 
     constructor(own: readonly View<never>[] = views) {
@@ -110,9 +110,9 @@ describe('views that answers wait for', () => {
       const [following, writes] = [new LogFollowing(events, clock, log), new JointWrites(readModels)];
       const needs = { events, following, writes, readModels, leases, states, stopped, readiness: new Readiness(), metrics: new ProjectorMetrics(metrics) };
       this.projector = new Projector(own === views ? 'library' : 'desk', own, needs);
-      this.awaited = new AwaitedViews({ views: own, elsewhere, readModels, projector: this.projector, following, metrics });
+      this.awaited = new ReadYourWrites({ views: own, elsewhere, readModels, projector: this.projector, following, metrics });
       this.repository = new LogRepository(events, readModels, naming, clock, log, stopped, this.awaited);
-      this.repository.keep(shelves);
+      this.repository.registerPrimaryView(shelves);
     }
 
     record(type: ShelfEvent['type'], book: string, shelf = 'a') {
@@ -131,7 +131,7 @@ describe('views that answers wait for', () => {
   }
 
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'awaited-views-'));
+    directory = await mkdtemp(join(tmpdir(), 'read-your-writes-'));
     storage = await LmdbStorage.open({ directory });
     events = new LmdbEventStore(storage);
     readModels = new LmdbReadModels(storage);
@@ -168,7 +168,7 @@ describe('views that answers wait for', () => {
       await desk.record('shelf.filled', book);
       expect(await library.placeOf(book)).toBe('a');
     }
-    expect(desk.awaited.shown([{ type: 'shelf.dusted' }], '0000000000000001')).toBeNull();
+    expect(desk.awaited.waitForViews([{ type: 'shelf.dusted' }], '0000000000000001')).toBeNull();
     let release = (): void => {};
     held = new Promise((resolve) => (release = resolve));
     await desk.record('shelf.filled', 'late');
@@ -183,7 +183,7 @@ describe('views that answers wait for', () => {
         Object.assign(Object.create(readModels.table(definition)) as Table<Row>, { write: () => Promise.reject(new Error('disk on fire')) }),
     });
     const repository = new LogRepository(events, away, naming, clock, log, new StoppedViews(), process.awaited);
-    repository.keep(shelves);
+    repository.registerPrimaryView(shelves);
     const context = { ...systemContext(ENVIRONMENT, clock.now()), commandId: newCommandId(clock.now()) };
     const { state } = await repository.transact(shelfDecider, context, 'a', () => [{ type: 'shelf.dusted', data: { book: 'one' } }]);
     expect((await readModels.table(tableOf(shelves)).get(ENVIRONMENT, 'a'))?.text).toBe(JSON.stringify(state));
@@ -192,8 +192,8 @@ describe('views that answers wait for', () => {
 
   it('cost nothing where none of them folds what was recorded', async () => {
     const { awaited } = await start();
-    expect(awaited.shown([{ type: 'shelf.dusted' }, { type: 'shelf.moved' }], '0000000000000001')).toBeNull();
-    expect(awaited.shown([{ type: 'shelf.dusted' }, { type: 'shelf.filled' }], '0000000000000001')).not.toBeNull();
+    expect(awaited.waitForViews([{ type: 'shelf.dusted' }, { type: 'shelf.moved' }], '0000000000000001')).toBeNull();
+    expect(awaited.waitForViews([{ type: 'shelf.dusted' }, { type: 'shelf.filled' }], '0000000000000001')).not.toBeNull();
   });
 
   it('are waited for a second; then the command is answered, and counted', async () => {
@@ -229,19 +229,19 @@ describe('views that answers wait for', () => {
     const before = await events.head();
     const recorded = holder.record('shelf.filled', 'elsewhere');
     await until(async () => (await events.head()) !== before);
-    await expect(other.awaited.headReached(clock.now() + 200)).rejects.toMatchObject({ code: 'service_unavailable' });
-    await other.awaited.upToDate(tableOf(places).name);
+    await expect(other.awaited.waitForHead(clock.now() + 200)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await other.awaited.waitBrieflyForHead(tableOf(places).name);
     expect(await other.placeOf('elsewhere')).toBeNull();
     release();
-    await other.awaited.upToDate(tableOf(places).name);
+    await other.awaited.waitBrieflyForHead(tableOf(places).name);
     expect(await other.placeOf('elsewhere')).toBe('a');
-    await other.awaited.headReached(clock.now() + 5_000);
+    await other.awaited.waitForHead(clock.now() + 5_000);
     await recorded;
   });
 
   it('are looked at once more for what is not there: that of the table, at the end of the log', async () => {
     const [holder, other] = [await start(), await start()];
-    const served = new ServedReadModels(readModels, new StoppedViews(), other.awaited);
+    const served = new GuardedReadModels(readModels, new StoppedViews(), other.awaited);
     const find = async (view: Pick<View<unknown>, 'name' | 'version'>, patience = 5_000) => {
       const table = served.table({ ...tableOf(view as View<unknown>), indexes: [] });
       return (await table.find({ environment: ENVIRONMENT, deadline: clock.now() + patience }, 'found'))?.text ?? null;

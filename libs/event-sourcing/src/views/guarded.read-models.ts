@@ -8,24 +8,24 @@ import {
   type TableDefinition,
   type Write,
 } from '#libs/read-models/src/read-models';
-import type { AwaitedViews } from './awaited-views.ts';
+import type { ReadYourWrites } from './read-your-writes.ts';
 import type { StoppedViews } from './stopped-views.ts';
 
 /**
  * Read models as services get them: reads are refused while their view stands still, and nothing is said not to be there before it was looked for at the end of
  * the log, since a row may come later than the answer to the command that made it.
  */
-export class ServedReadModels extends ReadModels {
+export class GuardedReadModels extends ReadModels {
   constructor(
     private readonly readModels: ReadModels,
     private readonly stopped: StoppedViews,
-    private readonly views: Pick<AwaitedViews, 'headReached'>,
+    private readonly views: Pick<ReadYourWrites, 'waitForHead'>,
   ) {
     super();
   }
 
   table<Row>(definition: TableDefinition<Row>): Table<Row> {
-    return new ServedTable(this.readModels.table(definition), this.stopped, this.views);
+    return new GuardedTable(this.readModels.table(definition), this.stopped, this.views);
   }
 
   drop(table: string, fence?: number): Promise<void> {
@@ -33,13 +33,13 @@ export class ServedReadModels extends ReadModels {
   }
 }
 
-class ServedTable<Row> extends Table<Row> {
+class GuardedTable<Row> extends Table<Row> {
   readonly definition: TableDefinition<Row>;
 
   constructor(
     private readonly table: Table<Row>,
     private readonly stopped: StoppedViews,
-    private readonly views: Pick<AwaitedViews, 'headReached'>,
+    private readonly views: Pick<ReadYourWrites, 'waitForHead'>,
   ) {
     super();
     this.definition = table.definition;
@@ -90,7 +90,7 @@ class ServedTable<Row> extends Table<Row> {
   }
 
   private async again<Found>({ deadline }: Seeker, look: () => Promise<Found>): Promise<Found> {
-    await this.views.headReached(deadline, this.definition.name);
+    await this.views.waitForHead(deadline, this.definition.name);
     return look();
   }
 

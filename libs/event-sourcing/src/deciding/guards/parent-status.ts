@@ -4,7 +4,7 @@ import type { EventStore, Position, RecordedEvent } from '../../log/event-store.
 import { changesClosings, isAbandoned, type Closing } from './closings.decider.ts';
 
 /** How a thing stands that something else hangs on, as rows or an index have it that show at least what is looked at. */
-export interface Standing {
+export interface ParentStatus {
   /** Where its intents are recorded. */
   readonly stream: string;
   readonly id: string;
@@ -18,8 +18,8 @@ export interface Standing {
 
 /** A thing that is closed by an intent that nobody follows up. */
 class Abandoned extends Error {
-  constructor(readonly standing: Standing) {
-    super(`'${standing.id}' was left closed.`);
+  constructor(readonly status: ParentStatus) {
+    super(`'${status.id}' was left closed.`);
   }
 }
 
@@ -30,9 +30,9 @@ const PAGE = 100;
  * Whether what was recorded at a position may hang on all of these: each allows it, and none was closed by an intent that was open at that position. The same
  * answer whenever it is asked, whoever asks: that is what makes a creator and the reaction that stands in for it agree.
  */
-export async function mayHang(events: EventStore, standings: readonly Standing[], position: Position): Promise<boolean> {
-  if (standings.some(({ allows }) => !allows)) return false;
-  const closed = await Promise.all(standings.map((standing) => wasClosed(events, standing, position)));
+export async function mayHang(events: EventStore, statuses: readonly ParentStatus[], position: Position): Promise<boolean> {
+  if (statuses.some(({ allows }) => !allows)) return false;
+  const closed = await Promise.all(statuses.map((status) => wasClosed(events, status, position)));
   return !closed.includes(true);
 }
 
@@ -40,8 +40,8 @@ export async function mayHang(events: EventStore, standings: readonly Standing[]
  * Refuses at once what could not stay.
  * @throws DomainError as `refusal`; for `pastAbandoned` where the intent was left open
  */
-export function refuseClosed(standings: readonly Standing[], now: number, refusal: () => DomainError): void {
-  const closed = standings.filter(({ closing }) => closing !== null);
+export function refuseClosed(statuses: readonly ParentStatus[], now: number, refusal: () => DomainError): void {
+  const closed = statuses.filter(({ closing }) => closing !== null);
   const abandoned = closed.find(({ closing }) => isAbandoned(closing!, now));
   if (abandoned !== undefined) throw new Abandoned(abandoned);
   if (closed.length > 0) throw refusal();
@@ -50,7 +50,7 @@ export function refuseClosed(standings: readonly Standing[], now: number, refusa
 /** Carries out what refuses what is closed; what was left closed is reopened, and it is tried again. */
 export async function pastAbandoned<Done>(
   { receipt }: RequestContext,
-  reopen: (standing: Standing) => Promise<unknown>,
+  reopen: (status: ParentStatus) => Promise<unknown>,
   work: () => Promise<Done>,
 ): Promise<Done> {
   for (const { transacts } = { ...receipt }; ;) {
@@ -58,7 +58,7 @@ export async function pastAbandoned<Done>(
       return await work();
     } catch (error) {
       if (!(error instanceof Abandoned)) throw error;
-      await reopen(error.standing);
+      await reopen(error.status);
       // Nothing was recorded: a repetition of the command meets the same ids.
       if (transacts === undefined) delete receipt.transacts;
       else receipt.transacts = transacts;
@@ -66,7 +66,7 @@ export async function pastAbandoned<Done>(
   }
 }
 
-async function wasClosed(events: EventStore, { stream, id, closing, since }: Standing, position: Position): Promise<boolean> {
+async function wasClosed(events: EventStore, { stream, id, closing, since }: ParentStatus, position: Position): Promise<boolean> {
   if (since <= position) return closing !== null;
   const next = (await recordedAfter(events, stream, position)).find(({ type, data }) => changesClosings(type) && (data as { readonly id?: string }).id === id);
   // What came first after the position tells how it was before.

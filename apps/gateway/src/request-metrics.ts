@@ -9,7 +9,7 @@ export type Observe = (request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Rates, durations and the access log of every route. */
 @Injectable()
-export class Traffic {
+export class RequestMetrics {
   private readonly requests;
   private readonly durations;
 

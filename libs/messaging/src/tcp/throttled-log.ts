@@ -3,7 +3,7 @@ import type { Log } from '#libs/platform/src/log';
 const PAUSE = 60_000;
 
 /** Says what somebody else does wrong once a minute at most: whoever knocks a thousand times a second shall not fill the disk. */
-export class Complaints {
+export class ThrottledLog {
   private readonly said = new Map<string, { readonly at: number; more: number }>();
 
   constructor(private readonly log: Log) {}

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 /** How long anything may hold up everything else. */
 const SLICE_MS = 5;
 /** Long work that gives way to other work every few milliseconds. */
-export class Slices {
+export class TimeSlicer {
   private end = performance.now() + SLICE_MS;
 
   /** Null where the work may go on at once. Looking at the clock costs as much as many a step. */

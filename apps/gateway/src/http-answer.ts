@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode } from '#libs/contracts/src/errors';
 import { DomainError } from '#libs/platform/src/domain-error';
 
 /** An answer as it leaves. */
-export interface Outcome {
+export interface HttpAnswer {
   readonly status: number;
   /** JSON; null for an empty body. */
   readonly text: string | null;
@@ -16,17 +16,17 @@ export interface Outcome {
 const LONGEST_RETRY = 60;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function send(reply: FastifyReply, outcome: Outcome): void {
-  reply.code(outcome.status);
-  if (outcome.position !== undefined) reply.header('Gatehouse-Position', outcome.position);
-  if (outcome.headers !== undefined) reply.headers(outcome.headers);
+export function send(reply: FastifyReply, answer: HttpAnswer): void {
+  reply.code(answer.status);
+  if (answer.position !== undefined) reply.header('Gatehouse-Position', answer.position);
+  if (answer.headers !== undefined) reply.headers(answer.headers);
   // An empty body that claims to be JSON would fail to parse at the client.
-  if (outcome.text === null) reply.send();
-  else reply.header('Content-Type', JSON_TYPE).send(outcome.text);
+  if (answer.text === null) reply.send();
+  else reply.header('Content-Type', JSON_TYPE).send(answer.text);
 }
 
 /** The answer to a refusal, or null when it is none: then it is a bug. */
-export function refusal(error: unknown): Outcome | null {
+export function refusal(error: unknown): HttpAnswer | null {
   if (!(error instanceof DomainError) || !Object.hasOwn(ERRORS, error.code)) return null;
   const { status } = ERRORS[error.code as ErrorCode];
   const { errors, entity_id, role_slug, retryAfter } = error.details;
@@ -59,7 +59,7 @@ function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Rea
 }
 
 /** What a caller learns of a bug: whom to tell, and nothing more. */
-export function internalError(requestId: string): Outcome {
+export function internalError(requestId: string): HttpAnswer {
   return {
     status: ERRORS.internal_error.status,
     text: JSON.stringify({ message: `Something went wrong on our side. Please report the request id ${requestId}.`, code: 'internal_error' }),

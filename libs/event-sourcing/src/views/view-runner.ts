@@ -9,14 +9,14 @@ import type { JointWrites } from '../following/joint-writes.ts';
 import type { LogReader } from '../following/log-reader.ts';
 import type { Awaited } from '../following/position-gate.ts';
 import { START, type EventStore, type Position, type RecordedEvent } from '../log/event-store.ts';
-import type { FollowerState, FollowerStates, SharedState, Standing } from '../following/follower-states.ts';
+import type { FollowerState, FollowerStates, SharedState, Halt } from '../following/follower-states.ts';
 import { FoldedRows } from './folded-rows.ts';
 import type { StoppedViews } from './stopped-views.ts';
 import { Unfoldable, ViewFold } from './view-fold.ts';
 import { skippedOf } from './view-skips.ts';
 import { tableOf, type View } from './view.ts';
 
-export interface ProjectedViewNeeds {
+export interface ViewRunnerNeeds {
   readonly events: EventStore;
   readonly reader: LogReader;
   readonly writes: JointWrites;
@@ -30,29 +30,29 @@ export interface ProjectedViewNeeds {
 }
 
 /**
- * One view, as one process sees it. Whoever holds its lease brings it along the log: `taken` (to be opened), `following`, or `standing`; `clearing` while it is
+ * One view, as one process sees it. Whoever holds its lease brings it along the log: `taken` (to be opened), `following`, or `halted`; `clearing` while it is
  * emptied to be filled anew. For everybody else it is `elsewhere`, and the shared rows tell of it.
  */
-export class ProjectedView implements Awaited {
+export class ViewRunner implements Awaited {
   readonly table: Table<unknown>;
   /** Of its own for each version, so that an old and a new release do not wait for each other. */
   readonly lease: string;
-  phase: 'elsewhere' | 'taken' | 'clearing' | 'following' | 'standing' = 'elsewhere';
+  phase: 'elsewhere' | 'taken' | 'clearing' | 'following' | 'halted' = 'elsewhere';
   /** Where it began when it was opened, and where the log ended then: it is filled when it has got there. */
   opened: { readonly from: Position; readonly end: Position } = { from: START, end: START };
-  standing: Standing | null = null;
+  halt: Halt | null = null;
   /** It came to an event that only a later release can fold: this process has given the lease up, and does not ask for it again. */
   left: NeedsLaterRelease | null = null;
   /** Requests to fill it anew: the last that was carried out, and the last that is known. */
-  mended = '';
+  carriedOut = '';
   requested = '';
-  /** The token under which it was brought along until it was to be mended: rows of before are not to come back with a checkpoint that was stored late. */
+  /** The token under which it was brought along until it was to be rebuilt: rows of before are not to come back with a checkpoint that was stored late. */
   outdated = 0;
   /** This process has been there since before the first event, and nobody has filled the view yet. */
   private isAsOldAsLog = false;
   private token = 0;
   /** The request that is being carried out. */
-  private mending = '';
+  private rebuilding = '';
   private told: string | null = null;
   private isFresh = false;
   private fold: ViewFold<unknown> | null = null;
@@ -69,7 +69,7 @@ export class ProjectedView implements Awaited {
 
   constructor(
     readonly view: View<unknown>,
-    private readonly needs: ProjectedViewNeeds,
+    private readonly needs: ViewRunnerNeeds,
   ) {
     this.table = needs.readModels.table(tableOf(view));
     this.lease = leaseOf(this.table.definition.name);
@@ -96,8 +96,8 @@ export class ProjectedView implements Awaited {
     return this.phase === 'elsewhere';
   }
 
-  get isToBeMended(): boolean {
-    return this.isHeld && this.phase !== 'clearing' && this.requested > this.mended && this.requested !== this.mending;
+  get isToBeRebuilt(): boolean {
+    return this.isHeld && this.phase !== 'clearing' && this.requested > this.carriedOut && this.requested !== this.rebuilding;
   }
 
   /** Until a process of a later release has brought it past what this one cannot fold, nobody here may take its rows for all that there are. */
@@ -107,7 +107,7 @@ export class ProjectedView implements Awaited {
 
   /** For a reader: a view that stands still keeps nobody waiting, since it refuses. */
   hasSeen(position: Position): boolean {
-    return this.standing !== null || this.awaitsLaterRelease || this.position >= position;
+    return this.halt !== null || this.awaitsLaterRelease || this.position >= position;
   }
 
   hurry(position: Position): void {
@@ -122,7 +122,7 @@ export class ProjectedView implements Awaited {
   /** For a start: a view that stands still may be about to go on, and one that is being filled is waited for. */
   isFilledTo(position: Position): boolean {
     if (this.awaitsLaterRelease) return true;
-    if (this.standing !== null) return this.standing.reason !== 'rebuilding' && (this.phase === 'standing' || this.phase === 'elsewhere');
+    if (this.halt !== null) return this.halt.reason !== 'rebuilding' && (this.phase === 'halted' || this.phase === 'elsewhere');
     return (this.phase === 'elsewhere' || this.phase === 'following') && this.position >= position;
   }
 
@@ -135,7 +135,7 @@ export class ProjectedView implements Awaited {
     this.quit('taken');
     this.isFresh = true;
     this.told = null;
-    this.mending = '';
+    this.rebuilding = '';
     return true;
   }
 
@@ -157,14 +157,14 @@ export class ProjectedView implements Awaited {
   }
 
   /** What the shared rows say. Of a view that is held here, they know what this process told. */
-  learn({ standing, mended, requested }: SharedState): void {
+  learn({ halt, carriedOut, requested }: SharedState): void {
     this.requested = requested;
     if (this.isHeld && !this.isFresh) return;
     this.isFresh = false;
-    this.mended = mended;
-    if (standing === null && this.position > START) this.isAsOldAsLog = false;
-    const isFilledFirst = standing?.reason === 'rebuilding' && standing.position === START && requested <= mended;
-    this.setStanding(isFilledFirst && this.isAsOldAsLog ? null : standing);
+    this.carriedOut = carriedOut;
+    if (halt === null && this.position > START) this.isAsOldAsLog = false;
+    const isFilledFirst = halt?.reason === 'rebuilding' && halt.position === START && requested <= carriedOut;
+    this.setHalt(isFilledFirst && this.isAsOldAsLog ? null : halt);
   }
 
   /** Where another process brings it along. */
@@ -189,8 +189,8 @@ export class ProjectedView implements Awaited {
     const position = await this.table.checkpoint();
     const end = await this.needs.events.head();
     if (this.phase !== 'taken' || this.token !== token) return null;
-    if (position > end || this.standing?.reason === 'ahead') {
-      this.standAhead(position, end);
+    if (position > end || this.halt?.reason === 'ahead') {
+      this.haltAhead(position, end);
       return null;
     }
     await this.table.write([], position, token);
@@ -203,7 +203,7 @@ export class ProjectedView implements Awaited {
     const cursor = this.follower.begin(position);
     this.phase = 'following';
     // Rows that are there may not be all: nobody is to take them for that.
-    if (position === START && this.standing === null && !this.isAsOldAsLog) this.setStanding({ reason: 'rebuilding', position });
+    if (position === START && this.halt === null && !this.isAsOldAsLog) this.setHalt({ reason: 'rebuilding', position });
     this.settle();
     return cursor;
   }
@@ -222,8 +222,8 @@ export class ProjectedView implements Awaited {
   }
 
   /** The log does not have its position. */
-  standOutside(): void {
-    if (this.isFollowing) this.standAhead(this.position, this.opened.end);
+  haltOutside(): void {
+    if (this.isFollowing) this.haltAhead(this.position, this.opened.end);
   }
 
   /** What it passed over is stored: readers elsewhere learn of the last events of others too, and after a restart less is read again. */
@@ -239,26 +239,26 @@ export class ProjectedView implements Awaited {
 
   /** Filled: what kept it from serving is over. Answers whether that is news. */
   settle(): boolean {
-    if (!this.isFollowing || this.standing === null || this.position < this.opened.end) return false;
-    if (this.mending !== '') this.mended = this.mending;
-    this.mending = '';
-    this.setStanding(null);
+    if (!this.isFollowing || this.halt === null || this.position < this.opened.end) return false;
+    if (this.rebuilding !== '') this.carriedOut = this.rebuilding;
+    this.rebuilding = '';
+    this.setHalt(null);
     void this.tell().catch(() => {});
     return true;
   }
 
   /** Whether an operator decided to leave the event out before which it stands. */
   async isPassable(): Promise<boolean> {
-    const { standing, phase } = this;
-    return phase === 'standing' && standing?.reason === 'unfoldable' && (await skippedOf(this.needs.events, this.view.name)).has(standing.position);
+    const { halt, phase } = this;
+    return phase === 'halted' && halt?.reason === 'unfoldable' && (await skippedOf(this.needs.events, this.view.name)).has(halt.position);
   }
 
   /** Marks it, so that queries are refused everywhere before rows are missing. */
-  beginMending(): void {
-    this.mending = this.requested;
+  beginRebuild(): void {
+    this.rebuilding = this.requested;
     this.outdated = this.token;
     this.quit('clearing');
-    this.setStanding({ reason: 'rebuilding', position: this.known });
+    this.setHalt({ reason: 'rebuilding', position: this.known });
   }
 
   /** Under a token that is newer than everything that was sent before. @throws Fenced when another process took over meanwhile */
@@ -278,16 +278,16 @@ export class ProjectedView implements Awaited {
   }
 
   /** Where clearing it failed, the request is still open. */
-  mendingFinished(): void {
+  rebuildFinished(): void {
     if (this.phase !== 'clearing') return;
-    this.mending = '';
+    this.rebuilding = '';
     this.phase = 'taken';
   }
 
   /** Tells the others where that was not done yet. */
   async tell(): Promise<void> {
     if (!this.isHeld || this.isFresh) return;
-    const state: FollowerState = { standing: this.standing, mended: this.mended };
+    const state: FollowerState = { halt: this.halt, carriedOut: this.carriedOut };
     const text = JSON.stringify(state);
     if (text === this.told) return;
     await this.needs.states.tell(this.lease, state, this.token);
@@ -316,7 +316,7 @@ export class ProjectedView implements Awaited {
     return done;
   }
 
-  private quit(phase: Exclude<ProjectedView['phase'], 'following'>): void {
+  private quit(phase: Exclude<ViewRunner['phase'], 'following'>): void {
     this.known = this.position;
     this.phase = phase;
     this.fold = null;
@@ -330,7 +330,7 @@ export class ProjectedView implements Awaited {
       position: event.position,
       error: cause ?? message,
     });
-    this.stand({ reason: 'unfoldable', position: event.position });
+    this.stop({ reason: 'unfoldable', position: event.position });
   }
 
   /** Nobody else is told: a process of a later release goes on from what is stored. */
@@ -346,34 +346,34 @@ export class ProjectedView implements Awaited {
     void this.needs.leases.release(this.lease);
   }
 
-  private standAhead(position: Position, head: Position): void {
+  private haltAhead(position: Position, head: Position): void {
     this.needs.log.error(
       "The log does not have the position that a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has mended it.",
       { view: this.view.name, position, head },
     );
-    this.stand({ reason: 'ahead', position });
+    this.stop({ reason: 'ahead', position });
   }
 
-  private stand(standing: Standing): void {
-    this.quit('standing');
+  private stop(halt: Halt): void {
+    this.quit('halted');
     // As far as it could be.
-    if (this.mending !== '') this.mended = this.mending;
-    this.mending = '';
-    this.setStanding(standing);
+    if (this.rebuilding !== '') this.carriedOut = this.rebuilding;
+    this.rebuilding = '';
+    this.setHalt(halt);
     void this.tell().catch(() => {});
   }
 
-  private setStanding(standing: Standing | null): void {
-    this.standing = standing;
+  private setHalt(halt: Halt | null): void {
+    this.halt = halt;
     this.show();
     // What was seen before it was emptied, or before the log was restored, is no longer there.
-    if (standing !== null && this.isElsewhere) this.known = START;
+    if (halt !== null && this.isElsewhere) this.known = START;
   }
 
   /** To whoever reads its rows here. */
   private show(): void {
-    const standing = this.standing?.reason ?? null;
-    this.needs.stopped.set(this.table.definition.name, { standing, left: this.awaitsLaterRelease ? this.left : null });
+    const halt = this.halt?.reason ?? null;
+    this.needs.stopped.set(this.table.definition.name, { halt, left: this.awaitsLaterRelease ? this.left : null });
   }
 }
 

@@ -1,5 +1,5 @@
 /** Those who wait until something has arrived. */
-export class Arrivals {
+export class Signal {
   private readonly waiting = new Set<() => void>();
 
   /** Resolves when it is told next, or once the signal has aborted. */
@@ -17,7 +17,7 @@ export class Arrivals {
   }
 
   /** Whoever waits goes on. */
-  tell(): void {
+  notify(): void {
     for (const done of this.waiting) done();
   }
 }
