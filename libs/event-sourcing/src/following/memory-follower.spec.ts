@@ -50,6 +50,21 @@ describe('a follower of the log', () => {
     await until(() => follower.heardAt > heard);
   });
 
+  it('has come to the end of a log that its process has read, as soon as it goes along: whoever waits need not wait for another event', async () => {
+    const following = new LogFollowing(events, new SystemClock(), log);
+    const another = (name: string, types: readonly string[] | null) => following.remember({ name, types, begin: async () => START, handle: () => {} });
+    const position = events.record();
+    const [first, second] = [another('first', null), another('second', ['nothing of it'])];
+    try {
+      await first.start();
+      await first.reached(position, soon());
+      const reached = second.reached(position, soon());
+      await Promise.all([second.start(), reached]);
+    } finally {
+      await Promise.all([first.stop(), second.stop()]);
+    }
+  });
+
   it('begins as soon as the log is there', async () => {
     events.fail('away');
     const started = follower.start();

@@ -80,6 +80,8 @@ export class Reading implements Way {
     for (const list of this.listsOf(cursor)) list.push(cursor);
     const place = this.kept.findIndex((record) => cursor.concerns(record));
     cursor.join(this, place < 0 ? null : this.first + place);
+    // Where nothing is left for it, it has come to the end by that.
+    this.needs.onMoved();
   }
 
   leave(cursor: Cursor): void {

@@ -271,8 +271,6 @@ export class Projector implements BackgroundComponent {
         await this.needs.stopped.freshen();
         await this.rebuild(signal);
         await this.openTaken(signal);
-        // The log may have been read to its end before they were opened, and rest for hours.
-        this.settle();
         await this.rest();
         await Promise.all(this.held().map((view) => view.tell()));
         await this.dropOldVersions();
