@@ -1,9 +1,10 @@
 import { service } from '#libs/runtime/src/feature';
 import { apiKeys } from './api-keys/api-keys.feature.ts';
+import { environmentSettings } from './environment-settings/environment-settings.feature.ts';
 import { environments } from './environments/environments.feature.ts';
 import { groups } from './groups/groups.feature.ts';
 import { memberships } from './memberships/memberships.feature.ts';
 import { organizations } from './organizations/organizations.feature.ts';
 import { users } from './users/users.feature.ts';
 
-export const identity = service('identity', [environments, organizations, users, memberships, groups, apiKeys]);
+export const identity = service('identity', [environments, environmentSettings, organizations, users, memberships, groups, apiKeys]);

@@ -2,6 +2,7 @@
 import './access-checks/operations.ts';
 import './api-keys/operations.ts';
 import './authorization-resources/operations.ts';
+import './environment-settings/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
 import './groups/operations.ts';

@@ -60,3 +60,13 @@ export function without<T, Name extends keyof T & string>(of: Class<T>, ...names
   }
   return type as Class<Omit<T, Name>>;
 }
+
+/** A class with the fields of another, each of which may be absent: what a request changes of it. */
+export function partial<T>(of: Class<T>): Class<Partial<T>> {
+  const type = class {};
+  for (const { optional: _, ...field } of fieldsOf(of)) {
+    record(field)(type.prototype, field.name);
+    Optional()(type.prototype, field.name);
+  }
+  return type;
+}

@@ -41,6 +41,7 @@ import {
 } from '../domain/api-key.decider.ts';
 import type { StoredMembership } from '../domain/membership.decider.ts';
 import type { StoredUser } from '../domain/user.decider.ts';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { apiKeysView, ownerKey } from '../views/api-keys.view.ts';
 import { knownPermissionsView, type KnownPermission } from '../views/known-permissions.view.ts';
 import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
@@ -68,6 +69,7 @@ export class ApiKeys {
     private readonly deletions: Deletions,
     private readonly clock: Clock,
     private readonly stamps: Stamps,
+    private readonly environments: EnvironmentSettingsReader,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(apiKeysView));
@@ -205,22 +207,32 @@ export class ApiKeys {
   }
 
   /** @throws DomainError that names each that the environment lacks */
-  private async requirePermissions({ environment, deadline }: RequestContext, slugs: readonly string[]): Promise<void> {
+  private async requirePermissions(context: RequestContext, slugs: readonly string[]): Promise<void> {
+    const { environment, deadline } = context;
+    const { api_key_permissions } = await this.environments.settings(context);
+    refuseEach(slugs, 'permission_not_allowed', (slug) =>
+      api_key_permissions?.includes(slug) === false ? `API keys cannot have the permission '${slug}'.` : null,
+    );
     const seeded = new Set(seedsOf(environment).permissions.map(({ slug }) => slug));
     if (slugs.every((slug) => seeded.has(slug))) return;
     // One that was created or deleted a moment ago: only the end of the log tells.
     await this.views.waitForHead(deadline, this.permissions.definition.name);
     const known = await Promise.all(slugs.map(async (slug) => seeded.has(slug) || (await this.isKnown(environment, slug))));
-    const errors = slugs.flatMap((slug, index): FieldError[] => {
-      const message = `There is no permission '${slug}'.`;
-      return known[index] ? [] : [{ code: 'permission_not_found', field: `permissions.${index}`, message }];
-    });
-    if (errors.length > 0) throw new DomainError('invalid', 'invalid_request_parameters', errors.map(({ message }) => message).join(' '), { errors });
+    refuseEach(slugs, 'permission_not_found', (slug, index) => (known[index] ? null : `There is no permission '${slug}'.`));
   }
 
   private async isKnown(environment: string, slug: string): Promise<boolean> {
     return (await this.permissions.page(environment, { where: { index: 'slug', values: [slug] }, order: 'asc', limit: 1 })).rows.length > 0;
   }
+}
+
+/** @throws DomainError that names each permission that something is wrong with */
+function refuseEach(slugs: readonly string[], code: string, whatIsWrong: (slug: string, index: number) => string | null): void {
+  const errors = slugs.flatMap((slug, index): FieldError[] => {
+    const message = whatIsWrong(slug, index);
+    return message === null ? [] : [{ code, field: `permissions.${index}`, message }];
+  });
+  if (errors.length > 0) throw new DomainError('invalid', 'invalid_request_parameters', errors.map(({ message }) => message).join(' '), { errors });
 }
 
 function shown(key: StoredApiKey, last_used_at: string | null): ApiKey {

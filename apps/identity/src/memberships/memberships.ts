@@ -36,7 +36,7 @@ import {
 } from '../domain/membership.decider.ts';
 import type { StoredUser } from '../domain/user.decider.ts';
 import { MembershipReader } from '../readers/membership-reader.ts';
-import { defaultRole, RoleDirectory } from '../readers/role-directory.ts';
+import { RoleDirectory } from '../readers/role-directory.ts';
 import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
@@ -68,7 +68,7 @@ export class Memberships {
     const { context, user_id, organization_id } = operation;
     await this.users.require(context, user_id);
     await this.organizations.require(context, organization_id);
-    const roles = (await this.roles.resolveRequestedRoles(context, organization_id, operation)) ?? [defaultRole(context.environment)];
+    const roles = (await this.roles.resolveRequestedRoles(context, organization_id, operation)) ?? (await this.roles.ofNewcomer(context, organization_id));
     const key = membershipKey(organization_id, user_id);
     const membership = await this.transact(context, key, createMembership({ user_id, organization_id, roles }));
     await this.given.settle(context, { organizationId: organization_id, key, roles });

@@ -12,6 +12,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { HeldRole } from '../domain/membership.decider.ts';
 import { roleDirectoryView, seededRoles, type KnownRole, type RoleScope } from '../views/role-directory.view.ts';
+import { EnvironmentSettingsReader } from './environment-settings-reader.ts';
 
 /** Roles as a caller gives them: one of the two, or none. */
 interface RequestedRoles {
@@ -26,6 +27,7 @@ export class RoleDirectory {
 
   constructor(
     private readonly settings: IdentitySettings,
+    private readonly environments: EnvironmentSettingsReader,
     private readonly views: ReadYourWrites,
     readModels: ReadModels,
   ) {
@@ -41,7 +43,7 @@ export class RoleDirectory {
     const field = role_slug === undefined ? 'role_slugs' : 'role_slug';
     const slugs = new Set(role_slugs ?? (role_slug === undefined ? [] : [role_slug]));
     if (slugs.size === 0) return null;
-    if (slugs.size > 1 && !this.settings.MULTIPLE_ROLES) throw refused('multiple_roles_not_enabled', field, 'Memberships have one role only.');
+    if (slugs.size > 1 && !(await this.mayBeSeveral(context))) throw refused('multiple_roles_not_enabled', field, 'Memberships have one role only.');
     const fallback = defaultRole(context.environment);
     if (slugs.size === 1 && slugs.has(DEFAULT_ROLE)) return [fallback];
     // A role of this slug may have been deleted and created again a moment ago: only the end of the log tells which one is meant.
@@ -55,6 +57,32 @@ export class RoleDirectory {
         throw refused('sub_resource_scoped_role_not_allowed', field, `The role '${slug}' is scoped to the resource type '${role.resource_type_slug}'.`, slug);
     }
     return roles.effectiveRoles([...slugs].map((slug) => roles.named(slug)!));
+  }
+
+  /** Of a membership that is created without any: what the settings say, while the environment has that role. */
+  async ofNewcomer(context: RequestContext, organizationId: string): Promise<readonly HeldRole[]> {
+    const { default_role } = await this.environments.settings(context);
+    if (default_role !== DEFAULT_ROLE) {
+      await this.views.waitForHead(context.deadline);
+      const roles = await this.inOrganization(context.environment, organizationId);
+      const role = roles.named(default_role);
+      if (role !== undefined && !roles.isClosed(role)) return [{ id: role.id, slug: role.slug }];
+    }
+    return [defaultRole(context.environment)];
+  }
+
+  /** @throws DomainError `invalid_role` where the environment itself has no such role for organizations */
+  async requireOfEnvironment({ environment, deadline }: RequestContext, slug: string, field: string): Promise<void> {
+    if (slug === DEFAULT_ROLE) return;
+    await this.views.waitForHead(deadline);
+    const row = await this.rows.get(environment, environment);
+    const { roles } = row === null ? seededRoles(environment) : contentOf(row);
+    const role = roles.find((candidate) => candidate.slug === slug);
+    if (role?.resource_type_slug !== ORGANIZATION_TYPE) throw refused('invalid_role', field, `The environment has no role '${slug}' for organizations.`, slug);
+  }
+
+  private async mayBeSeveral(context: RequestContext): Promise<boolean> {
+    return (await this.environments.settings(context)).multiple_roles ?? this.settings.MULTIPLE_ROLES;
   }
 
   /**

@@ -1,0 +1,116 @@
+import type { EnvironmentSettings, ProviderSettings, Providers, ShownSmsSettings } from '#libs/contracts/src/environment-settings/environment-settings';
+import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type EnvironmentSettingsEvent =
+  /** What differs from before, and nothing else; secrets are sealed. Who changed it stands in the record. */
+  Fact<'environment_settings.changed', SettingsChange>;
+
+/** A provider's account with its secret as it is stored: sealed. */
+type StoredProvider = Pick<ProviderSettings, 'client_id'> & { readonly client_secret: string | null };
+type StoredSms = Omit<ShownSmsSettings, 'has_webhook_secret'> & { readonly webhook_secret: string | null };
+
+/** Settings as they are stored and used: with secrets, sealed. */
+export interface StoredSettings extends Omit<EnvironmentSettings, 'object' | 'environment_id' | 'sms' | 'providers' | 'updated_at'> {
+  readonly sms: StoredSms;
+  readonly providers: Readonly<Record<keyof Providers, StoredProvider>>;
+}
+
+/** Any part of the settings, at any depth; lists are replaced as a whole. */
+export type SettingsChange = PartOf<StoredSettings>;
+type PartOf<T> = { readonly [Name in keyof T]?: T[Name] extends readonly unknown[] | null ? T[Name] : T[Name] extends object ? PartOf<T[Name]> : T[Name] };
+
+/** What was ever set: what was not goes by the default, of the release that reads it. */
+export type EnvironmentSettingsState = { readonly given: SettingsChange; readonly updated_at: string } | null;
+
+const NO_ACCOUNT: StoredProvider = { client_id: null, client_secret: null };
+const DAY = 86_400;
+
+const DEFAULTS: StoredSettings = {
+  sign_in_methods: {
+    password: true,
+    magic_auth: true,
+    apple_oauth: false,
+    github_oauth: false,
+    google_oauth: false,
+    microsoft_oauth: false,
+    sso: true,
+    passkey: false,
+  },
+  sign_up: true,
+  mfa: 'optional',
+  password_policy: 'default',
+  sessions: { access_token_seconds: 300, maximum_seconds: 30 * DAY, inactivity_seconds: 7 * DAY, secret_at_refresh: true },
+  token_algorithm: 'RS256',
+  issuer: null,
+  login_uri: null,
+  sign_out_uris: [],
+  resources: [],
+  hosted_domain: null,
+  cookie_domain: null,
+  rp_id: null,
+  risk: { bot_detection: 'log', brute_force_attack: 'block', credential_stuffing: 'challenge', restriction: 'block' },
+  mail: { magic_auth: true, email_verification: true, password_reset: true, invitation: true },
+  branding: { name: null, logo_url: null, color: null },
+  sms: { countries: [], daily_budget: 1_000, webhook_url: null, webhook_secret: null },
+  providers: { apple: NO_ACCOUNT, github: NO_ACCOUNT, google: NO_ACCOUNT, microsoft: NO_ACCOUNT },
+  readable_codes: true,
+  default_role: 'member',
+  multiple_roles: null,
+  api_key_permissions: null,
+};
+
+function evolve(state: EnvironmentSettingsState, event: EnvironmentSettingsEvent & { readonly at: string }): EnvironmentSettingsState {
+  return { given: merged(state?.given ?? {}, event.data), updated_at: event.at };
+}
+
+export const environmentSettingsDecider: Decider<EnvironmentSettingsState, EnvironmentSettingsEvent> = {
+  category: 'environment_settings',
+  foldVersion: 1,
+  initial: null,
+  sealed: { 'environment_settings.changed': null },
+  evolve,
+  // Configuration: nothing of it is announced, its secrets least of all.
+  toPublicEvent: () => null,
+};
+
+/** Records what differs from the settings as they are. */
+export function changeSettings(change: SettingsChange): Decision<EnvironmentSettingsState, EnvironmentSettingsEvent> {
+  return (state) => {
+    const different = difference(settingsOf(state), change);
+    return different === null ? [] : [{ type: 'environment_settings.changed', data: different }];
+  };
+}
+
+/** All settings: what was set, and the defaults of the rest. */
+export function settingsOf(state: EnvironmentSettingsState): StoredSettings {
+  return merged(DEFAULTS, state?.given ?? {});
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function merged<T extends object>(base: T, change: object): T {
+  const result = { ...base } as Record<string, unknown>;
+  for (const [name, value] of Object.entries(change)) {
+    const before = result[name];
+    result[name] = isObject(value) ? merged(isObject(before) ? before : {}, value) : value;
+  }
+  return result as T;
+}
+
+/** Null where there is none. */
+function difference(base: object, change: object): SettingsChange | null {
+  const before = base as Readonly<Record<string, unknown>>;
+  const different = Object.entries(change).flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    if (isObject(value)) {
+      const inner = difference(isObject(before[name]) ? before[name] : {}, value);
+      return inner === null ? [] : [[name, inner]];
+    }
+    return JSON.stringify(before[name]) === JSON.stringify(value) ? [] : [[name, value]];
+  });
+  return different.length === 0 ? null : (Object.fromEntries(different) as SettingsChange);
+}
