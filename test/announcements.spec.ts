@@ -149,6 +149,8 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     await caller.delete('/admin/roles/reader').expect(204);
     await caller.delete(`${memberships}/${membership}`).expect(200);
     await caller.delete(`/user_management/users/${user}`).expect(200);
+    const { id: erased } = await caller.post('/user_management/users', { email: `${name}@beta.test` }).expect(201);
+    await caller.post(`/admin/users/${erased}/erasure`).expect(202);
   }
 
   async function readFromKafka(all: readonly RecordedEvent[]): Promise<readonly Published[]> {

@@ -1,11 +1,10 @@
 import { ApiKey, UpdatedApiKey } from './api-keys/api-key.ts';
 import type { Class } from './operation.ts';
-import { DomainVerificationFailure, EventOrganization, EventOrganizationMembership } from './feed/event-data.ts';
+import { DomainVerificationFailure, EventOrganization, EventOrganizationMembership, EventUser } from './feed/event-data.ts';
 import { Group, GroupMember } from './groups/group.ts';
 import { OrganizationDomain } from './organizations/organization.ts';
 import { Permission } from './permissions/permission.ts';
 import { OrganizationRole, Role } from './roles/role.ts';
-import { User } from './users/user.ts';
 
 export interface PublicEvent {
   /** Whether a webhook endpoint may subscribe to it; the feed has all. */
@@ -67,9 +66,9 @@ export const PUBLIC_EVENTS = {
   'invitation.accepted': webhook(),
   'invitation.resent': webhook(),
   'invitation.revoked': webhook(),
-  'user.created': webhook(() => User),
-  'user.updated': webhook(() => User),
-  'user.deleted': webhook(() => User),
+  'user.created': webhook(() => EventUser),
+  'user.updated': webhook(() => EventUser),
+  'user.deleted': webhook(() => EventUser),
   'session.created': webhook(),
   'session.revoked': webhook(),
   'organization.created': webhook(() => EventOrganization),

@@ -4,6 +4,7 @@ import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { type EventShapes, SHAPES } from '#libs/contracts/src/shapes';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { followErasures } from '#libs/event-sourcing/src/erasure/eraser';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
@@ -118,6 +119,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const awaited = new ReadYourWrites({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, following, metrics });
   const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
   for (const view of primaries) repository?.registerPrimaryView(view);
+  if (services.length > 0) followErasures(followers, { events, keys, readModels, clock, log });
 
   const sweepers = new Sweepers({
     clock,

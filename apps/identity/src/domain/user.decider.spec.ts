@@ -1,5 +1,5 @@
 import { specOf } from '#libs/testing/src/decider-spec';
-import { createUser, deleteUser, linkData, updateUser, userDecider, type UserEvent } from './user.decider.ts';
+import { createUser, deleteUser, eraseUser, linkData, updateUser, userDecider, type UserEvent } from './user.decider.ts';
 
 const { given, id, now } = specOf(userDecider);
 const user = id('user');
@@ -42,6 +42,49 @@ describe('a user', () => {
     });
 
     it('is of nobody who never was', () => given().when(linkData(user, 'invitation.one')).thenRefused('entity_not_found'));
+  });
+
+  describe('who is erased', () => {
+    const linked: UserEvent = { type: 'user.data_linked', data: { holder: 'invitation.one' } };
+    const erased = (...holders: readonly string[]): UserEvent => ({ type: 'user.erased', data: { holders } });
+    const own = `user.${user}`;
+
+    it('ends with it, and everything that is theirs is named', () => {
+      given(created).when(eraseUser(user)).then(erased(own), deleted);
+      given(created, linked).when(eraseUser(user)).then(erased(own, 'invitation.one'), deleted);
+    });
+
+    it('may be deleted already', () => given(created, linked, deleted).when(eraseUser(user)).then(erased(own, 'invitation.one')));
+    it('is erased once', () => given(created, erased(own), deleted).when(eraseUser(user)).thenNothing());
+    it('has to have been there', () => given().when(eraseUser(user)).thenRefused('entity_not_found'));
+
+    it('is erased of what is learned of them later, too', () => {
+      const all = [created, erased(own), deleted] as const;
+      given(...all)
+        .when(linkData(user, 'invitation.one'))
+        .then(linked, erased('invitation.one'));
+      given(...all, linked, erased('invitation.one'))
+        .when(eraseUser(user))
+        .thenNothing();
+      given(...all, linked, erased('invitation.one'))
+        .when(linkData(user, 'invitation.one'))
+        .thenNothing();
+    });
+
+    it('holds nothing, and their end shows nothing of them', () => {
+      const before = stateAfter(created, passwordSet, updated({ external_id: 'one', name: 'Ada', locale: 'en', metadata: { a: '1' } }), erased(own));
+      expect(userDecider.claims!(before)).toEqual([]);
+      const { subject, names } = userDecider.announce(deleted, before, stateAfter(created, erased(own), deleted))!;
+      expect([subject, names]).toEqual([
+        {
+          object: 'user',
+          id: user,
+          ...{ email: null, first_name: null, last_name: null, name: null, profile_picture_url: null, external_id: null, metadata: null },
+          ...{ email_verified: false, last_sign_in_at: null, locale: null, created_at: now, updated_at: now },
+        },
+        ['user.deleted'],
+      ]);
+    });
   });
 
   it('is created with its email as it was given', () => given().when(create()).then(created));

@@ -1,6 +1,7 @@
 import type { User } from '#libs/contracts/src/users/user';
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
 import type { NewPublicEvent, Claim, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
+import type { Erasure } from '#libs/event-sourcing/src/erasure/erasing';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import { foldedText } from './folded-text.decider.ts';
 import { mergedMetadata } from './metadata.decider.ts';
@@ -14,6 +15,8 @@ export type UserEvent =
   | Fact<'user.password_set', Erasable<PasswordSet, 'password'>>
   /** Elsewhere something lies under another key that is of this person: it is erased with them. */
   | Fact<'user.data_linked', { readonly holder: string }>
+  /** What lies under the keys of these holders is gone for ever: the keys go, and every view forgets what it has of them. A user who lived ends with it. */
+  | Fact<'user.erased', Erasure>
   | Fact<'user.deleted', { readonly id: string }>;
 
 /** What reads as null once the user is erased. */
@@ -52,6 +55,8 @@ export interface StoredUser extends Erasable<User, Personal> {
   readonly password_id: string | null;
   /** Whose keys seal what else is known of them. Absent: nobody's. */
   readonly holders?: readonly string[];
+  /** Of these holders nothing is known any more. Absent: nobody was erased. */
+  readonly erased?: readonly string[];
 }
 
 export type UserState = StoredUser | DeletedUser | null;
@@ -61,11 +66,29 @@ interface DeletedUser {
   readonly object: 'deleted_user';
   readonly id: string;
   readonly holders?: readonly string[];
+  readonly erased?: readonly string[];
 }
+
+/** What is left of a user between their erasure and the end that is recorded with it. */
+const ERASED = {
+  email: null,
+  email_verified: false,
+  first_name: null,
+  last_name: null,
+  name: null,
+  profile_picture_url: null,
+  external_id: null,
+  metadata: null,
+  last_sign_in_at: null,
+  locale: null,
+  password_id: null,
+} satisfies Partial<StoredUser>;
 
 function evolve(state: UserState, event: UserEvent & { readonly at: string }): UserState {
   if (event.type === 'user.created') return state ?? initialUser(event.data, event.at);
   if (event.type === 'user.data_linked') return state && { ...state, holders: [...(state.holders ?? []), event.data.holder] };
+  if (event.type === 'user.erased')
+    return state && { ...state, ...(state.object === 'user' && ERASED), erased: [...(state.erased ?? []), ...event.data.holders] };
   if (state?.object !== 'user') return state;
   switch (event.type) {
     case 'user.updated':
@@ -73,7 +96,7 @@ function evolve(state: UserState, event: UserEvent & { readonly at: string }): U
     case 'user.password_set':
       return { ...state, password_id: event.data.password_id };
     case 'user.deleted':
-      return { object: 'deleted_user', id: state.id, ...(state.holders && { holders: state.holders }) };
+      return { object: 'deleted_user', id: state.id, ...(state.holders && { holders: state.holders }), ...(state.erased && { erased: state.erased }) };
   }
 }
 
@@ -128,16 +151,20 @@ function toPublicEvent(event: UserEvent, before: UserState, after: UserState): N
       return { payload: announced(before), names: [event.type] };
     case 'user.password_set':
     case 'user.data_linked':
+    case 'user.erased':
       return null;
   }
 }
 
-function announced(state: UserState): User | null {
-  return state?.object === 'user' ? toPublicUser(state) : null;
+/** With null for what was erased: nothing can be sealed for whoever that was. It leaves as what the contract has instead. */
+function announced(state: UserState): Erasable<User, Personal> | null {
+  if (state?.object !== 'user') return null;
+  const { password_id: _, holders: _holders, erased: _erased, ...user } = state;
+  return user;
 }
 
 /** The contract knows no null where a key was given up. */
-export function toPublicUser({ password_id: _, holders: _holders, email, metadata, ...user }: StoredUser): User {
+export function toPublicUser({ password_id: _, holders: _holders, erased: _erased, email, metadata, ...user }: StoredUser): User {
   return { ...user, email: email ?? '', metadata: metadata ?? {} };
 }
 
@@ -157,6 +184,7 @@ export const userDecider: Decider<UserState, UserEvent> = {
     'user.updated': [ofUser],
     'user.password_set': [{ ...ofUser, fields: ['password'] }],
     'user.data_linked': null,
+    'user.erased': null,
     'user.deleted': [ofUser],
   },
   evolve,
@@ -206,12 +234,26 @@ export function deleteUser(id: string): Decide {
   };
 }
 
-/** Recorded by whoever learns that something of this user lies under the key of another holder, such as an invitation that they accepted; also once the user is deleted. */
+/** Recorded by whoever learns that something of this user lies under the key of another holder, such as an invitation that they accepted; also once the user is deleted, and erased at once where they were. */
 export function linkData(id: string, holder: string): Decide {
   return (state) => {
     if (state === null) throw notFound('User', id);
-    return holder === holderOfUser(id) || state.holders?.includes(holder) ? [] : [{ type: 'user.data_linked', data: { holder } }];
+    if (holder === holderOfUser(id) || state.holders?.includes(holder)) return [];
+    return [{ type: 'user.data_linked', data: { holder } }, ...(state.erased === undefined ? [] : erasing([holder]))];
   };
+}
+
+/** Also of who is deleted already. What was erased once is not erased again. */
+export function eraseUser(id: string): Decide {
+  return (state) => {
+    if (state === null) throw notFound('User', id);
+    const holders = [holderOfUser(id), ...(state.holders ?? [])].filter((holder) => !state.erased?.includes(holder));
+    return [...erasing(holders), ...(state.object === 'user' ? [{ type: 'user.deleted', data: { id } } as const] : [])];
+  };
+}
+
+function erasing(holders: readonly string[]): readonly UserEvent[] {
+  return holders.length === 0 ? [] : [{ type: 'user.erased', data: { holders } }];
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more */

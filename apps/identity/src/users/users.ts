@@ -3,7 +3,7 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { storedEmail, TEXT_FORMATS } from '#libs/contracts/src/text-formats';
-import { CreateUser, DeleteUser, GetUser, GetUserByExternalId, ListUsers, UpdateUser } from '#libs/contracts/src/users/operations';
+import { CreateUser, DeleteUser, EraseUser, GetUser, GetUserByExternalId, ListUsers, UpdateUser } from '#libs/contracts/src/users/operations';
 import type { User } from '#libs/contracts/src/users/user';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
@@ -17,6 +17,7 @@ import {
   createUser,
   deleteUser,
   emailTaken,
+  eraseUser,
   foldedEmail,
   hadOtherFold,
   requireUser,
@@ -105,6 +106,11 @@ export class Users {
       await this.rows.require(context, id);
       return this.repository.transact(userDecider, context, id, deleteUser(id));
     });
+  }
+
+  @Handles(EraseUser)
+  async erase({ context, id }: EraseUser): Promise<void> {
+    await this.repository.transact(userDecider, context, id, eraseUser(id));
   }
 
   /**

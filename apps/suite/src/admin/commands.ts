@@ -10,6 +10,7 @@ import {
   RotateEnvironmentKey,
 } from '#libs/contracts/src/environments/operations';
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
+import { EraseUser } from '#libs/contracts/src/users/operations';
 import { validatorOf } from '#libs/contracts/src/validation';
 import type { Difference } from '#libs/event-sourcing/src/views/rebuild';
 import type { NewEvent, Position } from '#libs/event-sourcing/src/log/event-store';
@@ -17,6 +18,7 @@ import type { Halt } from '#libs/event-sourcing/src/following/follower-states';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import type { ErasablePurpose } from '#libs/event-sourcing/src/sealing/key-store';
 import { milliseconds } from '#libs/platform/src/config/kinds';
+import { isNotFound } from '#libs/platform/src/domain-error';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import type { Run } from '#libs/runtime/src/app';
 import type { RunningApp } from '#libs/runtime/src/app';
@@ -125,6 +127,26 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     doc: 'Make a key useless at once.',
     arguments: ['ID'],
     run: async (process, { arguments: [id] }) => process.call(systemOperation(RevokeEnvironmentKey, { id })),
+  },
+  'erase user': {
+    doc: 'Erase a person for good: deletes the user, and destroys the keys under which the log holds what is personal of them.',
+    arguments: ['ID'],
+    run: async (process, { arguments: [id] }, tell) => {
+      for (const environment of await process.call(systemOperation(ListEnvironments, {}))) {
+        const isFound = await process.call(systemOperation(EraseUser, { id }, environment.id)).then(
+          () => true,
+          (error: unknown) => {
+            if (isNotFound(error)) return false;
+            throw error;
+          },
+        );
+        if (isFound)
+          return tell(
+            `${id} of ${environment.name} is erased: a server that runs destroys the keys, or one that starts. docs/operations.md says what stays for a while.`,
+          );
+      }
+      throw new Error(`There is and was no user ${id}.`);
+    },
   },
   rebuild: {
     doc: 'Fill all views anew from the log; queries answer 503 meanwhile. Has whatever stands beyond the end of the log go on from there. With --check, only tell what would change.',
@@ -377,15 +399,15 @@ function backupDirectories({ arguments: [directory], options }: CommandInput): {
   return { directory: resolve(directory!), keys: resolve(options['keys'] ?? `${directory}-keys`) };
 }
 
-/** What the command line asks belongs to no environment; no HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
-function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>): O {
+/** What the command line asks; unless it is said, it belongs to no environment. No HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
+function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>, environment = SYSTEM_ENVIRONMENT): O {
   const operation = validatorOf<O>(operationOf(type))({}, {}, fields);
-  operation.context = commandLineContext();
+  operation.context = commandLineContext(environment);
   return operation;
 }
 
-function commandLineContext(): RequestContext {
-  return { ...systemContext(SYSTEM_ENVIRONMENT, Date.now()), actor: { id: 'command_line', source: 'system', name: 'command line' } };
+function commandLineContext(environment = SYSTEM_ENVIRONMENT): RequestContext {
+  return { ...systemContext(environment, Date.now()), actor: { id: 'command_line', source: 'system', name: 'command line' } };
 }
 
 /** @throws WrongUsage */

@@ -1,6 +1,7 @@
-import { ListOf, Nested, OneOf, without } from '../fields.ts';
+import { ListOf, Nested, OneOf, Text, without } from '../fields.ts';
 import { MembershipRole, OrganizationMembership } from '../organization-memberships/organization-membership.ts';
 import { Organization, OrganizationDomain } from '../organizations/organization.ts';
+import { User } from '../users/user.ts';
 
 /** An organization as events show it: without the deprecated flag. */
 export class EventOrganization extends without(Organization, 'allow_profiles_outside_organization') {}
@@ -16,4 +17,9 @@ export class DomainVerificationFailure {
 export class EventOrganizationMembership extends without(OrganizationMembership, 'organization_name') {
   @Nested(() => MembershipRole, { doc: 'The first of its roles.' }) role!: MembershipRole;
   @ListOf(() => MembershipRole, { doc: 'All of its roles.' }) roles!: readonly MembershipRole[];
+}
+
+/** A user as events show it. Once the person was erased, also events from before show nothing personal: texts that may be null are, the address and the metadata are empty. */
+export class EventUser extends without(User, 'email') {
+  @Text({ doc: 'The address; empty once the person was erased.', max: 254, personal: true, example: 'ada@acme.test' }) email!: string;
 }

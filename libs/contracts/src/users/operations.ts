@@ -126,3 +126,16 @@ export class UpdateUser extends Command<User> {
 export class DeleteUser extends Command<void> {
   @Ref(() => User, { doc: 'The user.' }) id!: string;
 }
+
+@Operation({
+  post: '/admin/users/{id}/erasure',
+  owner: 'identity',
+  summary: 'Erase a user',
+  description:
+    'For good: the user is deleted where that was not done yet, and what is personal of them becomes unreadable in the log and in every backup of it. It goes on after the answer: other processes know it within a minute. What stays for a while is told in the guide to operations. Asked again, it changes nothing.',
+  answers: empty(202),
+  emits: ['user.deleted', 'organization_membership.deleted', 'group.member_removed'],
+})
+export class EraseUser extends Command<void> {
+  @Ref(() => User, { doc: 'The user, who may be deleted already.' }) id!: string;
+}

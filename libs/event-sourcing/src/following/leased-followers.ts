@@ -21,12 +21,17 @@ const POLL = 100;
 /** What this process tried so long ago, and not again, another process has taken over. */
 const OTHERS_BUSINESS = 60_000;
 
+/** A checkpoint that lies elsewhere than those of all others, and is not stored together with them. */
+export interface CheckpointElsewhere extends Pick<Table<never>, 'checkpoint' | 'write'> {
+  readonly isElsewhere: true;
+}
+
 /** Follows the log, each event at least once and in order, for the whole cluster. */
 export interface LeasedFollowing {
   /** Of its lease: `forwarder.identity`. */
   readonly name: string;
   /** Keeps its checkpoint: under a new table, it begins at the start of the log. */
-  readonly table: Table<never>;
+  readonly table: Table<never> | CheckpointElsewhere;
   /** Under a new table, it begins at the end of the log instead, or where this says. */
   readonly from?: 'head' | (() => Promise<Position>) | undefined;
   /** Which of these it handles, by what is known without their content; absent: all. */
@@ -287,7 +292,8 @@ class LeasedFollower {
     const { token } = this;
     const store = async (): Promise<void> => {
       if (token === null || position <= this.stored) return;
-      await this.needs.writes.write(this.following.table, [], position, token);
+      const { table } = this.following;
+      await ('isElsewhere' in table ? table.write([], position, token) : this.needs.writes.write(table, [], position, token));
       if (position > this.stored) this.stored = position;
     };
     const stored = this.storing.then(store);

@@ -4,7 +4,7 @@ import type { FoundKey, KeyPurpose } from './key-store.ts';
 /** About 5 MB. */
 const CAPACITY = 10_000;
 /** How long a process goes on with a key that another has destroyed. */
-const TRUST_MS = 60_000;
+export const TRUSTED_FOR = 60_000;
 
 interface Entry {
   readonly found: FoundKey;
@@ -32,7 +32,7 @@ export class KeyCache {
     this.entries.set(purpose, { found, readAt: this.clock.now() });
     if (this.entries.size > CAPACITY) this.entries.delete(this.entries.keys().next().value!);
     // Where nobody asks any more, keys go all the same.
-    this.timer ??= this.later(TRUST_MS);
+    this.timer ??= this.later(TRUSTED_FOR);
   }
 
   delete(purpose: KeyPurpose): void {
@@ -40,7 +40,7 @@ export class KeyCache {
   }
 
   private forgetOld(): void {
-    const until = this.clock.now() - TRUST_MS;
+    const until = this.clock.now() - TRUSTED_FOR;
     for (const [purpose, { readAt }] of this.entries) {
       if (readAt > until) return;
       this.entries.delete(purpose);
@@ -51,7 +51,7 @@ export class KeyCache {
     return setTimeout(() => {
       this.forgetOld();
       const [oldest] = this.entries.values();
-      this.timer = oldest === undefined ? null : this.later(Math.max(1, oldest.readAt + TRUST_MS - this.clock.now()));
+      this.timer = oldest === undefined ? null : this.later(Math.max(1, oldest.readAt + TRUSTED_FOR - this.clock.now()));
     }, milliseconds).unref();
   }
 }

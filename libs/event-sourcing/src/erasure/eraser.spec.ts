@@ -1,0 +1,153 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SystemClock } from '#libs/platform/src/clock';
+import { newUlid } from '#libs/platform/src/ids';
+import { Lifecycle } from '#libs/platform/src/lifecycle';
+import { Metrics } from '#libs/platform/src/metrics';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Leases } from '#libs/read-models/src/leases';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { until } from '#libs/testing/src/until';
+import { FollowerStates } from '../following/follower-states.ts';
+import { JointWrites } from '../following/joint-writes.ts';
+import { LeasedFollowers } from '../following/leased-followers.ts';
+import { LogFollowing } from '../following/memory-follower.ts';
+import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
+import type { Position, RecordedEvent } from '../log/event-store.ts';
+import { ERASURE_FINISHED } from '../log/protocol.ts';
+import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
+import { followErasures } from './eraser.ts';
+import { ERASED } from './erasing.ts';
+
+const clock = new SystemClock();
+const log = new PinoLog({ level: 'silent', readable: false });
+const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+const keyOf = (user: string) => `person.user-${ENVIRONMENT}-${user}` as const;
+
+describe('an erasure', () => {
+  let root: string;
+  let storage: LmdbStorage;
+  let events: LmdbEventStore;
+  let keys: LmdbKeyStore;
+  let running: Lifecycle[];
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'eraser-'));
+    running = [];
+    await open();
+  });
+  afterEach(async () => {
+    await close();
+    await rm(root, { recursive: true });
+  });
+
+  const directory = (): string => join(root, 'data');
+
+  async function open(): Promise<void> {
+    storage = await LmdbStorage.open({ directory: directory() });
+    events = new LmdbEventStore(storage);
+    keys = await LmdbKeyStore.open(storage.keys, []);
+  }
+
+  async function close(): Promise<void> {
+    for (const lifecycle of running.splice(0)) await lifecycle.stop();
+    await storage.close();
+  }
+
+  /** Another process; where nothing else is said, keys are forgotten everywhere at once. */
+  async function start(forgottenAfter = 0): Promise<Lifecycle> {
+    const lifecycle = new Lifecycle();
+    const metrics = new Metrics();
+    const readModels = new LmdbReadModels(storage);
+    const followers = new LeasedFollowers({
+      following: new LogFollowing(events, clock, log),
+      writes: new JointWrites(readModels),
+      leases: new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics),
+      states: new FollowerStates(readModels, clock),
+      lifecycle,
+      metrics,
+    });
+    followErasures(followers, { events, keys, readModels, clock, log, forgottenAfter });
+    await lifecycle.start();
+    running.push(lifecycle);
+    return lifecycle;
+  }
+
+  async function erase(...users: readonly string[]): Promise<Position> {
+    const id = newUlid(clock.now());
+    const meta = { environment: ENVIRONMENT, actor: { id: 'test', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() } as const;
+    const data = { holders: users.map((user) => `user.${user}`) };
+    return (await events.append(`user-${ENVIRONMENT}-${users[0]}`, 0, [{ id, type: ERASED, shape: 1, data, subject: null, public: [], meta }])).position;
+  }
+
+  async function finished(): Promise<readonly RecordedEvent[]> {
+    const found: RecordedEvent[] = [];
+    const reading = new AbortController();
+    const head = await events.head();
+    for await (const batch of events.subscribe('', reading.signal)) {
+      found.push(...batch.filter(({ type }) => type === ERASURE_FINISHED));
+      if (batch.at(-1)!.position >= head) break;
+    }
+    reading.abort();
+    return found;
+  }
+
+  it('destroys the keys of all holders, and says once when nobody has them any more', async () => {
+    for (const user of ['user_1', 'user_2', 'user_3']) await keys.obtain(keyOf(user));
+    const position = await erase('user_1', 'user_2');
+    await start();
+    await start();
+    await until(async () => (await finished()).length > 0);
+    expect([await keys.find(keyOf('user_1')), await keys.find(keyOf('user_2'))]).toEqual(['erased', 'erased']);
+    expect(await keys.find(keyOf('user_3'))).not.toBe('erased');
+    expect(await keys.erasedUpTo()).toBe(position);
+    await Promise.all(running.map((lifecycle) => lifecycle.stop()));
+    running = [];
+    // Where its checkpoint was lost, it begins again, and finds that it was said.
+    await new LmdbReadModels(storage).table({ name: 'erasures-finished', indexes: [], rebuildable: false }).clear();
+    await start();
+    const next = await erase('user_3');
+    await until(async () => (await finished()).length > 1);
+    const said = await finished();
+    expect(said.map(({ stream, version, data }) => [stream.startsWith(`erasure-${ENVIRONMENT}-`), version, data])).toEqual([
+      [true, 1, { holders: ['user.user_1', 'user.user_2'] }],
+      [true, 1, { holders: ['user.user_3'] }],
+    ]);
+    expect(said.every((record) => record.position > position && (record === said[0] || record.position > next))).toBe(true);
+  });
+
+  it('goes on where a process ended before anything was said, and says nothing before the keys are forgotten', async () => {
+    await keys.obtain(keyOf('user_1'));
+    await start(3_600_000);
+    await erase('user_1');
+    await until(async () => (await keys.find(keyOf('user_1'))) === 'erased');
+    await close();
+    await open();
+    expect(await finished()).toEqual([]);
+    await start();
+    await until(async () => (await finished()).length === 1);
+  });
+
+  it('is repeated on keys of an older backup, and not on others', async () => {
+    await keys.obtain(keyOf('user_1'));
+    await keys.obtain(keyOf('user_2'));
+    await close();
+    await cp(keysIn(directory()), join(root, 'older'), { recursive: true });
+    await open();
+    await start();
+    await erase('user_1');
+    await until(async () => (await keys.find(keyOf('user_1'))) === 'erased');
+    await until(async () => (await keys.erasedUpTo()) !== '');
+    await close();
+    await rm(keysIn(directory()), { recursive: true });
+    await cp(join(root, 'older'), keysIn(directory()), { recursive: true });
+    await open();
+    expect(await keys.find(keyOf('user_1'))).not.toBe('erased');
+    await start();
+    await until(async () => (await keys.find(keyOf('user_1'))) === 'erased');
+    expect(await keys.find(keyOf('user_2'))).not.toBe('erased');
+  });
+});
