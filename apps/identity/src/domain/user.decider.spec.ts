@@ -74,8 +74,8 @@ describe('a user', () => {
     it('holds nothing, and their end shows nothing of them', () => {
       const before = stateAfter(created, passwordSet, updated({ external_id: 'one', name: 'Ada', locale: 'en', metadata: { a: '1' } }), erased(own));
       expect(userDecider.claims!(before)).toEqual([]);
-      const { subject, names } = userDecider.announce(deleted, before, stateAfter(created, erased(own), deleted))!;
-      expect([subject, names]).toEqual([
+      const { payload, names } = userDecider.toPublicEvent(deleted, before, stateAfter(created, erased(own), deleted))!;
+      expect([payload, names]).toEqual([
         {
           object: 'user',
           id: user,
