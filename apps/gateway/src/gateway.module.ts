@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AnswerVault } from './answer-vault.ts';
 import { Authentication } from './authentication.ts';
+import { Clients } from './clients.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Gateway } from './gateway.ts';
@@ -12,7 +13,7 @@ import { RequestMetrics } from './request-metrics.ts';
 
 /** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
 @Module({
-  providers: [Gateway, OperationRoutes, Authentication, Idempotency, AnswerVault, RateLimits, RequestCounters, RequestMetrics, ErrorAnswers, DocsPage],
+  providers: [Gateway, OperationRoutes, Authentication, Clients, Idempotency, AnswerVault, RateLimits, RequestCounters, RequestMetrics, ErrorAnswers, DocsPage],
   exports: [Gateway],
 })
 export class GatewayModule {}

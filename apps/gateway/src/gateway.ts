@@ -7,6 +7,7 @@ import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { OPERATIONS_PATHS, OperationsSurface } from '#libs/platform/src/operations/operations-surface';
 import { Readiness } from '#libs/platform/src/readiness';
 import { Authentication } from './authentication.ts';
+import { Clients } from './clients.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency } from './idempotency.ts';
@@ -29,6 +30,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     private readonly surface: OperationsSurface,
     private readonly requestMetrics: RequestMetrics,
     private readonly authentication: Authentication,
+    private readonly clients: Clients,
     private readonly idempotency: Idempotency,
     private readonly readiness: Readiness,
     private readonly platform: PlatformSettings,
@@ -63,12 +65,13 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     });
     this.docs.mount(server);
     if (this.platform.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
+    this.clients.start();
     await this.authentication.start();
   }
 
   async onModuleDestroy(): Promise<void> {
     await this.drain();
-    await this.authentication.stop();
+    await Promise.all([this.authentication.stop(), this.clients.stop()]);
   }
 
   /** Takes no new connections, finishes the requests in flight, and then closes what is left. */

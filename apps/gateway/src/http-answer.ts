@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import { ERRORS, type ErrorCode } from '#libs/contracts/src/errors';
+import { ERRORS, type DeclaredError, type ErrorCode } from '#libs/contracts/src/errors';
 import { DomainError } from '#libs/platform/src/domain-error';
 
 /** An answer as it leaves. */
@@ -28,16 +28,18 @@ export function send(reply: FastifyReply, answer: HttpAnswer): void {
 /** The answer to a refusal, or null when it is none: then it is a bug. */
 export function refusal(error: unknown): HttpAnswer | null {
   if (!(error instanceof DomainError) || !Object.hasOwn(ERRORS, error.code)) return null;
-  const { status } = ERRORS[error.code as ErrorCode];
+  const { status, isOAuth }: DeclaredError = ERRORS[error.code as ErrorCode];
   const { errors, entity_id, role_slug, retryAfter } = error.details;
-  const body = {
-    message: error.message,
-    code: error.code,
-    // SDKs read `errors` of every 422.
-    errors: status === 422 ? (errors ?? []) : errors,
-    entity_id,
-    role_slug,
-  };
+  const body = isOAuth
+    ? { error: error.code, error_description: error.message, message: error.message }
+    : {
+        message: error.message,
+        code: error.code,
+        // SDKs read `errors` of every 422.
+        errors: status === 422 ? (errors ?? []) : errors,
+        entity_id,
+        role_slug,
+      };
   return { status, text: JSON.stringify(body), headers: refusalHeaders(error, status, retryAfter) };
 }
 

@@ -1,21 +1,24 @@
 import { isUtf8 } from 'node:buffer';
+import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-import { MAX_BODY, operations, Serialised, takesKey, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
-import { placesOf } from '#libs/contracts/src/json-schema';
+import { isPublic, MAX_BODY, operations, Serialised, takesKey, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { placesOf, type Places } from '#libs/contracts/src/json-schema';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { validatorOf } from '#libs/contracts/src/validation';
+import { formReaderOf, validatorOf } from '#libs/contracts/src/validation';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { newCommandId } from '#libs/platform/src/ids';
-import { DomainError, unavailable } from '#libs/platform/src/domain-error';
-import type { RequestContext } from '#libs/platform/src/request-context';
+import { DomainError, isNotFound, unavailable } from '#libs/platform/src/domain-error';
+import type { Connection, RequestContext } from '#libs/platform/src/request-context';
 import { Readiness } from '#libs/platform/src/readiness';
-import { Authentication, type Caller } from './authentication.ts';
+import { Authentication, bearerToken, type Caller } from './authentication.ts';
 import { requireJson, requireModest, valueOfBody } from './body.ts';
+import { Clients, unknownClient } from './clients.ts';
 import { ResponseBatch } from './response-batch.ts';
 import { ErrorAnswers } from './error-answers.ts';
+import { isForm, valueOfForm } from './form.ts';
 import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
 import { badRequest, MethodNotAllowed, noSuchPath, type HttpAnswer } from './http-answer.ts';
 import { RateLimits } from './rate-limits.ts';
@@ -24,11 +27,20 @@ import { RequestMetrics } from './request-metrics.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null until the request is authenticated. */
+    /** Null until it is known whom the request comes from. */
     caller: Caller | null;
   }
 }
 
+type Count = ReturnType<RateLimits['of']>;
+
+/** How an operation without a key is entered. `isNamed`: its path names the client, so where there is none, there is nothing. */
+interface Entry {
+  readonly count: Count;
+  readonly isNamed: boolean;
+}
+
+const CLIENT_ID = 'client_id';
 const PARAMETER = '{}';
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
@@ -39,6 +51,7 @@ export class OperationRoutes {
 
   constructor(
     private readonly authentication: Authentication,
+    private readonly clients: Clients,
     private readonly rateLimits: RateLimits,
     private readonly idempotency: Idempotency,
     private readonly transport: OperationTransport,
@@ -55,6 +68,9 @@ export class OperationRoutes {
     const { method, path } = route;
     const takesBody = method === 'delete' ? options.body === true : method !== 'get';
     const isKeyed = takesKey(registered);
+    const needsKey = !isPublic(registered);
+    const clientPlace = needsKey ? null : placeOfClientId(registered);
+    const cacheHeaders = options.cachedFor === undefined ? undefined : { 'Cache-Control': `public, max-age=${options.cachedFor}` };
     const validate = validatorOf(registered);
     const serialise = serialiserOf(options.answers);
     const observe = this.requestMetrics.of(name, path);
@@ -73,26 +89,35 @@ export class OperationRoutes {
       try {
         const text = textOf(await this.transport.call(operation));
         const { position, warning } = context.receipt;
-        return { status: options.answers.status, text, position, ...(warning !== undefined && { headers: { 'Gatehouse-Warning': warning } }) };
+        const headers = warning === undefined ? cacheHeaders : { 'Gatehouse-Warning': warning };
+        return { status: options.answers.status, text, position, headers };
       } catch (error) {
         return this.errors.of(isKeyed ? error : withoutKey(error), context.requestId, name);
       }
+    };
+
+    const readForm = formReaderOf(registered);
+    const valueOf = (request: FastifyRequest, text: string | undefined): unknown => {
+      if (!text) return undefined;
+      const type = request.headers['content-type'];
+      if (!needsKey && isForm(type)) return readForm(valueOfForm(text));
+      requireJson(type);
+      return valueOfBody(text);
     };
 
     const handler = (request: FastifyRequest, reply: FastifyReply): void => {
       requireReadableQuery(request.url);
       if (subResources.length > 0) refuseSubResource(subResources, method, pathOf(request.url));
       const text = takesBody ? (request.body as string | undefined) : undefined;
-      if (text) requireJson(request.headers['content-type']);
       const parameters = parametersOf(request.params as Record<string, string>);
       requireParameters(route.parameters, parameters);
-      const operation = validate(parameters, request.query as Record<string, unknown>, valueOfBody(text));
+      const operation = validate(parameters, request.query as Record<string, unknown>, valueOf(request, text));
       const key = isKeyed ? idempotencyKeyOf(request.headers['idempotency-key']) : null;
-      const context = this.contextOf(request);
-      operation.context = context;
 
-      const answered =
-        key === null
+      const proceed = (caller: Caller): Promise<HttpAnswer> => {
+        const context = needsKey ? this.contextOf(request, caller) : { ...this.contextOf(request, caller), connection: connectionOf(request) };
+        operation.context = context;
+        return key === null
           ? carryOut(operation)
           : this.idempotency.run(
               {
@@ -108,6 +133,10 @@ export class OperationRoutes {
                 return carryOut(operation);
               },
             );
+      };
+      const entering =
+        request.caller ?? this.enterClient({ count, isNamed: false }, request, (operation as unknown as Readonly<Record<typeof CLIENT_ID, string>>)[CLIENT_ID]);
+      const answered = entering instanceof Promise ? entering.then(proceed) : proceed(entering);
       void answered
         .catch((error: unknown) => this.errors.of(error, request.id, name))
         .then((answer) => {
@@ -120,7 +149,16 @@ export class OperationRoutes {
       method: method.toUpperCase(),
       url,
       bodyLimit: options.maxBody ?? MAX_BODY,
-      onRequest: (request, _reply, done) => this.admit(count, request, done),
+      onRequest: (request, _reply, done) => {
+        if (clientPlace === null) this.admit(count, request, done);
+        else
+          this.admitUnknown(
+            { count, isNamed: clientPlace === 'path' },
+            request,
+            clientPlace === 'body' ? null : clientIdAt(clientPlace, request, parametersOf),
+            done,
+          );
+      },
       handler,
       onResponse: (request, reply, done) => {
         observe(request, reply);
@@ -133,15 +171,15 @@ export class OperationRoutes {
    * A body as text, once its bytes have been found to be modest: it is parsed where its operation is known, whatever type the client calls it.
    * @throws DomainError `bad_request`, or `rate_limit_exceeded`
    */
-  textOfBody({ headers, caller }: FastifyRequest, body: Buffer): string {
-    if (headers['content-length'] === undefined) this.rateLimits.countBody(body.length, caller!);
+  textOfBody({ headers, caller, ip }: FastifyRequest, body: Buffer): string {
+    if (headers['content-length'] === undefined) this.rateLimits.countBody(body.length, caller ?? unknownClient(ip));
     if (!isUtf8(body)) throw badRequest('The body is not UTF-8.');
     requireModest(body);
     return body.toString();
   }
 
   /** Lets a request in before its body is read: by key, then by rate. Known keys and counters in memory take no turn of the event loop. */
-  private admit(count: ReturnType<RateLimits['of']>, request: FastifyRequest, done: (error?: Error) => void): void {
+  private admit(count: Count, request: FastifyRequest, done: (error?: Error) => void): void {
     const enter = (caller: Caller): void | Promise<void> => {
       request.caller = caller;
       const length = lengthOfBody(request);
@@ -159,9 +197,46 @@ export class OperationRoutes {
     }
   }
 
-  private contextOf(request: FastifyRequest): RequestContext {
+  /** As `admit`, without a key: by client id, which may stand in the body (null), and then by rate. `Authorization` means nothing here. */
+  private admitUnknown(entry: Entry, request: FastifyRequest, clientId: string | null, done: (error?: Error) => void): void {
+    try {
+      if (!this.readiness.isServing) throw unavailable('The server is starting; /health/ready tells how far it is.');
+      const length = lengthOfBody(request);
+      if (length > 0) this.rateLimits.countBody(length, unknownClient(request.ip));
+      const entered = clientId === null ? undefined : this.enterClient(entry, request, clientId);
+      if (entered instanceof Promise)
+        entered.then(
+          () => done(),
+          (error: unknown) => done(error as Error),
+        );
+      else done();
+    } catch (error) {
+      done(error as Error);
+    }
+  }
+
+  /** @throws DomainError `entity_not_found`, `invalid_client`, or `rate_limit_exceeded` */
+  private enterClient(entry: Entry, request: FastifyRequest, clientId: string): Caller | Promise<Caller> {
+    const known = this.clients.known(clientId, request.ip);
+    if (known === null) return this.findClient(entry, request, clientId);
+    const counted = entry.count(known);
+    request.caller = known;
+    return counted instanceof Promise ? counted.then(() => known) : known;
+  }
+
+  /** Whoever tries client ids is counted by address. */
+  private async findClient({ count, isNamed }: Entry, request: FastifyRequest, clientId: string): Promise<Caller> {
+    await count(unknownClient(request.ip));
+    const caller = await this.clients.find(clientId, request.ip, request.id).catch((error: unknown) => {
+      throw isNamed || !isNotFound(error) ? error : new DomainError('invalid', 'invalid_client', 'No environment has this client id.');
+    });
+    await count(caller);
+    request.caller = caller;
+    return caller;
+  }
+
+  private contextOf(request: FastifyRequest, { environment, actor }: Caller): RequestContext {
     const { headers } = request;
-    const { environment, actor } = request.caller!;
     const now = this.clock.now();
     const readAfter = headers['gatehouse-position'];
     const { traceparent } = headers;
@@ -177,6 +252,26 @@ export class OperationRoutes {
       receipt: {},
     };
   }
+}
+
+/** What the gateway saw of whoever asks without a key. */
+function connectionOf({ ip, headers }: FastifyRequest): Connection {
+  const token = bearerToken(headers.authorization);
+  return { address: ip, userAgent: headers['user-agent'] ?? null, bearerHash: token === null ? null : hash('sha256', token, 'hex') };
+}
+
+/** Where an operation without a key has its client id. */
+function placeOfClientId(registered: RegisteredOperation): keyof Places {
+  const place = Object.entries(placesOf(registered)).find(([, fields]: [string, Places['path']]) => fields.some(({ name }) => name === CLIENT_ID));
+  if (place === undefined) throw new Error(`${registered.name} needs a field ${CLIENT_ID}, since it needs no key.`);
+  return place[0] as keyof Places;
+}
+
+/** Before it is validated: null where there is none. */
+function clientIdAt(place: keyof Places, request: FastifyRequest, parametersOf: (params: Record<string, string>) => Record<string, string>): string | null {
+  const fields = place === 'path' ? parametersOf(request.params as Record<string, string>) : (request.query as Record<string, unknown>);
+  const clientId = fields[CLIENT_ID];
+  return typeof clientId === 'string' && clientId !== '' ? clientId : null;
 }
 
 /** As the request says before its body is read; 0 for one that comes in chunks, whose bytes are counted when they are there. */

@@ -38,23 +38,23 @@ export class RateLimits {
    * Counts the bytes of a body. The one with which the limit is reached still goes through, so that no limit refuses a body for ever.
    * @throws DomainError `rate_limit_exceeded`
    */
-  countBody(bytes: number, { actor }: Caller): void {
+  countBody(bytes: number, { countedAs }: Pick<Caller, 'countedAs'>): void {
     const { RATE_LIMITS, RATE_LIMIT_BODY_BYTES: limit } = this.settings;
     if (!RATE_LIMITS) return;
     const now = this.clock.now();
-    const total = this.counters.add(`body ${actor.id}`, { start: now - (now % 1000), length: 1000, limit }, bytes);
+    const total = this.counters.add(`body ${countedAs}`, { start: now - (now % 1000), length: 1000, limit }, bytes);
     // Only limits far below the least that the setting allows are waited for.
     if (typeof total === 'number' && total - bytes >= limit) throw tooManyBytes();
   }
 
   private limitsOf({ name, kind, route, options }: RegisteredOperation): readonly SharedLimit[] {
     const { RATE_LIMIT_PER_SECOND, RATE_LIMIT_USER_MANAGEMENT_READS, RATE_LIMIT_USER_MANAGEMENT_WRITES } = this.settings;
-    const limits: SharedLimit[] = [{ limit: { requests: RATE_LIMIT_PER_SECOND, perSeconds: 1 }, keyOf: ({ actor }) => actor.id }];
+    const limits: SharedLimit[] = [{ limit: { requests: RATE_LIMIT_PER_SECOND, perSeconds: 1 }, keyOf: ({ countedAs }) => countedAs }];
     if (route!.path.startsWith('/user_management/')) {
       const requests = kind === 'query' ? RATE_LIMIT_USER_MANAGEMENT_READS : RATE_LIMIT_USER_MANAGEMENT_WRITES;
       if (requests !== null) limits.push({ limit: { requests, perSeconds: 10 }, keyOf: ({ environment }) => `user_management ${kind} ${environment}` });
     }
-    if (options.limit !== undefined) limits.push({ limit: options.limit, keyOf: ({ actor }) => `${name} ${actor.id}` });
+    if (options.limit !== undefined) limits.push({ limit: options.limit, keyOf: ({ countedAs }) => `${name} ${countedAs}` });
     return limits;
   }
 

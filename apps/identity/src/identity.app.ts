@@ -36,6 +36,8 @@ export async function ensureKey(process: RunningApp, value: string, clientId: st
       return true;
     } catch (error) {
       if (error instanceof DomainError && error.code === 'storage_full') throw noRoom(process);
+      if (error instanceof DomainError && error.code === 'client_id_already_used')
+        throw new StartRefused(`GATEHOUSE_CLIENT_ID cannot be used: ${error.message}`);
       if (!(error instanceof DomainError && error.kind === 'unavailable')) throw error;
       return false;
     }

@@ -4,6 +4,8 @@ export interface DeclaredError {
   readonly kind: ErrorKind;
   readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 414 | 415 | 422 | 429 | 431 | 500 | 503;
   readonly doc: string;
+  /** Answered as RFC 6749 says, `{error, error_description}`, instead of by a `code`, on which clients decide what to read. */
+  readonly isOAuth?: true;
   /** What nothing is refused by yet: the part of the product that it waits for. */
   readonly comesWith?: string;
 }
@@ -13,6 +15,7 @@ const declare = <T extends Record<string, DeclaredError>>(table: T): T => table;
 /** Every error code, once: its kind, its status, and what it tells the caller. */
 export const ERRORS = declare({
   unauthorized: { kind: 'unauthenticated', status: 401, doc: 'The API key is missing, unknown or revoked.' },
+  invalid_client: { kind: 'invalid', status: 400, doc: 'No environment has this client id, or the secret is not one of its keys.', isOAuth: true },
   forbidden: { kind: 'forbidden', status: 403, doc: 'The key is valid but may not do this.' },
   entity_not_found: { kind: 'not-found', status: 404, doc: 'No such object in this environment.' },
   route_not_found: { kind: 'not-found', status: 404, doc: 'No such path.' },
@@ -50,6 +53,7 @@ export const ERRORS = declare({
   domain_already_verified: { kind: 'conflict', status: 400, doc: 'The domain is verified: there is nothing left to do.' },
   organization_domain_limit_reached: { kind: 'invalid', status: 422, doc: 'The organization has as many domains as it may have.' },
   environment_name_already_used: { kind: 'conflict', status: 409, doc: 'Another environment has this name.' },
+  client_id_already_used: { kind: 'conflict', status: 409, doc: 'Another environment has this client id.' },
   environment_key_limit_reached: { kind: 'invalid', status: 422, doc: 'The environment has as many keys that work as it may have.' },
   environment_key_revoked: { kind: 'conflict', status: 409, doc: 'The key was revoked: create another one.' },
   api_key_already_expired: { kind: 'conflict', status: 409, doc: 'The API key has expired, for good: create another one.' },

@@ -5,7 +5,7 @@ import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
 import { Event } from './feed/event.ts';
 import { mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, schemaOfFields, type Nest, type Schema } from './json-schema.ts';
-import { operations, takesKey, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
+import { isPublic, operations, takesKey, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -72,6 +72,7 @@ function operationObject(operation: RegisteredOperation, components: Components)
     tags: [tagOf(operation)],
     'x-owner': options.owner,
     ...(options.emits !== undefined && { 'x-emits': options.emits }),
+    ...(isPublic(operation) && { security: [] }),
     parameters: [
       ...path.map(pathParameter),
       ...query.map(queryParameter),
@@ -80,17 +81,24 @@ function operationObject(operation: RegisteredOperation, components: Components)
       ...(kind === 'query' ? [reference('parameters', 'GatehousePosition')] : []),
       reference('parameters', 'RequestId'),
     ],
-    ...(body.length > 0 && { requestBody: requestBody(body, bodyOrQuery, components) }),
+    ...(body.length > 0 && { requestBody: requestBody(operation, components) }),
     responses: { [options.answers.status]: answer(operation, components), ...refusals(operation) },
   };
 }
 
+/** OAuth clients send forms. */
+function bodyTypes(operation: RegisteredOperation): readonly string[] {
+  return ['application/json', ...(isPublic(operation) ? ['application/x-www-form-urlencoded'] : [])];
+}
+
 /** What may come in the query is not required in the body. */
-function requestBody(body: readonly Field[], bodyOrQuery: readonly Field[], components: Components): Json {
+function requestBody(operation: RegisteredOperation, components: Components): Json {
+  const { body, bodyOrQuery } = placesOf(operation);
   const fields = body.map((field) => (bodyOrQuery.includes(field) ? { ...field, optional: true } : field));
+  const content = { schema: schemaOfFields(fields, 'request', components.nest), example: exampleOfFields(body) };
   return {
     required: fields.some((field) => !mayBeAbsent(field)),
-    content: { 'application/json': { schema: schemaOfFields(fields, 'request', components.nest), example: exampleOfFields(body) } },
+    content: Object.fromEntries(bodyTypes(operation).map((type) => [type, content])),
   };
 }
 
@@ -146,13 +154,15 @@ function withoutProse({ description: _description, examples: _examples, ...schem
   return schema;
 }
 
-function answer({ options, kind, route }: RegisteredOperation, components: Components): Json {
+function answer(operation: RegisteredOperation, components: Components): Json {
+  const { options, kind } = operation;
   const { answers } = options;
   const headers = {
     'X-Request-ID': reference('headers', 'RequestId'),
     ...(kind === 'command' && { 'Gatehouse-Position': reference('headers', 'GatehousePosition') }),
+    ...(options.cachedFor !== undefined && { 'Cache-Control': reference('headers', 'CacheControl') }),
     ...(options.warns === true && { 'Gatehouse-Warning': reference('headers', 'GatehouseWarning') }),
-    ...(kind === 'command' && route!.method === 'post' && { 'Idempotent-Replayed': reference('headers', 'IdempotentReplayed') }),
+    ...(takesKey(operation) && { 'Idempotent-Replayed': reference('headers', 'IdempotentReplayed') }),
   };
   if (answers.of === null) return { description: 'Done; the answer has no body.', headers };
   const content = { 'application/json': { schema: answerSchema(answers, answers.of, components.nest), example: answerExample(answers, answers.of) } };
@@ -224,7 +234,7 @@ function refusals(operation: RegisteredOperation): Readonly<Record<string, Json>
   // Where nothing fits a filter of a list, the list is empty; one that refuses instead says so.
   const namesSomething = path.length > 0 || body.some((field) => field.kind === 'ref');
   const codes = [
-    ...COMMON,
+    ...(isPublic(operation) ? COMMON.filter((code) => code !== 'unauthorized') : COMMON),
     ...(namesSomething ? (['entity_not_found'] as const) : []),
     ...(operation.options.refuses ?? []),
     ...(takesKey(operation) ? (['idempotency_outcome_unknown'] as const) : []),
@@ -259,11 +269,27 @@ function errorResponse(codes: readonly ErrorCode[]): Json {
     },
     content: {
       'application/json': {
-        schema: { ...reference('schemas', 'Error'), properties: { code: { enum: codes } }, ...(status === 422 && { required: ['errors'] }) },
+        schema: errorSchema(codes),
         examples: Object.fromEntries(codes.map((code) => [code, { value: errorExample(code) }])),
       },
     },
   };
+}
+
+/** Some are answered as OAuth has it. */
+function errorSchema(codes: readonly ErrorCode[]): Schema {
+  const oauth = codes.filter((code) => isOAuth(code));
+  const others = codes.filter((code) => !isOAuth(code));
+  const isInvalid = ERRORS[codes[0]!].status === 422;
+  const schemas = [
+    ...(others.length === 0 ? [] : [{ ...reference('schemas', 'Error'), properties: { code: { enum: others } }, ...(isInvalid && { required: ['errors'] }) }]),
+    ...(oauth.length === 0 ? [] : [{ ...reference('schemas', 'OAuthError'), properties: { error: { enum: oauth } } }]),
+  ];
+  return schemas.length === 1 ? schemas[0]! : { oneOf: schemas };
+}
+
+function isOAuth(code: ErrorCode): boolean {
+  return (ERRORS[code] satisfies DeclaredError as DeclaredError).isOAuth === true;
 }
 
 function sentencesOf(code: ErrorCode): string {
@@ -272,6 +298,7 @@ function sentencesOf(code: ErrorCode): string {
 }
 
 function errorExample(code: ErrorCode): Json {
+  if (isOAuth(code)) return { error: code, error_description: ERRORS[code].doc, message: ERRORS[code].doc };
   const errors = code === 'invalid_request_parameters' ? [{ code: 'required', field: 'name', message: 'name is required.' }] : [];
   return { message: ERRORS[code].doc, code, ...(ERRORS[code].status === 422 && { errors }) };
 }
@@ -287,6 +314,15 @@ const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
       role_slug: { type: 'string', description: 'The role that was refused.' },
     },
     required: ['message', 'code'],
+  },
+  OAuthError: {
+    type: 'object',
+    properties: {
+      error: { type: 'string', description: 'For programs; never changes.' },
+      error_description: { type: 'string', description: 'For people; may change.' },
+      message: { type: 'string', description: 'The same as `error_description`.' },
+    },
+    required: ['error', 'error_description', 'message'],
   },
   FieldError: {
     type: 'object',
@@ -332,6 +368,7 @@ const HEADERS = {
     description: 'Where the log stood after the command. A read that sends it sees the command, wherever it is answered.',
     schema: { type: 'string' },
   },
+  CacheControl: { description: 'How long the answer may be kept.', schema: { type: 'string' } },
   IdempotentReplayed: {
     description: '`true` where this is the stored answer to an earlier request with the same key.',
     schema: { type: 'string', const: 'true' },

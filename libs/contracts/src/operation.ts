@@ -85,6 +85,13 @@ interface Definition<T> {
   readonly body?: true;
   /** The longest body that it takes, in bytes, where that is more than `MAX_BODY`. */
   readonly maxBody?: number;
+  /**
+   * Where the environment comes from, other than from the API key of the request: from the client id in this request's field `client_id`. Such an operation needs no
+   * key and reads no `Authorization`; its body may be a form; it has no idempotency key, since anybody could ask for the stored answer.
+   */
+  readonly environmentFrom?: 'client_id';
+  /** How long anybody may keep the answer to a GET that needs no key (seconds). */
+  readonly cachedFor?: number;
   /** Names of events that it emits, for the docs. */
   readonly emits?: readonly string[];
 }
@@ -134,8 +141,14 @@ export function operations(): readonly RegisteredOperation[] {
 }
 
 /** Whether the operation may come with an `Idempotency-Key`. */
-export function takesKey({ kind, route }: RegisteredOperation): boolean {
-  return kind === 'command' && route?.method === 'post';
+export function takesKey(operation: RegisteredOperation): boolean {
+  const { kind, route } = operation;
+  return kind === 'command' && route?.method === 'post' && !isPublic(operation);
+}
+
+/** Whether it is asked for without an API key. */
+export function isPublic({ options }: RegisteredOperation): boolean {
+  return options.environmentFrom !== undefined;
 }
 
 /** @throws Error when the class is not an operation */

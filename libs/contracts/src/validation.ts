@@ -143,6 +143,16 @@ function scalarReader(field: Field): (text: unknown) => unknown {
   }
 }
 
+/** Reads the texts of a form as what the operation's fields hold; objects cannot travel in one. */
+export function formReaderOf(operation: RegisteredOperation): (form: Readonly<Record<string, string>>) => Readonly<Record<string, unknown>> {
+  const readers = new Map(
+    placesOf(operation)
+      .body.filter(({ kind }) => kind === 'integer' || kind === 'flag')
+      .map((field) => [field.name, scalarReader(field)]),
+  );
+  return (form) => Object.fromEntries(Object.entries(form).map(([name, text]) => [name, readers.get(name)?.(text) ?? text]));
+}
+
 /** A list in a query is comma joined, a repeated key, or both; `bracketedLists` has put what came in brackets beside it. An empty one counts as not given. */
 function queryReader(field: Field): (query: Readonly<Record<string, unknown>>) => unknown {
   const { name } = field;

@@ -252,6 +252,7 @@ export function operationTransportContract(name: string, given: (lamps: Lamps) =
         commandId: '01J00000000000000000000000',
         readAfter: '12',
         traceparent: '00-a-b-01',
+        connection: { address: '203.0.113.7', userAgent: null, bearerHash: 'ab' },
       };
       const deadline = Date.now() + 5_000;
       await transport.call(asked(LightLamp, { id: 'lamp_1', colour: 'red' }, { ...context, deadline }));

@@ -5,6 +5,15 @@ export interface Actor {
   readonly name: string | null;
 }
 
+/** Who is at the other end of a request that nobody vouches for. */
+export interface Connection {
+  /** The client's network address. */
+  readonly address: string;
+  readonly userAgent: string | null;
+  /** SHA-256 of what stood as a bearer token in `Authorization`, in lower-case hex: it was not looked at. */
+  readonly bearerHash: string | null;
+}
+
 /** A command that may have begun is handed on to another replica so long after it was sent at the earliest (milliseconds). */
 export const HANDED_ON_AFTER = 1_000;
 
@@ -25,6 +34,8 @@ export interface RequestContext {
   /** The reader has seen this log position and expects to see it again. */
   readonly readAfter?: string;
   readonly traceparent?: string;
+  /** Whom a request without an API key came from, as the gateway saw it. */
+  readonly connection?: Connection;
   /**
    * Filled in on the way back: the log position after the last append, how many aggregates were asked (each has its own range of derived ids), and what the
    * caller should know of a command that was carried out (one line of ASCII).

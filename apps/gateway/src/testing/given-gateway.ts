@@ -8,8 +8,9 @@ import { Global, Injectable, Module, type Provider, type Type } from '@nestjs/co
 import { DiscoveryModule, NestFactory } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { FindEnvironmentKey, type UsableEnvironmentKey } from '#libs/contracts/src/environments/operations';
-import { Const, Id, Json, MapOfText, OneOf, Optional, Ref, Text } from '#libs/contracts/src/fields';
+import type { Environment } from '#libs/contracts/src/environments/environment';
+import { FindClient, FindEnvironmentKey, type UsableEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { Const, Flag, Id, Integer, Json, MapOfText, OneOf, Optional, Ref, Text } from '#libs/contracts/src/fields';
 import { Handles } from '#libs/contracts/src/handles';
 import { Command, created, empty, ok, Operation, Query, Serialised, type Answer } from '#libs/contracts/src/operation';
 import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
@@ -107,6 +108,33 @@ class CheckNote extends Query<Note> {
   @Text({ doc: 'The text.', max: 100 }) text!: string;
 }
 
+@Operation({
+  get: '/clients/{client_id}/notes',
+  owner: 'identity',
+  summary: 'Get the note of a client',
+  answers: ok(Note),
+  environmentFrom: 'client_id',
+  cachedFor: 300,
+})
+class GetNoteOfClient extends Query<Note> {
+  @Text({ doc: 'Names the environment.', max: 128 }) client_id!: string;
+}
+
+@Operation({
+  post: '/clients/notes',
+  owner: 'identity',
+  summary: 'Create a note of a client',
+  answers: created(Note),
+  refuses: ['invalid_client'],
+  environmentFrom: 'client_id',
+})
+class CreateNoteOfClient extends Command<Note> {
+  @Text({ doc: 'Names the environment.', max: 128 }) client_id!: string;
+  @Picked() text!: string;
+  @Optional() @Flag({ doc: 'Whether it is pinned.' }) pinned?: boolean;
+  @Optional() @Integer({ doc: 'Where it stands.', minimum: 1 }) place?: number;
+}
+
 function Picked(): PropertyDecorator {
   return Text({ doc: 'What it says.', min: 1, max: 100 });
 }
@@ -141,6 +169,17 @@ export class Notes {
         throw new Error('secret detail');
     }
     return this.note(derivedId(context.commandId, 0), text, { metadata, context });
+  }
+
+  @Handles(GetNoteOfClient)
+  async ofClient({ context, client_id }: GetNoteOfClient): Promise<Note> {
+    return this.note(newUlid(Date.now()), client_id, { context });
+  }
+
+  @Handles(CreateNoteOfClient)
+  async createOfClient({ context, text, pinned, place }: CreateNoteOfClient): Promise<Note> {
+    this.carriedOut.push(context.commandId);
+    return this.note(derivedId(context.commandId, 0), text, { context, pinned, place });
   }
 
   @Handles(ImportNote)
@@ -220,12 +259,30 @@ class FivePositions extends Positions {
   }
 }
 
+/** Knows one client id, until it is renamed. */
+@Injectable()
+export class ClientIds {
+  readonly environments = new Map([['client_specs', 'environment_01J00000000000000000000000']]);
+  asked = 0;
+
+  @Handles(FindClient)
+  async find({ client_id }: FindClient): Promise<Environment> {
+    this.asked++;
+    const id = this.environments.get(client_id);
+    if (id === undefined) throw notFound('Client', client_id);
+    return { object: 'environment', id, name: 'specs', client_id, created_at: NOW, updated_at: NOW };
+  }
+}
+
+const NOW = '2026-01-15T12:00:00.000Z';
+
 export interface GivenGateway {
   readonly app: NestFastifyApplication;
   readonly url: string;
   readonly port: number;
   readonly notes: Notes;
   readonly keys: Keys;
+  readonly clientIds: ClientIds;
   readonly log: KeptLog;
   readonly directory: string;
   readonly storage: LmdbStorage;
@@ -259,6 +316,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
   const shortLived = beside?.shortLived ?? new LmdbShortLived(storage, clock);
   const settings = readSettings(GatewaySettings, variables);
   const keys = beside?.keys ?? new Keys();
+  const clientIds = beside?.clientIds ?? new ClientIds();
   const values: Exclude<Provider, Type>[] = [
     { provide: Clock, useValue: clock },
     { provide: Log, useValue: log },
@@ -272,6 +330,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: KeyStore, useValue: await LmdbKeyStore.open(storage.keys, []) },
     { provide: Replicas, useClass: beside === undefined ? OnlyReplica : ManyReplicas },
     { provide: Keys, useValue: keys },
+    { provide: ClientIds, useValue: clientIds },
     { provide: GatewaySettings, useValue: settings },
     { provide: PlatformSettings, useValue: readSettings(PlatformSettings, variables) },
     { provide: OperationTransport, useClass: DirectOperationTransport },
@@ -297,6 +356,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     port,
     notes: app.get(Notes),
     keys,
+    clientIds,
     log,
     directory: data,
     storage,

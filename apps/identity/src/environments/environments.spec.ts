@@ -2,6 +2,7 @@ import {
   CreateEnvironment,
   CreateEnvironmentKey,
   EnsureEnvironmentKey,
+  FindClient,
   ListEnvironmentKeys,
   ListEnvironments,
   RevokeEnvironmentKey,
@@ -42,6 +43,17 @@ describe('environments', () => {
     expect(new Set((await Promise.all(asked)).map(({ id }) => id)).size).toBe(1);
     expect(await named('replicated')).toMatchObject([{ client_id: 'client_replicated' }]);
     expect(await keysOf('replicated')).toMatchObject([{ name: 'given at start', obfuscated_value: 'sk_…lica' }]);
+  });
+
+  it('are found by their client id, which no other may be given', async () => {
+    const { id, client_id } = await suite.call(CreateEnvironment, { name: 'clients' });
+    expect(await suite.call(FindClient, { client_id })).toMatchObject({ id, name: 'clients' });
+    await expect(suite.call(FindClient, { client_id: 'client_nobody' })).rejects.toMatchObject({ code: 'entity_not_found' });
+    const value = `sk_${'clients'.repeat(5)}`;
+    await expect(suite.call(EnsureEnvironmentKey, { name: 'thief', value, client_id })).rejects.toMatchObject({ code: 'client_id_already_used' });
+    await suite.call(EnsureEnvironmentKey, { name: 'clients', value, client_id: 'client_renamed' });
+    expect(await suite.call(FindClient, { client_id: 'client_renamed' })).toMatchObject({ id });
+    await expect(suite.call(FindClient, { client_id })).rejects.toMatchObject({ code: 'entity_not_found' });
   });
 
   it('never see each other', async () => {

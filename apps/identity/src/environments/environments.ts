@@ -6,6 +6,7 @@ import {
   CreateEnvironment,
   CreateEnvironmentKey,
   EnsureEnvironmentKey,
+  FindClient,
   FindEnvironmentKey,
   ListEnvironmentKeys,
   ListEnvironments,
@@ -99,9 +100,17 @@ export class Environments {
     return { ...toPublicKey(key), client_id: environment.client_id };
   }
 
+  @Handles(FindClient)
+  async findClient({ client_id }: FindClient): Promise<Environment> {
+    const environment = await this.found('client_id', client_id);
+    if (environment === null) throw notFound('Client', client_id);
+    return shown(environment);
+  }
+
   /** Replicas that start at once ask this at once: the name's claim lets one of them create the environment, and the value is the key's identity. */
   @Handles(EnsureEnvironmentKey)
   async ensureKey({ context, name, value, client_id }: EnsureEnvironmentKey): Promise<Environment> {
+    if (client_id !== undefined) await this.refuseClientIdOfAnother(name, client_id);
     const environment = (await this.found('name', name)) ?? (await this.createdBySomeone(context, name, client_id));
     const { id } = environment;
     if (client_id !== undefined) await this.transact(context, id, setClientId(id, client_id));
@@ -139,6 +148,13 @@ export class Environments {
     const row = await this.rows.findBy({ environment: SYSTEM_ENVIRONMENT, deadline }, { index, values: [value] });
     if (row === null) throw notFound(index === 'name' ? 'Environment' : 'Environment key', value);
     return JSON.parse(row.text) as StoredEnvironment;
+  }
+
+  /** Only that of the first environment is ever chosen, by who starts it: all others are made from new ids. */
+  private async refuseClientIdOfAnother(name: string, clientId: string): Promise<void> {
+    const holder = await this.found('client_id', clientId);
+    if (holder !== null && holder.name !== name)
+      throw new DomainError('conflict', 'client_id_already_used', `The client id '${clientId}' is that of the environment '${holder.name}'.`);
   }
 
   /** As the rows are: the log is not asked for whoever guesses keys. */

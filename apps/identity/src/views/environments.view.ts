@@ -8,10 +8,11 @@ export type StoredEnvironment = NonNullable<EnvironmentState>;
 /** Every environment with its keys. Private: answers are picked from it. */
 export const environmentsView = primaryView<EnvironmentState, EnvironmentEvent, StoredEnvironment>({
   name: 'environments',
-  version: 1,
+  version: 2,
   decider: environmentDecider,
   indexes: [
     { name: 'name', keys: ({ name }) => [name] },
+    { name: 'client_id', keys: ({ client_id }) => [client_id] },
     { name: 'key_id', keys: ({ keys }) => keys.map(({ id }) => id) },
     { name: 'key_hash', keys: ({ keys }) => keys.map(({ hash }) => hash) },
   ],

@@ -67,12 +67,18 @@ export class FindEnvironmentKey extends Query<UsableEnvironmentKey> {
   @Text({ doc: 'SHA-256 of the value, in lower-case hex.', pattern: /^[0-9a-f]{64}$/ }) hash!: string;
 }
 
+@Operation({ internal: true, owner: 'identity', summary: 'Find an environment by its client id', answers: ok(Environment) })
+export class FindClient extends Query<Environment> {
+  @Text({ doc: 'The client id.', max: 128 }) client_id!: string;
+}
+
 @Operation({
   internal: true,
   owner: 'identity',
   summary: 'Make sure that an environment exists and has this key',
   description: 'Asked at every start, by every replica at once. A key that was revoked stays revoked.',
   answers: ok(Environment),
+  refuses: ['client_id_already_used'],
 })
 export class EnsureEnvironmentKey extends Command<Environment> {
   @Picked(Environment) name!: string;

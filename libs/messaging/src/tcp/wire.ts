@@ -1,6 +1,6 @@
 import type { RegisteredOperation } from '#libs/contracts/src/operation';
 import { DomainError, type ErrorDetails, type ErrorKind, NeedsLaterRelease } from '#libs/platform/src/domain-error';
-import type { Actor, RequestContext } from '#libs/platform/src/request-context';
+import type { Actor, Connection, RequestContext } from '#libs/platform/src/request-context';
 
 /** Both sides say it in their greeting; a replica that says another word is no replica of ours. */
 export const GREETING = 'gatehouse operations 1';
@@ -24,13 +24,13 @@ export interface RequestHead {
 
 /** Written once for a call; `timed` adds what is different at each attempt. */
 export function contextText(
-  { environment, actor, requestId, commandId, readAfter, traceparent, receipt }: RequestContext,
+  { environment, actor, requestId, commandId, readAfter, traceparent, connection, receipt }: RequestContext,
   { name }: RegisteredOperation,
 ): string {
   const { id, source, name: actorName } = actor;
   return JSON.stringify({
     operation: name,
-    context: { environment, actor: { id, source, name: actorName }, requestId, commandId, readAfter, traceparent },
+    context: { environment, actor: { id, source, name: actorName }, requestId, commandId, readAfter, traceparent, connection },
     transacts: numberText(receipt.transacts),
   });
 }
@@ -50,12 +50,27 @@ export function readRequest(text: string): RequestHead {
 
 /** Picks what a context has; whatever else came is gone. */
 function readContext(value: unknown): RequestHead['context'] {
-  const { environment, actor, requestId, commandId, readAfter, traceparent } = (value ?? {}) as Partial<Record<keyof RequestContext, unknown>>;
+  const { environment, actor, requestId, commandId, readAfter, traceparent, connection } = (value ?? {}) as Partial<Record<keyof RequestContext, unknown>>;
   const { id, source, name } = (actor ?? {}) as Partial<Record<keyof Actor, unknown>>;
   if (![environment, requestId, commandId, id, source].every(isText) || ![readAfter, traceparent].every((each) => each === undefined || isText(each)))
     throw malformed();
   if (name !== null && !isText(name)) throw malformed();
-  return { environment, actor: { id, source, name }, requestId, commandId, readAfter, traceparent } as RequestHead['context'];
+  return {
+    environment,
+    actor: { id, source, name },
+    requestId,
+    commandId,
+    readAfter,
+    traceparent,
+    connection: readConnection(connection),
+  } as RequestHead['context'];
+}
+
+function readConnection(value: unknown): Connection | undefined {
+  if (value === undefined) return undefined;
+  const { address, userAgent, bearerHash } = (value ?? {}) as Partial<Record<keyof Connection, unknown>>;
+  if (!isText(address) || ![userAgent, bearerHash].every((each) => each === null || isText(each))) throw malformed();
+  return { address, userAgent, bearerHash } as Connection;
 }
 
 /** What the way back tells beside the answer: empty, if nothing. */

@@ -174,11 +174,11 @@ export class GatewaySettings {
   })
   readonly RATE_LIMITS!: boolean;
 
-  @Setting(requests, { doc: 'Requests per second and API key.', default: '6000' })
+  @Setting(requests, { doc: 'Requests per second and API key; without a key, per environment and address (of IPv6, its first 64 bits).', default: '6000' })
   readonly RATE_LIMIT_PER_SECOND!: number;
 
   @Setting(size({ minimum: '64KiB' }), {
-    doc: 'Bytes in the bodies of requests per second and API key: what is read takes time from everybody.',
+    doc: 'Bytes in the bodies of requests per second and API key, without a key per address: what is read takes time from everybody.',
     default: '4MiB',
   })
   readonly RATE_LIMIT_BODY_BYTES!: number;
