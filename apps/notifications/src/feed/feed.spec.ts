@@ -2,6 +2,7 @@ import type { Event } from '#libs/contracts/src/feed/event';
 import { ListEvents } from '#libs/contracts/src/feed/operations';
 import type { FeedPage } from '#libs/contracts/src/operation';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { differences, type Difference } from '#libs/event-sourcing/src/views/rebuild';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import type { DomainError } from '#libs/platform/src/domain-error';
 import { FeedReader } from '../readers/feed-reader.ts';
@@ -25,6 +26,11 @@ describe('the events feed', () => {
   const feedAt = (now: number, upToDate = async (): Promise<void> => {}): Feed => new Feed(readerAt(now), viewsBrought(upToDate));
   const refusalOf = async (query: Partial<ListEvents>): Promise<unknown> =>
     read(query).catch((error: DomainError) => ({ code: error.code, errors: error.details.errors?.map(({ code, field }) => ({ code, field })) }));
+  const found = async (): Promise<readonly Difference[]> => {
+    const all: Difference[] = [];
+    for await (const difference of differences([feedView as never], given)) all.push(difference);
+    return all;
+  };
   const recorded = async (...times: readonly number[]): Promise<readonly string[]> => {
     const records = [];
     for (const time of times) records.push(...(await given.record(1, time)));
@@ -204,9 +210,12 @@ describe('the events feed', () => {
     expect(await readerAt(now + 89 * DAY).sweep(ENVIRONMENT, 10)).toBe(0);
     expect(await readerAt(now + 89 * DAY).texts(ENVIRONMENT, [old!, young!])).toEqual([null, expect.stringContaining(young!)]);
     expect(ids(await read({ after: old }, later))).toEqual([young]);
+    expect(await found()).toEqual([]);
     const muchLater = feedAt(now + 119 * DAY);
     expect(await readerAt(now + 119 * DAY).sweep(ENVIRONMENT, 10)).toBe(2);
     await expect(read({ after: old }, muchLater)).rejects.toMatchObject({ code: 'invalid_request_parameters' });
     expect(await read({ after: young }, muchLater)).toMatchObject({ data: [] });
+    // By the clock of today, one of these is not old enough to be gone.
+    expect(await found()).toMatchObject([{ id: old, stored: null }]);
   });
 });

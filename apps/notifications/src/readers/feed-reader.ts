@@ -5,13 +5,11 @@ import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { LAST, ReadModels, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
-import { eventText, feedView, orderAtEndOf, orderOf, positionOf, strippedText, timeOf, type FeedRow } from '../views/feed.view.ts';
+import { CURSORS_KEPT, eventText, feedView, orderAtEndOf, orderOf, positionOf, strippedText, timeOf, type FeedRow } from '../views/feed.view.ts';
 
-const DAY = 24 * 60 * 60 * 1000;
 /** Rows that are looked through at once. */
 const SLICE = 100;
 /** How long an id stays a valid cursor after its event has left the feed. */
-const CURSORS_KEPT = 30 * DAY;
 
 /** Events of the past, for whoever sends them again. */
 export interface FeedSlice {

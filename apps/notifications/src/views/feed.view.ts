@@ -29,6 +29,9 @@ export function organizationEvent(organization: string, event: string): string {
   return `${organization} ${event}`;
 }
 
+/** Beyond the retention of its event, whatever that is. */
+export const CURSORS_KEPT = 30 * 86_400_000;
+
 const TIME_DIGITS = 9;
 /** A record announces fewer events than its command has ids. */
 const ORDINAL_DIGITS = 4;
@@ -77,6 +80,7 @@ export const feedView: View<FeedRow> = {
     };
   },
   serialise: (row) => rowText(row.order, row.organization, (row as NewFeedRow).text),
+  retention: { shortened: strippedText, mayBeGone: (text, now) => timeOf({ text }) < now - CURSORS_KEPT },
 };
 
 function entryOf(record: RecordedEvent, id: string, time: number): NewFeedRow {

@@ -83,7 +83,7 @@ export class WebhookIntake implements BackgroundComponent {
   private readonly pace = new Pace();
   private readonly pool = new FairPool(LIMITS);
   private readonly late = new Set<Promise<void>>();
-  private readonly inHand = new Map<readonly RecordedEvent[], Promise<void>>();
+  private readonly inHand = new Map<readonly RecordedEvent[], Promise<boolean>>();
 
   constructor(private readonly needs: Needs) {
     needs.metrics.gauge({
@@ -129,34 +129,40 @@ export class WebhookIntake implements BackgroundComponent {
     // By its own clock: whoever has it since makes the same deliveries, and this process hears so only later.
     if (environments.size > 0 && !this.needs.leases.isHeld(leaseOf(shard))) await aborted(signal);
     if (signal.aborted) return false;
-    await Promise.all([...environments].map(([environment, records]) => this.take(environment, records, signal)));
-    return environments.size > 0;
+    const taken = await Promise.all([...environments].map(([environment, records]) => this.take(environment, records, signal)));
+    // What nobody wanted may be looked at again: a write for each event would cost more than that.
+    return taken.includes(true);
   }
 
-  private async take(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<void> {
+  private async take(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<boolean> {
     const taken = this.deliverAll(environment, records, signal);
     this.inHand.set(records, taken);
     try {
-      await taken;
+      return await taken;
     } finally {
       this.inHand.delete(records);
     }
   }
 
-  /** @throws DomainError `service_unavailable` where one cannot be read now and may be later: those before it are on record by then */
-  private async deliverAll(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<void> {
+  /**
+   * Answers whether anything of it is on record.
+   * @throws DomainError `service_unavailable` where one cannot be read now and may be later: those before it are on record by then
+   */
+  private async deliverAll(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<boolean> {
     try {
-      await this.deliver(environment, records, signal);
+      return await this.deliver(environment, records, signal);
     } catch {
       // One of them is at fault: from here on one by one, so that it does not take the others with it.
       for (const record of records) if (!signal.aborted) await this.deliverAlone(environment, record, signal);
+      return true;
     }
   }
 
   private async deliverAlone(environment: string, record: RecordedEvent, signal: AbortSignal): Promise<void> {
     for (let tries = 0; !signal.aborted;) {
       try {
-        return await this.deliver(environment, [record], signal);
+        await this.deliver(environment, [record], signal);
+        return;
       } catch (error) {
         if (isUnavailable(error)) throw error;
         const wait = PAUSES[tries++];
@@ -166,22 +172,27 @@ export class WebhookIntake implements BackgroundComponent {
     }
   }
 
-  private async deliver(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<void> {
+  /** Answers whether anybody wanted any of it. */
+  private async deliver(environment: string, records: readonly RecordedEvent[], signal: AbortSignal): Promise<boolean> {
     const { directory, queues, clock, retention } = this.needs;
     const { position } = records.at(-1)!;
     // By a follower of its own: whoever waited for it through the reader of the log would wait for itself.
     await this.whenThere(() => directory.reached(position, clock.now() + DIRECTORY_TIMEOUT_MS), signal);
     const targets = directory.enabled(environment);
     const slice = Math.max(1, Math.floor(SLICE / targets.length));
+    let isWanted = false;
     for (let start = 0; targets.length > 0 && start < records.length; start += slice) {
       const begun = performance.now();
       const wanted = records.slice(start, start + slice).flatMap((record) => wantedDeliveries(record, targets, clock.now() - retention));
+      if (wanted.length === 0) continue;
+      isWanted = true;
       const fresh = await this.whenThere(() => this.fresh(environment, wanted), signal);
       await this.sendAll(fresh.filter(({ target }) => queues.isPrompt(target.id)));
       const settled = fresh.map((one) => this.settled(environment, one));
       await this.whenThere(() => queues.add(environment, settled), signal);
       if (fresh.length >= MANY) await this.pace.giveWay(performance.now() - begun);
     }
+    return isWanted;
   }
 
   /** While an engine is away, waiting is all that helps: tries that count would set aside what it missed. @throws when it stops meanwhile */

@@ -3,7 +3,7 @@ import type { DumpedRow, ReadModels, Table } from '#libs/read-models/src/read-mo
 import { START, type EventStore, type Position } from '../log/event-store.ts';
 import { ViewFold } from './view-fold.ts';
 import { skippedOf } from './view-skips.ts';
-import { tableOf, type View } from './view.ts';
+import { tableOf, type View, type ViewRetention } from './view.ts';
 
 /** How long the served rows may take to catch up with an event; what they have not seen by then, they lack. */
 const REBUILD_TIMEOUT_MS = 10_000;
@@ -48,7 +48,7 @@ export async function* differences(views: readonly View<never>[], { events, read
   await log.foldUpTo(await events.head());
   for (const { view, served, rebuilt } of rebuilds)
     for (const row of (await suspectsOf(served, rebuilt)).values()) {
-      const difference = await differenceOf(row, served, rebuilt, log);
+      const difference = await differenceOf(row, view, { served, rebuilt }, log);
       if (difference !== null) yield { view: view.name, ...row, ...difference };
     }
   for (const { rebuilt } of rebuilds) await readModels.drop(rebuilt.definition.name);
@@ -93,8 +93,8 @@ class Refolding {
  */
 async function differenceOf(
   { environment, id }: RowAddress,
-  served: Table<unknown>,
-  rebuilt: Table<unknown>,
+  { retention }: View<unknown>,
+  { served, rebuilt }: { readonly served: Table<unknown>; readonly rebuilt: Table<unknown> },
   log: Refolding,
 ): Promise<Pick<Difference, 'stored' | 'rebuilt'> | null> {
   for (const deadline = Date.now() + REBUILD_TIMEOUT_MS; ; await pause(POLL)) {
@@ -102,9 +102,15 @@ async function differenceOf(
     const stored = await served.get(environment, id);
     await log.foldUpTo(stored?.position ?? END);
     const made = await rebuilt.get(environment, id);
-    if (canonical(stored?.text) === canonical(made?.text)) return null;
+    if (canonical(stored?.text) === canonical(made?.text) || isTaken(stored?.text ?? null, made?.text ?? null, retention)) return null;
     if ((made?.position ?? log.reached) <= seen || Date.now() > deadline) return { stored: stored?.text ?? null, rebuilt: made?.text ?? null };
   }
+}
+
+/** Whether retention made the difference. */
+function isTaken(stored: string | null, made: string | null, retention: ViewRetention | undefined): boolean {
+  if (retention === undefined || made === null) return false;
+  return stored === null ? retention.mayBeGone(made, Date.now()) : canonical(stored) === canonical(retention.shortened(made));
 }
 
 /** What differs at first sight. */

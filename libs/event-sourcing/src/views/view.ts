@@ -3,6 +3,14 @@ import type { Decider, Fact, Recorded } from '../deciding/decider.ts';
 import { timeOf } from '../deciding/records.ts';
 import { streamKeyOf } from '../log/naming.ts';
 
+/** Of rows as they are stored. */
+export interface ViewRetention {
+  /** What may be left of one. */
+  shortened(text: string): string;
+  /** Whether one is so old that it may be gone. `now`: milliseconds since the epoch. */
+  mayBeGone(text: string, now: number): boolean;
+}
+
 /** A read model as a value: pure, rebuilt from the log whenever its version (part of the stored name) grows. `Event`: the facts that it folds, of whatever service. */
 export interface View<Row, Event extends Fact = Fact> {
   readonly name: string;
@@ -23,6 +31,8 @@ export interface View<Row, Event extends Fact = Fact> {
   evolveBatch?(table: Table<Row>, events: readonly Recorded<Event>[], remembered: Map<string, unknown>): Promise<View<Row, Event>['evolve']>;
   /** False where nobody counts on finding what was just recorded: no command waits for such a view. */
   readonly awaited?: false;
+  /** What time takes of its rows beside the log: then these are not all that a rebuild makes of it. */
+  readonly retention?: ViewRetention;
   /** The row's stored text; an allow-list serialiser where rows are sent as they are stored. Default: JSON. */
   serialise?(row: Row): string;
 }
