@@ -6,7 +6,7 @@ import type { Class } from './operation.ts';
 import { unsetNulls } from './unset-nulls.ts';
 
 /**
- * Gives a field its class-validator rule, for configuration and for controllers behind Nest's `ValidationPipe`. The rule runs the field's own
+ * Gives a field its class-validator rule, for controllers behind Nest's `ValidationPipe`. The rule runs the field's own
  * schema, so it cannot disagree with what requests are held to.
  */
 export function addRule(prototype: object, name: string): void {

@@ -7,7 +7,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import type { AssignedResource, AssignedRole } from '../domain/role-assignment.decider.ts';
+import type { AssignedResource, AssignedRole } from '../domain/assignments.decider.ts';
 import { Reopening } from '../guards/reopening.ts';
 import { unclosableStatus, resourceStatus, roleStatus } from '../guards/statuses.ts';
 

@@ -17,8 +17,8 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
-import { assignGroupRole, groupRoleAssignmentDecider, groupRoleAssignmentKey } from '../domain/group-role-assignment.decider.ts';
-import { assignRole, roleAssignmentDecider, roleAssignmentKey } from '../domain/role-assignment.decider.ts';
+import { groupRoleAssignmentDecider, groupRoleAssignments } from '../domain/group-role-assignment.decider.ts';
+import { roleAssignmentDecider, roleAssignments } from '../domain/role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 
@@ -62,16 +62,16 @@ describe('assignments of what is gone', () => {
 
   /** Its stream. */
   async function give(membership: string, resource = id('authz_resource')): Promise<string> {
-    const key = roleAssignmentKey(membership, role.id, resource);
+    const key = roleAssignments.keyOf(membership, role.id, resource);
     const given = { organization_id: ORGANIZATION, organization_membership_id: membership, role, resource: resourceOf(resource) };
-    await repository.transact(roleAssignmentDecider, systemContext(ENVIRONMENT, clock.now()), key, assignRole(given));
+    await repository.transact(roleAssignmentDecider, systemContext(ENVIRONMENT, clock.now()), key, roleAssignments.assign(given));
     return streamName('role_assignment', ENVIRONMENT, key);
   }
 
   async function giveGroup(resource = id('authz_resource')): Promise<string> {
-    const key = groupRoleAssignmentKey(GROUP, role.id, resource);
+    const key = groupRoleAssignments.keyOf(GROUP, role.id, resource);
     const given = { organization_id: ORGANIZATION, group_id: GROUP, role, resource: resourceOf(resource) };
-    await repository.transact(groupRoleAssignmentDecider, systemContext(ENVIRONMENT, clock.now()), key, assignGroupRole(given));
+    await repository.transact(groupRoleAssignmentDecider, systemContext(ENVIRONMENT, clock.now()), key, groupRoleAssignments.assign(given));
     return streamName('group_role_assignment', ENVIRONMENT, key);
   }
 

@@ -27,14 +27,10 @@ import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { invalid, namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
+import type { Assigned } from '../domain/assignments.decider.ts';
 import {
-  assignGroupRole,
   groupRoleAssignmentDecider,
-  groupRoleAssignmentKey,
-  keepGroupRole,
-  requireGroupRoleAssignment,
-  removeGroupRole,
-  removeGroupRoleAssignment,
+  groupRoleAssignments,
   type GroupRoleAssignmentEvent,
   type GroupRoleAssignmentState,
   type LivingGroupRoleAssignment,
@@ -44,7 +40,7 @@ import { AssignmentGuard } from './assignment-guard.ts';
 import { isLiving } from './assignment-lists.ts';
 import { assignedResource } from './role-assignments.ts';
 
-type Given = Omit<LivingGroupRoleAssignment, 'object' | 'id' | 'created_at'>;
+type Given = Assigned<'group_id'>;
 type Kept = Transacted<GroupRoleAssignmentState, GroupRoleAssignmentEvent>;
 
 const ON_ORGANIZATION = { unless: 'organization' } as const;
@@ -93,10 +89,10 @@ export class GroupRoleAssignments {
       const index = await this.access.ofGroup(context, group_id);
       const given = givenBy(index, group_id, operation);
       this.guard.refuseClosed(index, given);
-      return { given, transacted: await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(given), assignGroupRole(given)) };
+      return { given, transacted: await this.repository.transact(groupRoleAssignmentDecider, context, keyOf(given), groupRoleAssignments.assign(given)) };
     });
     // Another may have been made since this command's own was taken back.
-    const assignment = requireGroupRoleAssignment(transacted.state, groupRoleAssignmentId(context));
+    const assignment = groupRoleAssignments.require(transacted.state, groupRoleAssignmentId(context));
     await this.settle(context, given, assignment.id, transacted.position);
     return shown(assignment);
   }
@@ -136,8 +132,8 @@ export class GroupRoleAssignments {
     await this.deletions.once({ context, what: 'Group role assignment', id: role_slug }, async () => {
       const index = await this.access.ofGroup(context, group_id);
       const resourceId = index.tree.idOf(namedResource(index, operation, ON_ORGANIZATION));
-      const key = groupRoleAssignmentKey(group_id, namedRole(index, role_slug).id, resourceId);
-      return this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole());
+      const key = groupRoleAssignments.keyOf(group_id, namedRole(index, role_slug).id, resourceId);
+      return this.repository.transact(groupRoleAssignmentDecider, context, key, groupRoleAssignments.removeAny());
     });
   }
 
@@ -150,7 +146,7 @@ export class GroupRoleAssignments {
   async deleteById({ context, group_id, role_assignment_id: id }: DeleteGroupRoleAssignmentById): Promise<void> {
     await this.deletions.once({ context, what: 'Group role assignment', id }, async () => {
       const assignment = await this.found(context, group_id, id);
-      return this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), removeGroupRoleAssignment(id));
+      return this.repository.transact(groupRoleAssignmentDecider, context, keyOf(assignment), groupRoleAssignments.remove(id));
     });
   }
 
@@ -180,7 +176,9 @@ export class GroupRoleAssignments {
     const isTwice = [...unwanted.keys()].some((key) => wanted.has(key));
     if (isTwice) throw invalid('not_together', 'remove', 'A role cannot be given and taken away on one resource at once.');
     const kept = await this.keepAll(context, index.id, wanted);
-    const removed = await allDone([...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, removeGroupRole())));
+    const removed = await allDone(
+      [...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, groupRoleAssignments.removeAny())),
+    );
     tellLast(
       context,
       [...kept, ...removed].map(({ position }) => position),
@@ -193,7 +191,9 @@ export class GroupRoleAssignments {
       const index = await this.access.ofOrganization(context, organizationId);
       for (const given of wanted.values()) this.guard.refuseClosed(index, given);
       return allDone(
-        [...wanted].map(([key, given], ordinal) => this.repository.transact(groupRoleAssignmentDecider, context, key, keepGroupRole(given, ordinal))),
+        [...wanted].map(([key, given], ordinal) =>
+          this.repository.transact(groupRoleAssignmentDecider, context, key, groupRoleAssignments.keep(given, ordinal)),
+        ),
       );
     });
     await allDone([...wanted].map(([key, given], place) => this.settleKept(context, { key, given }, kept[place]!)));
@@ -227,14 +227,14 @@ export class GroupRoleAssignments {
 
   /** Also one that is there already: whoever gave it may not have looked yet. */
   private settle(context: RequestContext, given: Given, id: string, position: Position): Promise<void> {
-    const decision = removeGroupRoleAssignment(id);
+    const decision = groupRoleAssignments.remove(id);
     return this.guard.settle(context, given, position, (own) => this.repository.transact(groupRoleAssignmentDecider, own, keyOf(given), decision));
   }
 
   /** As a command of its own, since what there is to be removed differs when the command is repeated, and ids count. */
   private async remove(context: RequestContext, assignment: LivingGroupRoleAssignment): Promise<string> {
     const own = { ...context, commandId: newCommandId(this.clock.now()), attempt: 1, sentAt: undefined, receipt: {} };
-    const decision = removeGroupRoleAssignment(assignment.id);
+    const decision = groupRoleAssignments.remove(assignment.id);
     return (await this.repository.transact(groupRoleAssignmentDecider, own, keyOf(assignment), decision)).position;
   }
 }
@@ -260,7 +260,7 @@ function groupRoleAssignmentId({ commandId }: RequestContext): string {
 }
 
 function keyOf({ group_id, role, resource }: Given): string {
-  return groupRoleAssignmentKey(group_id, role.id, resource.id);
+  return groupRoleAssignments.keyOf(group_id, role.id, resource.id);
 }
 
 /** As the API shows it. */

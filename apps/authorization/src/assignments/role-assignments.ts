@@ -20,15 +20,7 @@ import { AccessIndex } from '../access/access-index.ts';
 import { namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { Node } from '../domain/resource-tree.ts';
-import {
-  assignRole,
-  requireRoleAssignment,
-  removeRole,
-  removeRoleAssignment,
-  roleAssignmentDecider,
-  roleAssignmentKey,
-  type LivingRoleAssignment,
-} from '../domain/role-assignment.decider.ts';
+import { roleAssignmentDecider, roleAssignments, type LivingRoleAssignment } from '../domain/role-assignment.decider.ts';
 import { both, roleAssignmentsView } from '../views/role-assignments.view.ts';
 import { AssignmentGuard } from './assignment-guard.ts';
 import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
@@ -60,13 +52,14 @@ export class RoleAssignments {
       const { id, slug } = roleFor(index, role_slug, node);
       const given = { organization_id: index.id, organization_membership_id, role: { id, slug }, resource: assignedResource(index, node) };
       this.guard.refuseClosed(index, given);
-      const key = roleAssignmentKey(organization_membership_id, id, given.resource.id);
-      return { given, key, transacted: await this.repository.transact(roleAssignmentDecider, context, key, assignRole(given)) };
+      const key = roleAssignments.keyOf(organization_membership_id, id, given.resource.id);
+      return { given, key, transacted: await this.repository.transact(roleAssignmentDecider, context, key, roleAssignments.assign(given)) };
     });
     // Also one that is there already: whoever gave it may not have looked yet.
-    const assignment = requireRoleAssignment(transacted.state, key);
+    const assignment = roleAssignments.living(transacted.state);
+    if (assignment === null) throw notFound('Role assignment', key);
     await this.guard.settle(context, given, transacted.position, (own) =>
-      this.repository.transact(roleAssignmentDecider, own, key, removeRoleAssignment(assignment.id)),
+      this.repository.transact(roleAssignmentDecider, own, key, roleAssignments.remove(assignment.id)),
     );
     return directAssignment(assignment);
   }
@@ -77,8 +70,8 @@ export class RoleAssignments {
     await this.deletions.once({ context, what: 'Role assignment', id: role_slug }, async () => {
       const index = await this.access.ofMembership(context, organization_membership_id);
       const resourceId = index.tree.idOf(namedResource(index, operation));
-      const key = roleAssignmentKey(organization_membership_id, namedRole(index, role_slug).id, resourceId);
-      return this.repository.transact(roleAssignmentDecider, context, key, removeRole());
+      const key = roleAssignments.keyOf(organization_membership_id, namedRole(index, role_slug).id, resourceId);
+      return this.repository.transact(roleAssignmentDecider, context, key, roleAssignments.removeAny());
     });
   }
 
@@ -90,8 +83,8 @@ export class RoleAssignments {
       if (row === null && (await this.lists.isGroupEntry(context.environment, index, organization_membership_id, id))) throw fromGroup();
       const assignment = row === null ? null : (JSON.parse(row.text) as LivingRoleAssignment);
       if (assignment?.organization_membership_id !== organization_membership_id || !isLiving(index, assignment)) throw notFound('Role assignment', id);
-      const key = roleAssignmentKey(organization_membership_id, assignment.role.id, assignment.resource.id);
-      return this.repository.transact(roleAssignmentDecider, context, key, removeRoleAssignment(id));
+      const key = roleAssignments.keyOf(organization_membership_id, assignment.role.id, assignment.resource.id);
+      return this.repository.transact(roleAssignmentDecider, context, key, roleAssignments.remove(id));
     });
   }
 

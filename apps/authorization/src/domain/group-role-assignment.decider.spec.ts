@@ -1,13 +1,5 @@
 import { specOf } from '#libs/testing/src/decider-spec';
-import {
-  assignGroupRole,
-  groupRoleAssignmentDecider,
-  keepGroupRole,
-  requireGroupRoleAssignment,
-  removeGroupRole,
-  removeGroupRoleAssignment,
-  type GroupRoleAssignmentEvent,
-} from './group-role-assignment.decider.ts';
+import { groupRoleAssignmentDecider, groupRoleAssignments, type GroupRoleAssignmentEvent } from './group-role-assignment.decider.ts';
 
 const given = {
   organization_id: 'org_01KF0000000000000000000001',
@@ -23,28 +15,29 @@ describe('a role that a group has on a resource', () => {
   const removed = (assignment: string): GroupRoleAssignmentEvent => ({ type: 'group_role_assignment.deleted', data: { id: assignment } });
   const own = id('gra');
 
-  it('is given', () => after().when(assignGroupRole(given)).then(assigned(own)));
-  it('is refused to a group that has it', () => after(assigned(EARLIER)).when(assignGroupRole(given)).thenRefused('duplicate_group_role_assignment'));
+  it('is given', () => after().when(groupRoleAssignments.assign(given)).then(assigned(own)));
+  it('is refused to a group that has it', () =>
+    after(assigned(EARLIER)).when(groupRoleAssignments.assign(given)).thenRefused('duplicate_group_role_assignment'));
   it('is given again after it was taken away, as another assignment', () =>
-    after(assigned(EARLIER), removed(EARLIER)).when(assignGroupRole(given)).then(assigned(own)));
+    after(assigned(EARLIER), removed(EARLIER)).when(groupRoleAssignments.assign(given)).then(assigned(own)));
   it('stays away when the command that gave it is repeated', () =>
-    after(assigned(own), removed(own)).when(assignGroupRole(given)).thenRefused('entity_not_found'));
+    after(assigned(own), removed(own)).when(groupRoleAssignments.assign(given)).thenRefused('entity_not_found'));
 
-  it('stays when it is among those that the group is to have', () => after(assigned(EARLIER)).when(keepGroupRole(given, 7)).thenNothing());
+  it('stays when it is among those that the group is to have', () => after(assigned(EARLIER)).when(groupRoleAssignments.keep(given, 7)).thenNothing());
   it('is given when it is among those that the group is to have', () =>
     after()
-      .when(keepGroupRole(given, 7))
+      .when(groupRoleAssignments.keep(given, 7))
       .then(assigned(id('gra', 7))));
   it('is not given a second time by the same command', () =>
     after(assigned(id('gra', 7)), removed(id('gra', 7)))
-      .when(keepGroupRole(given, 7))
+      .when(groupRoleAssignments.keep(given, 7))
       .thenNothing());
 
-  it('is taken away', () => after(assigned(EARLIER)).when(removeGroupRoleAssignment(EARLIER)).then(removed(EARLIER)));
-  it('is taken away without its assignment being named', () => after(assigned(EARLIER)).when(removeGroupRole()).then(removed(EARLIER)));
-  it('cannot be taken away before it was given', () => after().when(removeGroupRoleAssignment(EARLIER)).thenNothing());
+  it('is taken away', () => after(assigned(EARLIER)).when(groupRoleAssignments.remove(EARLIER)).then(removed(EARLIER)));
+  it('is taken away without its assignment being named', () => after(assigned(EARLIER)).when(groupRoleAssignments.removeAny()).then(removed(EARLIER)));
+  it('cannot be taken away before it was given', () => after().when(groupRoleAssignments.remove(EARLIER)).thenNothing());
   it('stays when an assignment is taken away that the group had before', () =>
-    after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(removeGroupRoleAssignment(EARLIER)).thenNothing());
+    after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(groupRoleAssignments.remove(EARLIER)).thenNothing());
 
   it('lives until it is taken away', () => {
     const fold = (...events: readonly GroupRoleAssignmentEvent[]) =>
@@ -52,8 +45,8 @@ describe('a role that a group has on a resource', () => {
         (state, event) => groupRoleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }),
         groupRoleAssignmentDecider.initial,
       );
-    expect(requireGroupRoleAssignment(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
+    expect(groupRoleAssignments.require(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });
     for (const state of [fold(), fold(assigned(own), removed(own))])
-      expect(() => requireGroupRoleAssignment(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
+      expect(() => groupRoleAssignments.require(state, own)).toThrow(expect.objectContaining({ code: 'entity_not_found' }));
   });
 });

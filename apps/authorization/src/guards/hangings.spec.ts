@@ -23,9 +23,9 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorization } from '../authorization.module.ts';
-import { groupRoleAssignmentKey } from '../domain/group-role-assignment.decider.ts';
+import { groupRoleAssignments } from '../domain/group-role-assignment.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
-import { roleAssignmentKey } from '../domain/role-assignment.decider.ts';
+import { roleAssignments } from '../domain/role-assignment.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
 import { ParentRows } from '../repositories/parent-rows.ts';
 import { ResourceRows } from '../repositories/resource-rows.ts';
@@ -249,8 +249,8 @@ describe('what was recorded behind an intent', () => {
     const on = { id: idOf(resource(number, BELOW)), external_id: 'x', resource_type_slug: 'below' };
     const shared = { organization_id: ORGANIZATION, role: { id: ROLE, slug: 'org-role' }, resource: on };
     const keys = [
-      ['role_assignment', roleAssignmentKey(MEMBERSHIP, ROLE, on.id), { organization_membership_id: MEMBERSHIP }],
-      ['group_role_assignment', groupRoleAssignmentKey(GROUP, ROLE, on.id), { group_id: GROUP }],
+      ['role_assignment', roleAssignments.keyOf(MEMBERSHIP, ROLE, on.id), { organization_membership_id: MEMBERSHIP }],
+      ['group_role_assignment', groupRoleAssignments.keyOf(GROUP, ROLE, on.id), { group_id: GROUP }],
     ] as const;
     for (const [category, key, who] of keys) await tell(category, key, [`${category}.created`, { id: `${category}_${number}`, ...shared, ...who }]);
     return async () => Promise.all(keys.map(async ([category, key]) => (await lastOf(category, key)).type.endsWith('.created')));

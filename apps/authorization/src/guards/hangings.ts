@@ -5,20 +5,13 @@ import type { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import {
   groupRoleAssignmentDecider,
-  groupRoleAssignmentKey,
-  removeGroupRoleAssignment,
+  groupRoleAssignments,
   type GroupRoleAssignmentEvent,
   type NewGroupRoleAssignment,
 } from '../domain/group-role-assignment.decider.ts';
 import { organizationRolesDecider, undoOrganizationRole, type OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
 import type { ResourceEvent } from '../domain/resource.events.ts';
-import {
-  removeRoleAssignment,
-  roleAssignmentDecider,
-  roleAssignmentKey,
-  type NewRoleAssignment,
-  type RoleAssignmentEvent,
-} from '../domain/role-assignment.decider.ts';
+import { roleAssignmentDecider, roleAssignments, type NewRoleAssignment, type RoleAssignmentEvent } from '../domain/role-assignment.decider.ts';
 import type { ParentRows } from '../repositories/parent-rows.ts';
 import type { ResourceTrees } from '../repositories/resource-trees.ts';
 import { undo } from './undo-resource.ts';
@@ -64,8 +57,8 @@ export function hangings({ parents, repository, trees, clock }: Needs): readonly
       },
       undo: ({ data, meta: { environment } }) => {
         const { id, organization_membership_id, role, resource } = data as NewRoleAssignment;
-        const key = roleAssignmentKey(organization_membership_id, role.id, resource.id);
-        return repository.transact(roleAssignmentDecider, context(environment), key, removeRoleAssignment(id));
+        const key = roleAssignments.keyOf(organization_membership_id, role.id, resource.id);
+        return repository.transact(roleAssignmentDecider, context(environment), key, roleAssignments.remove(id));
       },
     },
     {
@@ -76,8 +69,8 @@ export function hangings({ parents, repository, trees, clock }: Needs): readonly
       },
       undo: ({ data, meta: { environment } }) => {
         const { id, group_id, role, resource } = data as NewGroupRoleAssignment;
-        const key = groupRoleAssignmentKey(group_id, role.id, resource.id);
-        return repository.transact(groupRoleAssignmentDecider, context(environment), key, removeGroupRoleAssignment(id));
+        const key = groupRoleAssignments.keyOf(group_id, role.id, resource.id);
+        return repository.transact(groupRoleAssignmentDecider, context(environment), key, groupRoleAssignments.remove(id));
       },
     },
   ];

@@ -2,6 +2,7 @@ import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import {
   groupRoleAssignmentDecider,
+  groupRoleAssignments,
   type GroupRoleAssignmentEvent,
   type GroupRoleAssignmentState,
   type LivingGroupRoleAssignment,
@@ -25,6 +26,5 @@ export const groupRoleAssignmentsView = primaryView<GroupRoleAssignmentState, Gr
   decider: groupRoleAssignmentDecider,
   indexes,
   rowIdOf: ({ id }) => id,
-  rowOf: (state) => (state?.object === 'group_role_assignment' ? state : null),
-  handles: ['group_role_assignment.created', 'group_role_assignment.deleted'],
+  rowOf: groupRoleAssignments.living,
 });

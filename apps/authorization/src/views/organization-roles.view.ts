@@ -11,5 +11,4 @@ export const organizationRolesView = primaryView<OrganizationRolesState | null, 
     { name: 'resource_type', keys: ({ roles }) => [...new Set(roles.flatMap(({ resource_type_id }) => resource_type_id ?? []))] },
   ],
   rowOf: (state) => state,
-  handles: ['organization_role.created', 'organization_role.updated', 'organization_role.deleted', 'organization_role.closing', 'organization_role.reopened'],
 });

@@ -1,6 +1,12 @@
 import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
-import { roleAssignmentDecider, type LivingRoleAssignment, type RoleAssignmentEvent, type RoleAssignmentState } from '../domain/role-assignment.decider.ts';
+import {
+  roleAssignmentDecider,
+  roleAssignments,
+  type LivingRoleAssignment,
+  type RoleAssignmentEvent,
+  type RoleAssignmentState,
+} from '../domain/role-assignment.decider.ts';
 
 const indexes: readonly Index<LivingRoleAssignment>[] = [
   { name: 'organization', keys: ({ organization_id }) => [organization_id] },
@@ -24,6 +30,5 @@ export const roleAssignmentsView = primaryView<RoleAssignmentState, RoleAssignme
   decider: roleAssignmentDecider,
   indexes,
   rowIdOf: ({ id }) => id,
-  rowOf: (state) => (state?.object === 'role_assignment' ? state : null),
-  handles: ['role_assignment.created', 'role_assignment.deleted'],
+  rowOf: roleAssignments.living,
 });

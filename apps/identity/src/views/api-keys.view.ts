@@ -14,7 +14,6 @@ export const apiKeysView = primaryView<ApiKeyState, ApiKeyEvent, StoredApiKey>({
     { name: 'membership', keys: ({ membership_id }) => (membership_id === null ? [] : [membership_id]) },
   ],
   rowOf: (state) => (state?.object === 'api_key' ? state : null),
-  handles: ['api_key.created', 'api_key.updated', 'api_key.revoked'],
 });
 
 /** Finds the keys of an owner: of a user, those that work in one organization. */

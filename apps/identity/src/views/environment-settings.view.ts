@@ -8,5 +8,4 @@ export const environmentSettingsView = primaryView<EnvironmentSettingsState, Env
   decider: environmentSettingsDecider,
   indexes: [],
   rowOf: (state) => state,
-  handles: ['environment_settings.changed'],
 });

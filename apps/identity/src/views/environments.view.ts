@@ -17,7 +17,6 @@ export const environmentsView = primaryView<EnvironmentState, EnvironmentEvent, 
     { name: 'key_hash', keys: ({ keys }) => keys.map(({ hash }) => hash) },
   ],
   rowOf: (state) => state,
-  handles: ['environment.created', 'environment.updated', 'environment_key.created', 'environment_key.rotated', 'environment_key.revoked'],
 });
 
 /** The rows of all environments: what goes through every environment begins here. */

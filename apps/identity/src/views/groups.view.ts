@@ -16,7 +16,6 @@ export const groupsView = primaryView<GroupState, GroupEvent, StoredGroup>({
     { name: 'search', keys: ({ organization_id, name }) => searchKeys(name).map((key) => groupSearchKey(organization_id, key)) },
   ],
   rowOf: (state) => (state?.object === 'group' ? state : null),
-  handles: ['group.created', 'group.updated', 'group.deleted', 'group.member_added', 'group.member_removed'],
 });
 
 /** Groups are searched for in one organization. */

@@ -18,7 +18,6 @@ export const membershipsView = primaryView<MembershipState, MembershipEvent, Sto
   ],
   under: { organization: (organization_id) => membershipsOf({ organization_id }), user: (user_id) => membershipsOf({ user_id }) },
   rowOf: (state) => (state?.object === 'organization_membership' ? state : null),
-  handles: ['organization_membership.created', 'organization_membership.updated', 'organization_membership.deleted'],
 });
 
 /** Those of an organization, of a user, or of the two together, that have any of these statuses. One of the two is given. */

@@ -30,15 +30,4 @@ export const organizationsView = primaryView<OrganizationState, OrganizationEven
   indexes,
   rowOf: (state) => (state?.object === 'organization' ? state : null),
   serialise: serialiserOf(Organization),
-  handles: [
-    'organization.created',
-    'organization.updated',
-    'organization.deleted',
-    'organization_domain.created',
-    'organization_domain.updated',
-    'organization_domain.verification_restarted',
-    'organization_domain.verified',
-    'organization_domain.verification_failed',
-    'organization_domain.deleted',
-  ],
 });

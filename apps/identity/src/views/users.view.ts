@@ -20,7 +20,6 @@ export const usersView = primaryView<UserState, UserEvent, StoredUser>({
   decider: userDecider,
   indexes,
   rowOf: (state) => (state?.object === 'user' ? state : null),
-  handles: ['user.created', 'user.updated', 'user.password_set', 'user.data_linked', 'user.erased', 'user.deleted'],
 });
 
 const serialise = serialiserOf(User);

@@ -15,7 +15,6 @@ export const webhookEndpointsView = primaryView<WebhookEndpointState, WebhookEnd
   name: 'webhook_endpoints',
   version: 1,
   decider: webhookEndpointDecider,
-  handles: ['webhook_endpoint.created', 'webhook_endpoint.updated', 'webhook_endpoint.secret_rotated', 'webhook_endpoint.deleted'],
   indexes: [],
   rowOf: (state) => (state?.object === 'webhook_endpoint' ? state : null),
 });

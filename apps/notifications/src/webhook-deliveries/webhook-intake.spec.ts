@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { checkpointsOf } from '#libs/event-sourcing/src/following/forwarder';
 import { eventLogDamaged } from '#libs/event-sourcing/src/log/log-damage';
-import { type EventStore, type Position, type RecordedEvent, UnreadableRecord } from '#libs/event-sourcing/src/log/event-store';
+import type { EventStore, Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { UnreadableRecord } from '#libs/event-sourcing/src/log/lazy-record';
 import { KeyMissing } from '#libs/event-sourcing/src/sealing/key-store';
 import { UpdateWebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/operations';
 import { until } from '#libs/testing/src/until';

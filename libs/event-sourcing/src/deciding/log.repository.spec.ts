@@ -62,7 +62,6 @@ const booksView = primaryView<BookState, BookEvent, Book>({
   decider: bookDecider,
   indexes: [],
   rowOf: (state) => state,
-  handles: ['book.created', 'book.changed', 'book.deleted'],
 });
 
 type Decide = Decision<BookState, BookEvent>;

@@ -64,7 +64,6 @@ const loans = primaryView<LoanState, LoanEvent, Loan>({
   name: 'loans',
   version: 1,
   decider: loanDecider,
-  handles: ['loan.created', 'loan.extended', 'loan.ended'],
   rowIdOf: ({ id }) => id,
   indexes: [{ name: 'weeks', keys: ({ weeks }) => [String(weeks)] }],
   rowOf: (state) => (isLoan(state) ? state : null),

@@ -1,4 +1,5 @@
-import { type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
+import type { RecordedEvent } from '../log/event-store.ts';
+import { UnreadableRecord } from '../log/lazy-record.ts';
 import type { Damage } from '../log/log-damage.ts';
 import { environmentOf } from '../log/naming.ts';
 import { SKIPPED } from '../log/protocol.ts';

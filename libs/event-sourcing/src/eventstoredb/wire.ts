@@ -1,16 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { VERSION_DIGITS } from '../log/append-bytes.ts';
-import {
-  AppendTooLarge,
-  MAX_APPEND_BYTES,
-  type EventMeta,
-  type NewEvent,
-  type Position,
-  type RecordedEvent,
-  START,
-  UnreadableRecord,
-} from '../log/event-store.ts';
-import { contentText, LazyRecord, readStored, storedText } from '../log/lazy-record.ts';
+import { AppendTooLarge, MAX_APPEND_BYTES, type EventMeta, type NewEvent, type Position, type RecordedEvent, START } from '../log/event-store.ts';
+import { contentText, LazyRecord, readStored, storedText, UnreadableRecord } from '../log/lazy-record.ts';
 import { type Damage, type DamageCause, eventLogDamaged } from '../log/log-damage.ts';
 import { shared, streams } from './driver.ts';
 import type { StreamNames } from './stream-names.ts';
@@ -186,7 +177,7 @@ function contentOf(message: RecordedMessage, place: Place<string>): Pick<LogEven
   const stored = storedIn(message.getData_asU8());
   const event = { ...place, id: ulidOf(message.getId()!.getString()), type, meta };
   if (stored === null) {
-    const record = new UnreadableRecord({ ...event, shape: 0, data: null, subject: null, public: [] }, eventLogDamaged(place.stream));
+    const record = new UnreadableRecord({ ...event, shape: 0, public: [] }, eventLogDamaged(place.stream));
     return { record, damage: damageOf(place, 'unreadable') };
   }
   const { shape, version = place.version, public: announced, sealed } = stored.envelope;

@@ -50,7 +50,6 @@ const lampsView = primaryView<Lamp, LampEvent, NonNullable<Lamp>>({
   decider: lampDecider,
   indexes: [],
   rowOf: (lamp) => (lamp?.isBroken === true ? null : lamp),
-  handles: ['lamp.made', 'lamp.broken'],
 });
 const bulbsView = primaryView<Bulb, BulbEvent, NonNullable<Bulb>>({
   name: 'bulbs',
@@ -58,7 +57,6 @@ const bulbsView = primaryView<Bulb, BulbEvent, NonNullable<Bulb>>({
   decider: bulbDecider,
   indexes: [{ name: 'lamp', keys: ({ lamp_id }) => (lamp_id === null ? [] : [lamp_id]) }],
   rowOf: (bulb) => (bulb?.isThrown === true ? null : bulb),
-  handles: ['bulb.made', 'bulb.thrown'],
 });
 
 describe('what hangs on something that ends', () => {

@@ -18,7 +18,7 @@ import { until } from '#libs/testing/src/until';
 import { AppendTooLarge } from '../log/event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { LeasedFollowers } from './leased-followers.ts';
-import { UnreadableRecord } from '../log/event-store.ts';
+import { UnreadableRecord } from '../log/lazy-record.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { eventLogDamaged } from '../log/log-damage.ts';
 import { Reactions, type Reaction } from './reaction.ts';

@@ -57,44 +57,6 @@ export interface RecordedEvent extends NewEvent {
   readonly position: Position;
 }
 
-/** A record whose content cannot be read: whoever needs that meets the reason, and nobody else does. */
-export class UnreadableRecord implements RecordedEvent {
-  readonly id: RecordedEvent['id'];
-  readonly type: RecordedEvent['type'];
-  readonly shape: RecordedEvent['shape'];
-  readonly public: RecordedEvent['public'];
-  readonly sealed: RecordedEvent['sealed'];
-  readonly meta: RecordedEvent['meta'];
-  readonly stream: RecordedEvent['stream'];
-  readonly version: RecordedEvent['version'];
-  readonly position: RecordedEvent['position'];
-
-  constructor(
-    record: RecordedEvent,
-    readonly reason: unknown,
-  ) {
-    ({
-      id: this.id,
-      type: this.type,
-      shape: this.shape,
-      public: this.public,
-      sealed: this.sealed,
-      meta: this.meta,
-      stream: this.stream,
-      version: this.version,
-      position: this.position,
-    } = record);
-  }
-
-  get data(): never {
-    throw this.reason;
-  }
-
-  get subject(): never {
-    throw this.reason;
-  }
-}
-
 export interface Appended {
   /** The version of the last event appended. */
   readonly version: number;

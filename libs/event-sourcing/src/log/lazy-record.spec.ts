@@ -1,4 +1,4 @@
-import { LazyRecord, readStored, storedText, withContent, type Envelope } from './lazy-record.ts';
+import { LazyRecord, readStored, storedText, UnreadableRecord, withContent, type Envelope } from './lazy-record.ts';
 
 const envelope: Envelope = {
   id: '01HZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -48,5 +48,12 @@ describe('a record', () => {
     expect(() => record.data).toThrow('away');
     isAway = false;
     expect(record.data).toBe('there');
+  });
+
+  it('that cannot be read tells its envelope to everybody, and its reason to whoever asks for more', () => {
+    const reason = new Error('no key');
+    const record = new UnreadableRecord(envelope, reason);
+    expect({ ...record }).toEqual({ ...envelope, reason });
+    for (const ask of [() => record.data, () => record.subject, () => record.data, () => JSON.stringify(record)]) expect(ask).toThrow(reason);
   });
 });

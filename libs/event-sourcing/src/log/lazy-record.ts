@@ -63,6 +63,19 @@ export class LazyRecord implements RecordedEvent {
   }
 }
 
+/** A record whose content cannot be read: whoever needs that meets the reason, and nobody else does. */
+export class UnreadableRecord extends LazyRecord {
+  constructor(
+    envelope: Envelope,
+    readonly reason: unknown,
+  ) {
+    const unreadable = (): never => {
+      throw reason;
+    };
+    super(envelope, { data: unreadable, subject: unreadable });
+  }
+}
+
 /** The same record with other content, which is made when somebody asks for it. A spread copy would have none. */
 export function withContent(
   record: Envelope,

@@ -1,7 +1,7 @@
 import type { EventShapes, Upcast, Upcastable } from '#libs/contracts/src/shapes';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, UnreadableRecord } from './event-store.ts';
-import { withContent } from './lazy-record.ts';
+import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
+import { withContent, UnreadableRecord } from './lazy-record.ts';
 
 /** The shapes of several resources together. @throws Error where two speak of one event, or one is to be written that nobody reads */
 export function shapesOf(all: readonly EventShapes[]): Required<EventShapes> {

@@ -1,4 +1,5 @@
-import { START, type EventStore, type Position, type RecordedEvent, UnreadableRecord } from '../log/event-store.ts';
+import { START, type EventStore, type Position, type RecordedEvent } from '../log/event-store.ts';
+import { UnreadableRecord } from '../log/lazy-record.ts';
 import { environmentOf } from '../log/naming.ts';
 import { KeyMissing, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import { sealedIn } from './former-sealing.ts';

@@ -1,6 +1,6 @@
 import { isUnavailable } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, type SealedPart, UnreadableRecord } from '../log/event-store.ts';
-import { withContent } from '../log/lazy-record.ts';
+import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, type SealedPart } from '../log/event-store.ts';
+import { withContent, UnreadableRecord } from '../log/lazy-record.ts';
 import { environmentOf } from '../log/naming.ts';
 import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';

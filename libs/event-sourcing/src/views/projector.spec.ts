@@ -55,7 +55,6 @@ const counters = primaryView<Counter | null, Counted, Counter>({
   decider: counterDecider,
   indexes: [],
   rowOf: (state) => state,
-  handles: ['counter.counted'],
 });
 
 /** How often each amount was counted, over all counters. */

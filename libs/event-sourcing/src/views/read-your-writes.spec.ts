@@ -46,7 +46,6 @@ const shelves = primaryView<Shelf | null, ShelfEvent, Shelf>({
   name: 'shelves',
   version: 1,
   decider: shelfDecider,
-  handles: ['shelf.filled', 'shelf.dusted'],
   indexes: [],
   rowOf: (state) => state,
 });

@@ -1,4 +1,5 @@
 import type { Index, PageRequest, Table, TableDefinition } from '#libs/read-models/src/read-models';
+import { namesOf } from '../deciding/changes.decider.ts';
 import type { Decider, Fact, Recorded } from '../deciding/decider.ts';
 import { timeOf } from '../deciding/records.ts';
 import { streamKeyOf } from '../log/naming.ts';
@@ -52,12 +53,11 @@ export interface PrimaryView<State, Event extends Fact, Row extends State = NonN
 }
 
 /**
- * A primary view. Its rows are found under the keys of their streams, or with `rowIdOf` under the ids that the facts name; then the fold of a fact that creates
+ * A primary view: it handles whatever its decider records. Its rows are found under the keys of their streams, or with `rowIdOf` under the ids that the facts name; then the fold of a fact that creates
  * must not depend on what its key named before.
  */
 export function primaryView<State, Event extends Fact, Row extends State>(
   options: Pick<PrimaryView<State, Event, Row>, 'name' | 'version' | 'noun' | 'decider' | 'indexes' | 'rowOf' | 'under' | 'sortKey' | 'serialise'> & {
-    readonly handles: readonly Event['type'][];
     readonly rowIdOf?: (data: Event['data']) => string;
   },
 ): PrimaryView<State, Event, Row> {
@@ -65,6 +65,7 @@ export function primaryView<State, Event extends Fact, Row extends State>(
   return {
     ...options,
     rowIdOf,
+    handles: namesOf(decider.sealed),
     idsOf: ({ stream, data }) => [rowIdOf === null ? streamKeyOf(stream) : rowIdOf(data)],
     evolve: (row, { type, data, meta }) => rowOf(decider.evolve(row ?? decider.initial, { type, data, at: timeOf(meta) } as Event & { readonly at: string })),
   };
