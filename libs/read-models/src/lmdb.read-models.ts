@@ -256,6 +256,16 @@ export class LmdbTable<Row> extends Table<Row> {
     await this.changed();
   }
 
+  async replace(environment: string, { id, text: seen, position, revision }: StoredRow, text: string, at: string): Promise<boolean> {
+    this.storage.assertAlive();
+    const shard = this.shard(environment);
+    const row = this.rowAt(shard, id);
+    if (row?.position !== position || row.text !== seen) return false;
+    this.set(shard, { environment, id, text, position: higher(position, at), revision }, this.before(shard, id));
+    await this.changed();
+    return true;
+  }
+
   async checkpoint(): Promise<string> {
     return this.filledTo.position;
   }
@@ -386,12 +396,15 @@ export class LmdbTable<Row> extends Table<Row> {
     this.storage.fail(`the table ${this.definition.name} cannot be stored: ${error.message}`);
   }
 
-  private apply({ environment, id, position, revision, text, row }: Write): void {
-    const shard = this.shard(environment);
-    const before = this.before(shard, id);
-    if (before.position !== null && before.position >= position && this.definition.guard !== 'none') return;
-    const { stored } = before;
-    if (text === null) this.put(shard, { id, rank: before.rank ?? byteText(id), text, isPurged: false, position, revision, lists: [], stored });
+  private apply(write: Write): void {
+    const shard = this.shard(write.environment);
+    const before = this.before(shard, write.id);
+    if (before.position !== null && before.position >= write.position && this.definition.guard !== 'none') return;
+    this.set(shard, write, before);
+  }
+
+  private set(shard: Shard, { id, position, revision, text, row }: Write, { rank, stored }: ReturnType<LmdbTable<Row>['before']>): void {
+    if (text === null) this.put(shard, { id, rank: rank ?? byteText(id), text, isPurged: false, position, revision, lists: [], stored });
     else {
       const parsed = (row ?? JSON.parse(text)) as Row;
       this.put(shard, { id, rank: this.rankOf(id, parsed), text, isPurged: false, position, revision, lists: this.listsOf(parsed), stored });

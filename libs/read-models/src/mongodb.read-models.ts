@@ -283,6 +283,21 @@ export class MongodbTable<Row> extends Table<Row> {
     if (checkpoint !== undefined) await this.checkpoints.put(this.definition.name, checkpoint, fence);
   }
 
+  async replace(environment: string, { id, text: seen, position, revision }: StoredRow, text: string, at: string): Promise<boolean> {
+    refuseTooLargeRows(this.definition.name, [{ environment, id, position, revision, text }]);
+    const row: RowDocument['row'] = {
+      position: position > at ? position : at,
+      // A write of the same position may still be on its way.
+      turn: Number.MAX_SAFE_INTEGER,
+      revision,
+      text,
+      environment,
+      keys: this.keysOf(environment, JSON.parse(text) as Row),
+    };
+    const asSeen = { _id: key(environment, id), 'row.position': position, 'row.text': seen };
+    return (await this.storage.answer((inSession) => this.rows.updateOne(asSeen, { $set: { row } }, inSession))).matchedCount > 0;
+  }
+
   checkpoint(): Promise<string> {
     return this.checkpoints.get(this.definition.name);
   }

@@ -226,6 +226,52 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       }
     });
 
+    it('rewrites rows wherever they are in the log, and no write of before brings back what they said', async () => {
+      for (const definition of [byId, byName]) {
+        table = opened.readModels.table({ ...definition, name: `${definition.name}-rewritten` });
+        const positions = Array.from({ length: 4 }, nextPosition) as [string, string, string, string];
+        const [before, at, behind, last] = positions;
+        const told = (id: string, position: string): Write => write('one', person(id, 'x', 'told'), position);
+        await table.write([told('a', before), told('b', behind), told('d', before), told('e', before), write('two', person('a', 'x', 'told'), before)]);
+        await table.write([removal('one', 'd', behind)]);
+        const silent = ({ text }: { readonly text: string }): string => text.replace('told', 'silent');
+        await table.rewrite('one', { where: { index: 'tag', values: ['told'] } }, at, silent);
+        await table.rewrite('one', { ids: ['a', 'd', 'none'] }, at, silent);
+        for (const again of [false, true]) {
+          if (again) await reopen({ ...definition, name: `${definition.name}-rewritten` });
+          // Those that were on their way, of the position of the row among them.
+          await table.write([told('a', before), told('a', at), told('b', behind), told('d', before)]);
+          expect(await ids({ where: { index: 'tag', values: ['silent'] }, order: 'asc', limit: 9 })).toEqual(['a', 'b', 'e']);
+          expect(await ids({ where: { index: 'tag', values: ['told'] }, order: 'asc', limit: 9 })).toEqual([]);
+          expect((await table.getMany('one', ['a', 'b', 'e'])).map((row) => [row!.position, row!.revision])).toEqual([
+            [at, 1],
+            [behind, 1],
+            [at, 1],
+          ]);
+          expect(await ids({ where: { index: 'tag', values: ['told'] }, order: 'asc', limit: 9 }, 'two')).toEqual(['a']);
+        }
+        await table.write([told('a', last)]);
+        expect((await table.get('one', 'a'))!.text).toContain('told');
+      }
+    });
+
+    it('rewrites only what is still as it was seen, and all that is written meanwhile', async () => {
+      await table.write([write('one', person('a', 'x', '1'))]);
+      const seen = (await table.get('one', 'a'))!;
+      const newer = write('one', person('a', 'x', '2'));
+      await table.write([newer]);
+      expect(await table.replace('one', seen, JSON.stringify(person('a', 'x', 'lost')), nextPosition())).toBe(false);
+      let changes = 0;
+      const racing = Promise.all(Array.from({ length: 5 }, (_, number) => table.write([write('one', person('a', 'x', `3.${number}`))])));
+      await table.rewrite('one', { ids: ['a'] }, nextPosition(), ({ text }) => {
+        changes += 1;
+        return text.replace(/"tags":\[.*\]/, '"tags":["silent"]');
+      });
+      await racing;
+      expect(changes).toBeGreaterThan(0);
+      expect((await table.get('one', 'a'))!.text).toMatch(/silent/);
+    });
+
     it('stores a row again that was deleted, when the write is later', async () => {
       await table.write([write('one', person('a', 'first', 'old'))]);
       await table.write([removal('one', 'a')]);

@@ -138,6 +138,8 @@ export class RowTooLarge extends Error {
   }
 }
 
+const REWRITTEN_AT_ONCE = 100;
+
 /** @throws RowTooLarge */
 export function refuseTooLargeRows(table: string, writes: readonly Write[]): void {
   for (const { id, text } of writes)
@@ -211,6 +213,38 @@ export abstract class Table<Row> {
    * @throws Fenced when a later token is stored: then the checkpoint stays as it is, whatever became of the rows; RowTooLarge: then so does the checkpoint
    */
   abstract write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void>;
+
+  /**
+   * Puts a text in the place of a row, whatever its guard says, and only where the row is still as it was seen; answers whether it was. `position` becomes that of the row,
+   * where that is earlier; of equals this write stays.
+   */
+  abstract replace(environment: string, seen: StoredRow, text: string, position: string): Promise<boolean>;
+
+  /**
+   * Makes what `change` says of the texts of rows, and has them say so from `position` on: no write of before it brings back what they said. What is written meanwhile is
+   * changed as well. Of these ids, or those that an index finds.
+   */
+  async rewrite(
+    environment: string,
+    rows: { readonly ids: readonly string[] } | { readonly where: NonNullable<PageRequest['where']> },
+    position: string,
+    change: (row: StoredRow<Row>) => string,
+  ): Promise<void> {
+    const one = async (id: string, found: StoredRow<Row> | null): Promise<void> => {
+      for (let row = found; row !== null; row = await this.get(environment, id)) if (await this.replace(environment, row, change(row), position)) return;
+    };
+    if ('ids' in rows) {
+      const found = await this.getMany(environment, rows.ids);
+      for (const [index, id] of rows.ids.entries()) await one(id, found[index]!);
+      return;
+    }
+    for (let after: string | undefined, more = true; more;) {
+      const page = await this.page(environment, { where: rows.where, order: 'asc', limit: REWRITTEN_AT_ONCE, after });
+      for (const row of page.rows) await one(row.id, row);
+      after = page.rows.at(-1)?.id;
+      more = page.hasAfter;
+    }
+  }
 
   /** The log position up to which this table is filled; '' when it never was. */
   abstract checkpoint(): Promise<string>;

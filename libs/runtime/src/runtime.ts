@@ -18,7 +18,7 @@ import { MeasuredEventStore } from '#libs/event-sourcing/src/log/measured.event-
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { requireKnown, shapesOf, UpcastingEventStore } from '#libs/event-sourcing/src/log/upcasts';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
-import { requireDeclared } from '#libs/event-sourcing/src/sealing/declared-sealing';
+import { requireDeclared, requirePersonalDeclared } from '#libs/event-sourcing/src/sealing/declared-sealing';
 import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { SealingEventStore } from '#libs/event-sourcing/src/sealing/sealing.event-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
@@ -103,7 +103,9 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
     services.flatMap(({ deciders }) => deciders),
     known,
   );
-  requireDeclared(services.flatMap(({ deciders }) => deciders));
+  const deciders = services.flatMap((service) => service.deciders);
+  requireDeclared(deciders);
+  requirePersonalDeclared(services.flatMap(viewsOf), deciders);
   const events = logOf(engines, known, metrics);
   const stopped = new StoppedViews();
   // A process without services decides nothing, so it starts while the log is away. Data without keys is left as it is: no table has been opened yet, nor made.

@@ -201,6 +201,11 @@ class GivenTable<Row> extends Table<Row> {
     if (checkpoint !== undefined && checkpoint > this.filledTo) this.filledTo = checkpoint;
   }
 
+  /** No row here is of a person. */
+  async replace(): Promise<boolean> {
+    return false;
+  }
+
   async checkpoint(): Promise<string> {
     await this.given.meanwhile('checkpoint', this.definition.name);
     return this.filledTo;

@@ -91,6 +91,7 @@ export const endedUsersView: View<{ readonly id: string }> = {
   name: 'authorization_ended_users',
   version: 1,
   awaited: false,
+  personal: null,
   handles: ['user.deleted'],
   indexes: [],
   idsOf: ({ data }) => [(data as { readonly id: string }).id],

@@ -20,7 +20,7 @@ export type UserEvent =
   | Fact<'user.deleted', { readonly id: string }>;
 
 /** What reads as null once the user is erased. */
-const PERSONAL = ['email', 'first_name', 'last_name', 'name', 'profile_picture_url', 'external_id', 'metadata'] as const;
+export const PERSONAL = ['email', 'first_name', 'last_name', 'name', 'profile_picture_url', 'external_id', 'metadata'] as const;
 type Personal = (typeof PERSONAL)[number];
 
 /** What callers may set beside the address, and what a user has who was not given it. A new field is a line here, and one more in `foldVersion`. */
@@ -168,8 +168,8 @@ export function toPublicUser({ password_id: _, holders: _holders, erased: _erase
   return { ...user, email: email ?? '', metadata: metadata ?? {} };
 }
 
-/** The name that a user's key has. */
-function holderOfUser(id: string): string {
+/** The name that a user's key has: who holds what is known of them. */
+export function holderOfUser(id: string): string {
   return `user.${id}`;
 }
 

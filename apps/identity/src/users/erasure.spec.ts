@@ -80,4 +80,26 @@ describe('users who are erased', () => {
       ...{ external_id: null, metadata: {}, last_sign_in_at: null, locale: null, created_at: user.created_at, updated_at: user.updated_at },
     });
   });
+
+  it('are in no event of before any more, which is otherwise what it was', async () => {
+    const user = await create();
+    const after = (await suite.put(`${USERS}/${user.id}`, { last_name: 'King', locale: 'en' }).expect(200)).updated_at;
+    const eventsOf = async () => {
+      const { data: events } = await suite.get('/events?events=user.created&events=user.updated&order=desc').expect(200);
+      return events.filter((event: { data: { id: string } }) => event.data.id === user.id);
+    };
+    const before = await eventually(async () => {
+      const events = await eventsOf();
+      expect(events.map(({ data }: { data: { email: string } }) => data.email)).toEqual([user.email, user.email]);
+      return events;
+    });
+    await suite.post(erasureOf(user.id)).expect(202);
+    const nothing = { email: '', first_name: null, last_name: null, metadata: {} };
+    await eventually(async () =>
+      expect(await eventsOf()).toEqual([
+        { ...before[0], data: { ...before[0].data, ...nothing, locale: 'en', updated_at: after } },
+        { ...before[1], data: { ...before[1].data, ...nothing } },
+      ]),
+    );
+  });
 });

@@ -2,7 +2,7 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { User } from '#libs/contracts/src/users/user';
 import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
-import { foldedEmail, userDecider, type StoredUser, type UserEvent, type UserState } from '../domain/user.decider.ts';
+import { foldedEmail, holderOfUser, PERSONAL, userDecider, type StoredUser, type UserEvent, type UserState } from '../domain/user.decider.ts';
 
 /** Once a person is erased, what the log said of them reads as null. */
 const keysOf = (text: string | null): readonly string[] => (text === null ? [] : [text]);
@@ -19,6 +19,11 @@ export const usersView = primaryView<UserState, UserEvent, StoredUser>({
   version: 2,
   decider: userDecider,
   indexes,
+  personal: {
+    holders: ({ id }) => [holderOfUser(id)],
+    columns: () => PERSONAL,
+    idsOf: (holder) => (holder.startsWith(holderOfUser('')) ? [holder.slice(holderOfUser('').length)] : []),
+  },
   rowOf: (state) => (state?.object === 'user' ? state : null),
 });
 

@@ -1,6 +1,6 @@
 import { PUBLIC_EVENT_NAMES, type PublicEventName } from '#libs/contracts/src/events';
-import { publicEventsOf } from '#libs/event-sourcing/src/following/public-events';
-import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { personalIn, publicEventsOf, publicEventText } from '#libs/event-sourcing/src/following/public-events';
+import type { Position, RecordedEvent, SealedPart } from '#libs/event-sourcing/src/log/event-store';
 import type { View } from '#libs/event-sourcing/src/views/view';
 import type { Index, StoredRow, Table } from '#libs/read-models/src/read-models';
 
@@ -8,6 +8,8 @@ import type { Index, StoredRow, Table } from '#libs/read-models/src/read-models'
 export interface FeedRow {
   readonly order: string;
   readonly organization: string | null;
+  /** Whose the personal fields of the event are, as paths in it. Absent: it has none. */
+  readonly personal?: readonly SealedPart[];
   readonly event: { readonly event: PublicEventName } | null;
 }
 
@@ -62,11 +64,15 @@ export function orderAtEndOf(time: number): string {
 /** The events feed: what the log announces, in its order. */
 export const feedView: View<FeedRow> = {
   name: 'feed',
-  version: 1,
+  version: 2,
   handles: PUBLIC_EVENT_NAMES,
   awaited: false,
   indexes,
   sortKey: ({ order }) => order,
+  personal: {
+    holders: ({ personal = [] }) => personal.map(({ of }) => of),
+    columns: ({ personal = [] }, holder) => personal.flatMap(({ of, fields }) => (of === holder ? fields.map((path) => `event.${path}`) : [])),
+  },
   idsOf: (event) => publicEventsOf(event).map(({ id }) => id),
   evolve: (_row, event, id) => entryOf(event, id, event.meta.at),
   evolveBatch: async (table, events, remembered) => {
@@ -79,7 +85,7 @@ export const feedView: View<FeedRow> = {
       return entryOf(event, id, time);
     };
   },
-  serialise: (row) => rowText(row.order, row.organization, (row as NewFeedRow).text),
+  serialise: (row) => rowText(row, 'text' in row ? (row as NewFeedRow).text : publicEventText(row.event)),
   retention: { shortened: strippedText, mayBeGone: (text, now) => timeOf({ text }) < now - CURSORS_KEPT },
 };
 
@@ -87,13 +93,20 @@ function entryOf(record: RecordedEvent, id: string, time: number): NewFeedRow {
   const events = publicEventsOf(record);
   const ordinal = events.findIndex((event) => event.id === id);
   const { name, organization, text } = events[ordinal]!;
-  return { order: `${orderOf(time)}.${record.position}.${String(ordinal).padStart(ORDINAL_DIGITS, '0')}`, organization, event: { event: name }, text };
+  const personal = personalIn(record);
+  return {
+    order: `${orderOf(time)}.${record.position}.${String(ordinal).padStart(ORDINAL_DIGITS, '0')}`,
+    organization,
+    ...(personal.length > 0 && { personal }),
+    event: { event: name },
+    text,
+  };
 }
 
 const BEFORE_EVENT = ',"event":';
 
-function rowText(order: string, organization: string | null, event: string): string {
-  return `{"order":"${order}","organization":${JSON.stringify(organization)}${BEFORE_EVENT}${event}}`;
+function rowText({ order, organization, personal }: Omit<FeedRow, 'event'>, event: string): string {
+  return `{"order":"${order}","organization":${JSON.stringify(organization)}${personal ? `,"personal":${JSON.stringify(personal)}` : ''}${BEFORE_EVENT}${event}}`;
 }
 
 /** The event in a row's text, as it is sent. */
@@ -103,7 +116,7 @@ export function eventText(row: string): string {
 
 /** A row's text without its event. */
 export function strippedText(row: string): string {
-  return rowText((JSON.parse(row) as FeedRow).order, null, 'null');
+  return rowText({ order: (JSON.parse(row) as FeedRow).order, organization: null }, 'null');
 }
 
 /** Of the environments that are not known yet. */

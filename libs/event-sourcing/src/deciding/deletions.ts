@@ -19,6 +19,7 @@ export function deletionsView(service: string, handles: readonly string[]): View
     handles,
     indexes: [],
     awaited: false,
+    personal: null,
     idsOf: ({ meta }) => (meta.actor.source === 'system' ? [] : [meta.commandId]),
     evolve: (_row, _event, id) => ({ id }),
   };

@@ -1,7 +1,8 @@
 import { EventContext } from '#libs/contracts/src/feed/event';
 import { eventDataOf, isPublicEventName, type PublicEventName } from '#libs/contracts/src/events';
 import { serialiserOf, type Serialiser } from '#libs/contracts/src/serialiser';
-import type { RecordedEvent } from '../log/event-store.ts';
+import type { RecordedEvent, SealedPart } from '../log/event-store.ts';
+import type { Path } from '../sealing/sealed-paths.ts';
 
 /** An event as feed, Kafka and webhooks show it. */
 export interface PublicEvent {
@@ -17,6 +18,10 @@ export interface PublicEvent {
 
 const contextText: Serialiser<EventContext> = serialiserOf(EventContext);
 
+const SUBJECT = 'subject.';
+/** Stands beside the resource. */
+const PREVIOUS = 'previous_attributes';
+
 const known = new WeakMap<RecordedEvent, readonly PublicEvent[]>();
 const none: readonly PublicEvent[] = [];
 
@@ -29,6 +34,25 @@ export function publicEventsOf(record: RecordedEvent): readonly PublicEvent[] {
     known.set(record, events);
   }
   return events;
+}
+
+/** An event as JSON, once parts of it were forgotten: it leaves as its contract class has it, as every other does. */
+export function publicEventText(event: unknown): string {
+  const { event: name, data } = event as { readonly event: PublicEventName; readonly data: unknown };
+  return JSON.stringify({ ...(event as object), data: JSON.parse(dataText(name, data)) as unknown });
+}
+
+/** Whose the personal fields of what a record announces are, as paths in the public event. */
+export function personalIn({ sealed = [] }: RecordedEvent): readonly SealedPart[] {
+  return sealed.flatMap(({ of, fields }) => {
+    const announced = fields.filter((path) => path.startsWith(SUBJECT)).map((path) => placeOf(path.slice(SUBJECT.length)));
+    return announced.length === 0 ? [] : [{ of, fields: announced }];
+  });
+}
+
+/** What the payload has under this path. */
+function placeOf(path: Path): Path {
+  return path === PREVIOUS || path.startsWith(`${PREVIOUS}.`) ? `context.${path}` : `data.${path}`;
 }
 
 function publicEvent({ subject, meta }: RecordedEvent, id: string, name: PublicEventName): PublicEvent {

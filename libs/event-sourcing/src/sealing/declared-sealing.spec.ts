@@ -1,5 +1,5 @@
 import type { Fact, Sealed } from '../deciding/decider.ts';
-import { requireDeclared, sealedPartsOf } from './declared-sealing.ts';
+import { requireDeclared, requirePersonalDeclared, sealedPartsOf } from './declared-sealing.ts';
 
 type Met = Fact<'thing.met', { readonly who: string }> | Fact<'thing.left', object>;
 
@@ -33,8 +33,19 @@ describe('what a decider declares', () => {
     requireDeclared([{ category: 'user', sealed: { 'user.created': [{ fields: all }], 'user.private': null } }]);
     requireDeclared([{ category: 'user', sealed: { 'user.created': [{ fields: all.slice(0, 3) }, { fields: all.slice(3) }] } }]);
     expect(() => requireDeclared([{ category: 'user', sealed: { 'user.created': [{ fields: all.slice(1) }] } }])).toThrow(
-      'The decider of user does not declare whose email of user.created are, which User marks as personal.',
+      'The decider of user does not declare whose email of user.created are, which EventUser marks as personal.',
     );
     expect(() => requireDeclared([{ category: 'user', sealed: { 'user.deleted': null } }])).toThrow('first_name');
+  });
+
+  it('makes views say what of their rows is personal that fold what is sealed, and be it nothing', () => {
+    const deciders = [{ category: 'thing', sealed }];
+    const personal = { holders: () => [], columns: () => [] };
+    requirePersonalDeclared([{ name: 'things', handles: ['thing.met', 'thing.left'], personal }], deciders);
+    requirePersonalDeclared([{ name: 'things', handles: ['thing.met'], personal: null }], deciders);
+    requirePersonalDeclared([{ name: 'ends', handles: ['thing.left'] }], deciders);
+    expect(() => requirePersonalDeclared([{ name: 'things', handles: ['thing.met', 'thing.left'] }], deciders)).toThrow(
+      'The view things folds thing.met, of which something is sealed, and does not declare what of its rows is personal.',
+    );
   });
 });

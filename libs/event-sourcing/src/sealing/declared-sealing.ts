@@ -31,3 +31,20 @@ export function requireDeclared(deciders: readonly DeclaredSealing[]): void {
         throw new Error(`The decider of ${category} does not declare whose ${missing.join(', ')} of ${type} are, which ${announced!.name} marks as personal.`);
     }
 }
+
+/** What a view declares, read without its types. */
+interface DeclaredView {
+  readonly name: string;
+  readonly handles: readonly string[];
+  readonly personal?: unknown;
+}
+
+/** @throws Error where a view folds facts of which something is sealed, and does not say what of its rows is personal */
+export function requirePersonalDeclared(views: readonly DeclaredView[], deciders: readonly DeclaredSealing[]): void {
+  const sealed = new Set(deciders.flatMap((decider) => Object.entries(decider.sealed).flatMap(([type, sealings]) => (sealings === null ? [] : [type]))));
+  for (const { name, handles, personal } of views) {
+    const folded = handles.filter((type) => sealed.has(type));
+    if (folded.length > 0 && personal === undefined)
+      throw new Error(`The view ${name} folds ${folded.join(', ')}, of which something is sealed, and does not declare what of its rows is personal.`);
+  }
+}

@@ -69,6 +69,10 @@ class GuardedTable<Row> extends Table<Row> {
     return this.table.write(writes, checkpoint, fence);
   }
 
+  replace(environment: string, seen: StoredRow, text: string, position: string): Promise<boolean> {
+    return this.table.replace(environment, seen, text, position);
+  }
+
   checkpoint(): Promise<string> {
     return this.table.checkpoint();
   }

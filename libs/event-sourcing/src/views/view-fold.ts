@@ -1,12 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
-import { Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
+import { contentOf, Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
+import { ERASING, holdersOf } from '../erasure/erasing.ts';
 import type { JointWrites } from '../following/joint-writes.ts';
 import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { isFromLaterRelease, type LaterRecord } from '../log/upcasts.ts';
+import type { Holder } from '../sealing/holders.ts';
 import { KeyMissing } from '../sealing/key-store.ts';
+import { replacedAt } from '../sealing/sealed-paths.ts';
 import { FoldedRows } from './folded-rows.ts';
-import type { View } from './view.ts';
+import { HOLDER_INDEX, typesOf, type PersonalColumns, type View } from './view.ts';
 
 /** Rows that are older than they were are read again for so long, so often. A store that was just taken over by another of its members knows all of them soon. */
 const AGAIN_MS = 5_000;
@@ -45,6 +48,7 @@ interface Applying {
 
 /** Folds events into the rows of one view, a batch at a time. */
 export class ViewFold<Row> {
+  private readonly types: ReadonlySet<string>;
   private readonly handles: ReadonlySet<string>;
   /** What the view keeps from one batch to the next of the rows that it left. */
   private remembered = new Map<string, unknown>();
@@ -60,11 +64,12 @@ export class ViewFold<Row> {
     /** Whether nobody else brings the view along, as far as this process can tell. */
     private readonly isOurs: () => boolean = () => true,
   ) {
+    this.types = new Set(typesOf(view));
     this.handles = new Set(view.handles);
   }
 
   concerns(event: RecordedEvent): boolean {
-    return this.handles.has(event.type) && !this.skipped.has(event.position);
+    return this.types.has(event.type) && !this.skipped.has(event.position);
   }
 
   /**
@@ -75,6 +80,9 @@ export class ViewFold<Row> {
     const events = batch.filter((event) => this.concerns(event));
     const later = events.find(isFromLaterRelease);
     if (later !== undefined) return this.applyBefore(later, batch, fence);
+    const { personal } = this.view;
+    const erasure = personal ? events.findIndex(({ type }) => ERASING.includes(type)) : -1;
+    if (erasure >= 0) return this.applyErasure(events, erasure, personal!, { upTo, fence });
     try {
       await this.store(events.length === 0 ? new Map() : await this.folded(events), upTo, fence, write);
     } catch (error) {
@@ -92,6 +100,26 @@ export class ViewFold<Row> {
     throw later.reason;
   }
 
+  /** What came before it is stored by then, so that every row is found which holds anything of who is erased. */
+  private async applyErasure(events: readonly RecordedEvent[], index: number, personal: PersonalColumns<Row>, { upTo, fence }: Applying): Promise<void> {
+    const [before, erasure, behind] = [events.slice(0, index), events[index]!, events.slice(index + 1)];
+    if (before.length > 0) await this.apply(before, { fence });
+    // The checkpoint comes last: cut short, all of it is done again.
+    if (this.handles.has(erasure.type)) await this.store(await this.folded([erasure]), null, fence);
+    for (const holder of holdersOf(erasure)) await this.forget(holder, personal, erasure);
+    if (behind.length === 0) return this.store(new Map(), upTo!, fence);
+    await this.store(new Map(), erasure.position, fence);
+    await this.apply(behind, { upTo, fence });
+  }
+
+  private async forget(holder: Holder, { columns, idsOf }: PersonalColumns<Row>, { meta, position }: RecordedEvent): Promise<void> {
+    const rows = idsOf === undefined ? { where: { index: HOLDER_INDEX, values: [holder] } } : { ids: idsOf(holder) };
+    await this.table.rewrite(meta.environment, rows, position, (stored) => {
+      const row = contentOf(stored);
+      return this.textOf(replacedAt(row, columns(row, holder), () => null));
+    });
+  }
+
   private async applyOne(event: RecordedEvent, fence: number | undefined): Promise<void> {
     try {
       await this.store(await this.folded([event]), event.position, fence);
@@ -100,12 +128,13 @@ export class ViewFold<Row> {
     }
   }
 
-  private async store(rows: Rows<Row>, checkpoint: Position, fence: number | undefined, write?: JointWrites['write']): Promise<void> {
+  private async store(rows: Rows<Row>, checkpoint: Position | null, fence: number | undefined, write?: JointWrites['write']): Promise<void> {
     // Only the checkpoint is fenced. Rows that were read after somebody else had begun to empty the table would be taken for whole ones where it is filled anew.
     if (!this.isOurs()) throw new Fenced(this.table.definition.name, fence ?? 0);
     const changed = [...rows].filter(([, { isChanged }]) => isChanged);
     const writes = changed.map(([key, row]) => this.writeOf(key, row));
-    await (write === undefined ? this.table.write(writes, checkpoint, fence) : write(this.table, writes, checkpoint, fence));
+    const upTo = checkpoint ?? undefined;
+    await (write === undefined ? this.table.write(writes, upTo, fence) : write(this.table, writes, upTo, fence));
     for (const [key, { position, isThere }] of rows) if (position !== '') this.known.set(key, { position, isThere });
     if (rows.size > 0) this.remembered = this.unstored;
   }
@@ -188,8 +217,11 @@ export class ViewFold<Row> {
 
   private writeOf(key: string, { row, revision, position }: Touched<Row>): Write {
     const separator = key.indexOf('\0');
-    const text = row === null ? null : (this.view.serialise?.(row) ?? JSON.stringify(row));
-    return { environment: key.slice(0, separator), id: key.slice(separator + 1), position, revision, text, row };
+    return { environment: key.slice(0, separator), id: key.slice(separator + 1), position, revision, text: row === null ? null : this.textOf(row), row };
+  }
+
+  private textOf(row: Row): string {
+    return this.view.serialise?.(row) ?? JSON.stringify(row);
   }
 }
 

@@ -14,7 +14,7 @@ import { FoldedRows } from './folded-rows.ts';
 import type { StoppedViews } from './stopped-views.ts';
 import { Unfoldable, ViewFold } from './view-fold.ts';
 import { skippedOf } from './view-skips.ts';
-import { tableOf, type View } from './view.ts';
+import { tableOf, typesOf, type View } from './view.ts';
 
 export interface ViewRunnerNeeds {
   readonly events: EventStore;
@@ -75,7 +75,7 @@ export class ViewRunner implements Awaited {
     this.lease = leaseOf(this.table.definition.name);
     const handle = (events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> =>
       this.inTurn(() => this.advance(events, upTo, signal));
-    this.follower = new Follower({ types: view.handles, handle }, needs.reader);
+    this.follower = new Follower({ types: typesOf(view), handle }, needs.reader);
   }
 
   /** What it has seen of the log, as far as this process knows. */

@@ -2,7 +2,19 @@ import type { Index, PageRequest, Table, TableDefinition } from '#libs/read-mode
 import { namesOf } from '../deciding/changes.decider.ts';
 import type { Decider, Fact, Recorded } from '../deciding/decider.ts';
 import { timeOf } from '../deciding/records.ts';
+import { ERASING } from '../erasure/erasing.ts';
 import { streamKeyOf } from '../log/naming.ts';
+import type { Path } from '../sealing/sealed-paths.ts';
+
+/** What of a row is personal: the library forgets it where its holder is erased, in every row, so that a rebuild and the rows that serve say the same. */
+export interface PersonalColumns<Row> {
+  /** Whose it is: `user.<id>`, and whoever else the facts seal something for. */
+  readonly holders: (row: Row) => readonly string[];
+  /** What of the row is this holder's, and what derives from it, such as folded spellings and words to search for: paths, as facts declare theirs. It becomes null, so a row always has it. */
+  readonly columns: (row: Row, holder: string) => readonly Path[];
+  /** The ids of a holder's rows, where ids say it. Absent: the library keeps an index, so that a view which declares this later has a new version. */
+  readonly idsOf?: (holder: string) => readonly string[];
+}
 
 /** Of rows as they are stored. */
 export interface ViewRetention {
@@ -30,6 +42,8 @@ export interface View<Row, Event extends Fact = Fact> {
    * `remembered` is what the view put there for the batch before: nothing where that was not stored, or something else may have been.
    */
   evolveBatch?(table: Table<Row>, events: readonly Recorded<Event>[], remembered: Map<string, unknown>): Promise<View<Row, Event>['evolve']>;
+  /** Null: nothing, although it folds facts of which something is sealed; to be said where that is so. */
+  readonly personal?: PersonalColumns<Row> | null;
   /** False where nobody counts on finding what was just recorded: no command waits for such a view. */
   readonly awaited?: false;
   /** What time takes of its rows beside the log: then these are not all that a rebuild makes of it. */
@@ -57,7 +71,10 @@ export interface PrimaryView<State, Event extends Fact, Row extends State = NonN
  * must not depend on what its key named before.
  */
 export function primaryView<State, Event extends Fact, Row extends State>(
-  options: Pick<PrimaryView<State, Event, Row>, 'name' | 'version' | 'noun' | 'decider' | 'indexes' | 'rowOf' | 'under' | 'sortKey' | 'serialise'> & {
+  options: Pick<
+    PrimaryView<State, Event, Row>,
+    'name' | 'version' | 'noun' | 'decider' | 'indexes' | 'rowOf' | 'under' | 'sortKey' | 'serialise' | 'personal'
+  > & {
     readonly rowIdOf?: (data: Event['data']) => string;
   },
 ): PrimaryView<State, Event, Row> {
@@ -77,8 +94,17 @@ export function primariesOf(views: readonly object[]): ReadonlyMap<string, Prima
   return new Map(primaries.map((view) => [view.decider.category, view]));
 }
 
+/** The index of the library by which rows of a holder are found. */
+export const HOLDER_INDEX = 'holder';
+
+/** The types of records that concern a view. */
+export function typesOf<Row>({ handles, personal }: Pick<View<Row>, 'handles' | 'personal'>): readonly string[] {
+  return personal ? [...new Set([...handles, ...ERASING])] : handles;
+}
+
 /** Where the rows of a view are stored: a new version of the view, or of the fold whose states its rows are, is another table. */
 export function tableOf<Row>(view: View<Row> & { readonly decider?: { readonly foldVersion: number } }): TableDefinition<Row> {
-  const { name, version, noun, indexes, sortKey, decider } = view;
+  const { name, version, noun, sortKey, decider, personal } = view;
+  const indexes = personal && personal.idsOf === undefined ? [...view.indexes, { name: HOLDER_INDEX, keys: personal.holders }] : view.indexes;
   return { name: `${name}-v${version}${decider === undefined ? '' : `.${decider.foldVersion}`}`, noun, indexes, sortKey, rebuildable: true };
 }
