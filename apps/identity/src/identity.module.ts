@@ -5,6 +5,7 @@ import { environments } from './environments/environments.feature.ts';
 import { groups } from './groups/groups.feature.ts';
 import { memberships } from './memberships/memberships.feature.ts';
 import { organizations } from './organizations/organizations.feature.ts';
+import { tokenKeys } from './token-keys/token-keys.feature.ts';
 import { users } from './users/users.feature.ts';
 
-export const identity = service('identity', [environments, environmentSettings, organizations, users, memberships, groups, apiKeys]);
+export const identity = service('identity', [environments, environmentSettings, tokenKeys, organizations, users, memberships, groups, apiKeys]);

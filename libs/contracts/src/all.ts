@@ -12,5 +12,6 @@ import './permissions/operations.ts';
 import './resource-types/operations.ts';
 import './role-assignments/operations.ts';
 import './roles/operations.ts';
+import './token-keys/operations.ts';
 import './users/operations.ts';
 import './webhook-endpoints/operations.ts';

@@ -14,6 +14,7 @@ describe('proof of a domain by DNS', () => {
       DNS_SERVERS: [dns.address],
       DOMAINS_PER_ORGANIZATION: 100,
       MULTIPLE_ROLES: true,
+      PUBLIC_URL: 'http://localhost:3000',
       MEMBERS_PER_GROUP: 5_000,
       GATEHOUSE_API_KEY: null,
       GATEHOUSE_CLIENT_ID: null,

@@ -5,11 +5,12 @@ import { StateCache } from '#libs/event-sourcing/src/following/state-cache';
 import { Clock } from '#libs/platform/src/clock';
 import { environmentSettingsDecider } from '../domain/environment-settings.decider.ts';
 import { environmentDecider } from '../domain/environment.decider.ts';
+import { tokenKeysDecider } from '../domain/token-keys.decider.ts';
 
 /** What sign-in asks for with every request, in the memory of this process. */
 @Injectable()
 export class KnownStates extends StateCache {
   constructor(following: LogFollowing, repository: Repository, clock: Clock) {
-    super('what sign-in goes by', [environmentDecider, environmentSettingsDecider], { following, repository, clock });
+    super('what sign-in goes by', [environmentDecider, environmentSettingsDecider, tokenKeysDecider], { following, repository, clock });
   }
 }

@@ -9,6 +9,7 @@ import {
   RevokeEnvironmentKey,
   RotateEnvironmentKey,
 } from '#libs/contracts/src/environments/operations';
+import { RotateTokenKeys } from '#libs/contracts/src/token-keys/operations';
 import { operationOf, type Class, type Operation } from '#libs/contracts/src/operation';
 import { EraseUser } from '#libs/contracts/src/users/operations';
 import { validatorOf } from '#libs/contracts/src/validation';
@@ -146,6 +147,19 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
           );
       }
       throw new Error(`There is and was no user ${id}.`);
+    },
+  },
+  'token-keys rotate': {
+    doc: 'Have another key sign tokens: a day later, when everybody has read it. In an emergency at once.',
+    options: {
+      environment: { ...environmentOption, isRequired: true },
+      now: { doc: 'It signs at once: whoever keeps the key set refuses its tokens until it is read again.' },
+      drop: { doc: 'As --now, and tokens of all keys of before are refused: for a key that was stolen.' },
+    },
+    run: async (process, { options }, tell) => {
+      const { environment, now, drop } = options;
+      const key = await process.call(systemOperation(RotateTokenKeys, { environment_name: environment, now: now !== undefined, drop: drop !== undefined }));
+      tell(`${key.kid}  ${key.alg}  signs from ${key.signs_from}`);
     },
   },
   rebuild: {

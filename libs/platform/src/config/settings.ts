@@ -218,6 +218,12 @@ export class IdentitySettings {
   @Setting(text('client_ and 1 to 100 letters or digits', /^client_[A-Za-z0-9]{1,100}$/), { doc: 'The client id that goes with `GATEHOUSE_API_KEY`.' })
   readonly GATEHOUSE_CLIENT_ID!: string | null;
 
+  @Setting(text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/), {
+    doc: 'Address of this API as applications know it: tokens name it as their issuer, unless the settings of the environment name another.',
+    default: 'http://localhost:3000',
+  })
+  readonly PUBLIC_URL!: string;
+
   @Setting(listOf(dnsServer), { doc: 'DNS servers that domain verification asks; empty: those of the machine.', default: '' })
   readonly DNS_SERVERS!: readonly string[];
 
