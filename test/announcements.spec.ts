@@ -44,7 +44,10 @@ const document = asyncApiDocument('0.1.0');
 
 /** As the services forward it. */
 const ANNOUNCED = [
-  { service: 'identity', categories: ['organization', 'user', 'organization_membership', 'group', 'api_key'] },
+  {
+    service: 'identity',
+    categories: ['organization', 'user', 'organization_membership', 'group', 'api_key', 'magic_auth', 'email_verification', 'password_reset'],
+  },
   { service: 'authorization', categories: ['authorization_model', 'organization_roles', 'resource_tree', 'role_assignment', 'group_role_assignment'] },
 ] as const;
 /** A password, as another product would have stored it. */
@@ -127,6 +130,15 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     await caller.post(`/api_keys/${apiKey}/expire`, { expires_at: '2999-01-01T00:00:00.000Z' }).expect(200);
     await caller.delete(`/api_keys/${apiKey}`).expect(204);
 
+    const email = `${name}@acme.test`;
+    const { code } = await caller.post('/user_management/magic_auth', { email }).expect(201);
+    expect(code).toMatch(/^\d{6}$/);
+    await caller.post(`/user_management/users/${user}/email_verification/send`).expect(200);
+    const { password_reset_token: token } = await caller.post('/user_management/password_reset', { email }).expect(201);
+    canaries.add(`reset token ${secretsOf}`, token);
+    const reset = { token, new_password: canaries.add(`reset password ${secretsOf}`, `reset-${name}`) };
+    await caller.post('/user_management/password_reset/confirm', reset).expect(200);
+
     await caller.post('/admin/resource_types', { slug: 'project', name: 'Project', parent_type_slugs: ['organization'] }).expect(201);
     await caller.post('/authorization/permissions', { slug: 'read', name: 'Read' }).expect(201);
     await caller.patch('/authorization/permissions/read', { name: 'Read all' }).expect(200);
@@ -195,7 +207,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(13);
+    expect(canaries.names).toHaveLength(17);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import '#libs/contracts/src/all';
 import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
+import { EmailVerification } from '#libs/contracts/src/email-verification/email-verification';
 import { Event } from '#libs/contracts/src/feed/event';
 import { Group } from '#libs/contracts/src/groups/group';
+import { MagicAuth } from '#libs/contracts/src/magic-auth/magic-auth';
 import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { fieldsOf, mayBeAbsent, type Field } from '#libs/contracts/src/field';
 import { placesOf } from '#libs/contracts/src/json-schema';
@@ -13,6 +15,7 @@ import {
   OrganizationMembershipWithUser,
 } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
+import { PasswordReset } from '#libs/contracts/src/password-reset/password-reset';
 import { Permission } from '#libs/contracts/src/permissions/permission';
 import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import { GroupRoleAssignment, RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
@@ -75,7 +78,13 @@ export async function organization(caller: Caller, externalId: string = randomUU
   const role = { role_slug: 'editor', resource_id: resource };
   const key = await created(`/organizations/${id}/api_keys`, { name: 'Build server' });
   const keyOfUser = await created(`/user_management/users/${member}/api_keys`, { name: 'Laptop', organization_id: id });
+  const email = `${externalId}@acme.test`;
+  await caller.post(`/user_management/users/${member}/email_verification/send`).expect(200);
+  const sent = await caller.eventually(`/events?events=email_verification.created&order=desc&limit=1`, { data: [{ data: { user_id: member } }] });
   const ids = new Map<Class, string>([
+    [MagicAuth, await created('/user_management/magic_auth', { email })],
+    [EmailVerification, sent.data[0].data.id],
+    [PasswordReset, await created('/user_management/password_reset', { email })],
     [ApiKey, key],
     [Organization, id],
     [OrganizationDomain, added],

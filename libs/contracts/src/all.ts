@@ -2,12 +2,15 @@
 import './access-checks/operations.ts';
 import './api-keys/operations.ts';
 import './authorization-resources/operations.ts';
+import './email-verification/operations.ts';
 import './environment-settings/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
 import './groups/operations.ts';
+import './magic-auth/operations.ts';
 import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
+import './password-reset/operations.ts';
 import './permissions/operations.ts';
 import './resource-types/operations.ts';
 import './role-assignments/operations.ts';

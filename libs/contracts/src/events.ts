@@ -1,8 +1,11 @@
 import { ApiKey, UpdatedApiKey } from './api-keys/api-key.ts';
+import { EmailVerification } from './email-verification/email-verification.ts';
 import type { Class } from './operation.ts';
 import { DomainVerificationFailure, EventOrganization, EventOrganizationMembership, EventUser } from './feed/event-data.ts';
 import { Group, GroupMember } from './groups/group.ts';
+import { MagicAuth } from './magic-auth/magic-auth.ts';
 import { OrganizationDomain } from './organizations/organization.ts';
+import { PasswordReset } from './password-reset/password-reset.ts';
 import { Permission } from './permissions/permission.ts';
 import { OrganizationRole, Role } from './roles/role.ts';
 
@@ -58,10 +61,10 @@ export const PUBLIC_EVENTS = {
   'dsync.group.user_removed': webhook(),
   'dsync.token.created': feedOnly(),
   'dsync.token.revoked': feedOnly(),
-  'email_verification.created': webhook(),
-  'magic_auth.created': webhook(),
-  'password_reset.created': webhook(),
-  'password_reset.succeeded': webhook(),
+  'email_verification.created': webhook(() => EmailVerification),
+  'magic_auth.created': webhook(() => MagicAuth),
+  'password_reset.created': webhook(() => PasswordReset),
+  'password_reset.succeeded': webhook(() => PasswordReset),
   'invitation.created': webhook(),
   'invitation.accepted': webhook(),
   'invitation.resent': webhook(),

@@ -1,3 +1,4 @@
+import type { PasswordReset } from '#libs/contracts/src/password-reset/password-reset';
 import type { User } from '#libs/contracts/src/users/user';
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
 import type { NewPublicEvent, Claim, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
@@ -17,6 +18,8 @@ export type UserEvent =
   | Fact<'user.data_linked', { readonly holder: string }>
   /** What lies under the keys of these holders is gone for ever: the keys go, and every view forgets what it has of them. A user who lived ends with it. */
   | Fact<'user.erased', Erasure>
+  /** The password that stands before it was set by whoever reads the mail of the address: sessions that began before are over. */
+  | Fact<'password_reset.succeeded', SucceededReset>
   | Fact<'user.deleted', { readonly id: string }>;
 
 /** What reads as null once the user is erased. */
@@ -49,6 +52,9 @@ export interface PasswordSet {
   readonly password: StoredPassword;
 }
 
+/** What the reset was as it was created: an event shows it. */
+export type SucceededReset = Erasable<Omit<PasswordReset, 'object' | 'user_id'>, 'email'>;
+
 /** The public resource, and what of the password may be known outside of the log. */
 export interface StoredUser extends Erasable<User, Personal> {
   /** Null while there is no password. */
@@ -57,6 +63,8 @@ export interface StoredUser extends Erasable<User, Personal> {
   readonly holders?: readonly string[];
   /** Of these holders nothing is known any more. Absent: nobody was erased. */
   readonly erased?: readonly string[];
+  /** The last reset of the password. Whatever let this person in before is over: sessions, and codes on their way. */
+  readonly last_reset?: { readonly id: string; readonly at: string };
 }
 
 export type UserState = StoredUser | DeletedUser | null;
@@ -95,6 +103,8 @@ function evolve(state: UserState, event: UserEvent & { readonly at: string }): U
       return { ...state, ...event.data, updated_at: event.at };
     case 'user.password_set':
       return { ...state, password_id: event.data.password_id };
+    case 'password_reset.succeeded':
+      return { ...state, last_reset: { id: event.data.id, at: event.at }, updated_at: event.at };
     case 'user.deleted':
       return { object: 'deleted_user', id: state.id, ...(state.holders && { holders: state.holders }), ...(state.erased && { erased: state.erased }) };
   }
@@ -113,6 +123,11 @@ export function foldedEmail(email: string): string {
 /** Whether addresses were compared in another spelling before they were folded as they are now: who has such a one claimed only that. */
 export function hadOtherFold(email: string): boolean {
   return formerFold(email) !== foldedEmail(email);
+}
+
+/** Whether mail to the one is read by whoever reads mail to the other: letters that only look alike are another mailbox. */
+export function isSameMailbox(one: string, other: string): boolean {
+  return formerFold(one.trim()) === formerFold(other.trim());
 }
 
 function formerFold(email: string): string {
@@ -149,6 +164,10 @@ function toPublicEvent(event: UserEvent, before: UserState, after: UserState): N
       return { payload: announced(after), names: [event.type] };
     case 'user.deleted':
       return { payload: announced(before), names: [event.type] };
+    case 'password_reset.succeeded':
+      return after?.object === 'user'
+        ? { payload: { object: 'password_reset', ...event.data, user_id: after.id, email: event.data.email ?? '' }, names: [event.type] }
+        : null;
     case 'user.password_set':
     case 'user.data_linked':
     case 'user.erased':
@@ -159,12 +178,12 @@ function toPublicEvent(event: UserEvent, before: UserState, after: UserState): N
 /** With null for what was erased: nothing can be sealed for whoever that was. It leaves as what the contract has instead. */
 function announced(state: UserState): Erasable<User, Personal> | null {
   if (state?.object !== 'user') return null;
-  const { password_id: _, holders: _holders, erased: _erased, ...user } = state;
+  const { password_id: _, holders: _holders, erased: _erased, last_reset: _reset, ...user } = state;
   return user;
 }
 
 /** The contract knows no null where a key was given up. */
-export function toPublicUser({ password_id: _, holders: _holders, erased: _erased, email, metadata, ...user }: StoredUser): User {
+export function toPublicUser({ password_id: _, holders: _holders, erased: _erased, last_reset: _reset, email, metadata, ...user }: StoredUser): User {
   return { ...user, email: email ?? '', metadata: metadata ?? {} };
 }
 
@@ -185,6 +204,7 @@ export const userDecider: Decider<UserState, UserEvent> = {
     'user.password_set': [{ ...ofUser, fields: ['password'] }],
     'user.data_linked': null,
     'user.erased': null,
+    'password_reset.succeeded': [ofUser],
     'user.deleted': [ofUser],
   },
   evolve,
@@ -223,6 +243,34 @@ export function updateUser(id: string, given: UserChanges, password: StoredPassw
     const isNew = password !== null && user.password_id !== passwordId;
     if (!isNew && Object.keys(data).length === 0) return [];
     return [...(isNew ? [passwordSet(id, passwordId, password)] : []), { type: 'user.updated', data }];
+  };
+}
+
+/** Whoever this is reads the mail of this address; nothing where it is no longer theirs, or was verified before. */
+export function verifyEmail(id: string, email: string): Decide {
+  return (state) => {
+    const user = requireUser(state, id);
+    const isTheirs = user.email !== null && foldedEmail(user.email) === foldedEmail(email);
+    return isTheirs && !user.email_verified ? [{ type: 'user.updated', data: { email_verified: true } }] : [];
+  };
+}
+
+/**
+ * Another password, set by whoever reads the mail of the address, which is verified by that.
+ * @throws DomainError `entity_not_found` where the reset was used, or the address is another one by now
+ */
+export function resetPassword(id: string, reset: SucceededReset, password: StoredPassword): Decide {
+  return (state, context) => {
+    const user = requireUser(state, id);
+    const password_id = context.id('password');
+    if (user.last_reset?.id === reset.id) {
+      if (user.password_id === password_id) return [];
+      throw notFound('Password reset', reset.id);
+    }
+    const isTheirs = user.email !== null && reset.email !== null && foldedEmail(user.email) === foldedEmail(reset.email);
+    if (!isTheirs) throw notFound('Password reset', reset.id);
+    const verified: UserUpdated = user.email_verified ? {} : { email_verified: true };
+    return [passwordSet(id, password_id, password), { type: 'user.updated', data: verified }, { type: 'password_reset.succeeded', data: reset }];
   };
 }
 

@@ -19,8 +19,8 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { createUser, userDecider, type UserEvent } from '../domain/user.decider.ts';
 import { usersView } from '../views/users.view.ts';
-import { Passwords } from './passwords.ts';
-import { PasswordWork } from './password-work.ts';
+import { Passwords } from '../passwords/passwords.ts';
+import { PasswordWork } from '../passwords/password-work.ts';
 import { Users } from './users.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';

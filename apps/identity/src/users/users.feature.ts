@@ -1,10 +1,10 @@
 import { feature } from '#libs/runtime/src/feature';
 import { userDecider } from '../domain/user.decider.ts';
+import { PasswordWork } from '../passwords/password-work.ts';
+import { Passwords } from '../passwords/passwords.ts';
 import { usersOfOrganizationsView } from '../views/users-of-organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { PasswordKey } from './password-key.ts';
-import { PasswordWork } from './password-work.ts';
-import { Passwords } from './passwords.ts';
 import { Users } from './users.ts';
 
 export const users = feature({

@@ -3,8 +3,8 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { storedEmail, TEXT_FORMATS } from '#libs/contracts/src/text-formats';
-import { CreateUser, DeleteUser, EraseUser, GetUser, GetUserByExternalId, ListUsers, UpdateUser } from '#libs/contracts/src/users/operations';
-import type { User } from '#libs/contracts/src/users/user';
+import { CreateUser, DeleteUser, EraseUser, GetUser, GetUserByExternalId, ListIdentities, ListUsers, UpdateUser } from '#libs/contracts/src/users/operations';
+import type { Identity, User } from '#libs/contracts/src/users/user';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
@@ -29,7 +29,7 @@ import {
 import { organizationsView } from '../views/organizations.view.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from '../views/users-of-organizations.view.ts';
 import { publicUserText, usersView } from '../views/users.view.ts';
-import { Passwords } from './passwords.ts';
+import { Passwords } from '../passwords/passwords.ts';
 
 @Injectable()
 export class Users {
@@ -111,6 +111,13 @@ export class Users {
   @Handles(EraseUser)
   async erase({ context, id }: EraseUser): Promise<void> {
     await this.repository.transact(userDecider, context, id, eraseUser(id));
+  }
+
+  /** There are none before sign-in through providers is there. */
+  @Handles(ListIdentities)
+  async listIdentities({ context, id }: ListIdentities): Promise<readonly Identity[]> {
+    await this.rows.require(context, id);
+    return [];
   }
 
   /**

@@ -1,8 +1,8 @@
 import { Flag, MapOfText, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
-import { Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
+import { arrayOf, Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
 import { Organization } from '../organizations/organization.ts';
 import { PageQuery } from '../pages.ts';
-import { User } from './user.ts';
+import { Identity, User } from './user.ts';
 
 type GivenMetadata = Readonly<Record<string, string | null>>;
 
@@ -138,4 +138,15 @@ export class DeleteUser extends Command<void> {
 })
 export class EraseUser extends Command<void> {
   @Ref(() => User, { doc: 'The user, who may be deleted already.' }) id!: string;
+}
+
+@Operation({
+  get: '/user_management/users/{id}/identities',
+  owner: 'identity',
+  summary: 'List the identities of a user at providers',
+  description: 'Empty until sign-in through a provider is there.',
+  answers: arrayOf(Identity),
+})
+export class ListIdentities extends Query<readonly Identity[]> {
+  @Ref(() => User, { doc: 'The user.' }) id!: string;
 }

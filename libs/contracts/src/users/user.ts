@@ -1,4 +1,4 @@
-import { Const, Flag, Id, MapOfText, Text, Time } from '../fields.ts';
+import { Const, Flag, Id, MapOfText, OneOf, Text, Time } from '../fields.ts';
 
 /** A person who signs in to the application. */
 export class User {
@@ -31,4 +31,11 @@ export class User {
   @Text({ doc: 'Preferred language, as a BCP 47 tag.', max: 64, nullable: true, example: 'en-GB' }) locale!: string | null;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When it changed last.' }) updated_at!: string;
+}
+
+/** Who a user is to a provider by which they sign in. */
+export class Identity {
+  @Text({ doc: 'Identifies the user at the provider.', max: 255, personal: true }) idp_id!: string;
+  @OneOf(['OAuth'], { doc: 'How the provider is asked.' }) type!: 'OAuth';
+  @Text({ doc: 'The provider.', max: 64, example: 'GoogleOAuth' }) provider!: string;
 }

@@ -13,6 +13,8 @@ export type KeyPurpose =
 export type ErasablePurpose =
   /** Recoverable secrets of an environment, such as signing secrets. */
   | `environment.${string}`
+  /** What one-time codes of an environment are derived from. */
+  | `codes.${string}`
   /** Stored answers to commands with an idempotency key. */
   | `answers.${string}`
   /** Personal fields of one person; the scope is the stream that holds them. */

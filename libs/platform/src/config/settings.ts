@@ -238,6 +238,15 @@ export class IdentitySettings {
   readonly MEMBERS_PER_GROUP!: number;
 }
 
+/** What is sent to people. */
+export class MessageSettings {
+  @Setting(text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/), {
+    doc: 'Where your application is: links in answers and mail lead to its pages, such as `/reset-password?token=…`. Unset, they are paths alone.',
+    default: { development: 'http://localhost:3000', production: '' },
+  })
+  readonly APPLICATION_URL!: string | null;
+}
+
 export class NotificationsSettings {
   @Setting(listOf(network), { doc: 'Private networks that webhooks may reach in production mode.', default: '' })
   readonly WEBHOOK_ALLOW_NETWORKS!: readonly string[];
@@ -280,6 +289,7 @@ export const SETTINGS_CLASSES = [
   TransportSettings,
   GatewaySettings,
   IdentitySettings,
+  MessageSettings,
   NotificationsSettings,
   AuthorizationSettings,
 ] as const;

@@ -1,0 +1,59 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import type { MagicAuthWithCode } from '#libs/contracts/src/magic-auth/magic-auth';
+import { CreateMagicAuth, GetMagicAuth } from '#libs/contracts/src/magic-auth/operations';
+import { storedEmail } from '#libs/contracts/src/text-formats';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { magicAuthDecider, shownCode } from '../domain/one-time-code.decider.ts';
+import { magicAuthsView } from '../views/one-time-codes.view.ts';
+import { CodePolicies } from './code-policies.ts';
+import { CodeRequests } from './code-requests.ts';
+import { Mailboxes } from './mailboxes.ts';
+import { SentCodes, type SentCode } from './sent-codes.ts';
+
+const LIFETIME = 10 * 60_000;
+
+@Injectable()
+export class MagicAuths {
+  private readonly sent: SentCode<'magic_auth'>;
+
+  constructor(
+    private readonly mailboxes: Mailboxes,
+    private readonly policies: CodePolicies,
+    private readonly requests: CodeRequests,
+    codes: SentCodes,
+  ) {
+    this.sent = codes.of('magic_auth', magicAuthDecider, magicAuthsView);
+  }
+
+  @Handles(CreateMagicAuth)
+  async create({ context, email: given, ip_address }: CreateMagicAuth): Promise<MagicAuthWithCode> {
+    const email = storedEmail(given);
+    const { maySignUp } = await this.policies.requireMagicAuth(context);
+    if (!(await this.sent.isMade(context))) await this.requests.count(context, 'magic_auth', email, ip_address);
+    const user = await this.mailboxes.userOfOrNew(context, email, maySignUp);
+    const code = await this.sent.create(context, user, LIFETIME);
+    return { ...shownCode(code), code: await this.sent.digits(context, code) };
+  }
+
+  @Handles(GetMagicAuth)
+  async get({ context, id }: GetMagicAuth): Promise<MagicAuthWithCode> {
+    const { code } = await this.sent.read(context, id);
+    return { ...shownCode(code), code: await this.sent.digits(context, code) };
+  }
+
+  /**
+   * Spends a code on a session: the log lets one session have it, whichever replicas are asked. The same session may ask again for 30 s. The address is verified by it. Takes
+   * two places among the aggregates that the command asks.
+   * @throws DomainError `invalid_one_time_code`, also where nobody has the address; `one_time_code_previously_used`, `one_time_code_expired`,
+   *   `one_time_code_too_many_attempts`
+   */
+  async redeem(
+    context: RequestContext,
+    { email, code, sessionId }: { readonly email: string; readonly code: string; readonly sessionId: string },
+  ): Promise<{ readonly userId: string; readonly magicAuthId: string }> {
+    const user = await this.mailboxes.userOf(context, storedEmail(email));
+    const redeemed = await this.sent.redeem(context, user, { given: code, by: sessionId });
+    return { userId: redeemed.user_id, magicAuthId: redeemed.id };
+  }
+}

@@ -1,0 +1,82 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { Clock } from '#libs/platform/src/clock';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+
+/** What a code is for. Another round voids the one before. */
+export interface CodeName {
+  readonly environment: string;
+  readonly kind: string;
+  readonly id: string;
+  readonly round: number;
+}
+
+/** So many codes may be tried, whichever replicas are asked. */
+const TRIES = 5;
+const COLLECTION = 'code_tries';
+/** Tries are remembered for as long as any code of six digits works, and then some. */
+const REMEMBERED = 60 * 60_000;
+const DIGITS = 6;
+/** Numbers of 32 bits below this stand evenly for all codes. */
+const EVEN = Math.floor(2 ** 32 / 10 ** DIGITS) * 10 ** DIGITS;
+
+/**
+ * Codes and tokens that are sent to people. None is stored: each is an HMAC under a key of its environment, so that whoever has to send or show it again forms it again,
+ * and nobody finds one in a stolen store.
+ */
+@Injectable()
+export class OneTimeCodes {
+  constructor(
+    private readonly keys: KeyStore,
+    private readonly store: ShortLived,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Six digits, each code as likely as any other. */
+  async digits(name: CodeName): Promise<string> {
+    for (let block = 0; ; block++) {
+      const bytes = await this.derived(name, `digits ${block}`);
+      for (let offset = 0; offset < bytes.length; offset += 4) {
+        const number = bytes.readUInt32BE(offset);
+        if (number < EVEN) return String(number % 10 ** DIGITS).padStart(DIGITS, '0');
+      }
+    }
+  }
+
+  /** 256 bits, behind what names the thing: by it the thing is found, and only the rest is secret. */
+  async token(name: CodeName): Promise<string> {
+    return `${name.id.slice(-ULID_LENGTH)}${(await this.derived(name, 'token')).toString('base64url')}`;
+  }
+
+  async isToken(name: CodeName, given: string): Promise<boolean> {
+    return areEqual(await this.token(name), given);
+  }
+
+  /** Counts first, so that of many tries at once no more are compared than may be. */
+  async tryDigits(name: CodeName, given: string): Promise<'right' | 'wrong' | 'too_many'> {
+    const { environment, kind, id, round } = name;
+    const tries = await this.store.add(COLLECTION, `${environment} ${kind} ${id} ${round}`, 1, this.clock.now() + REMEMBERED);
+    if (tries > TRIES) return 'too_many';
+    return areEqual(await this.digits(name), given.trim()) ? 'right' : 'wrong';
+  }
+
+  private async derived({ environment, kind, id, round }: CodeName, form: string): Promise<Buffer> {
+    const hmac = createHmac('sha256', (await this.keys.obtain(`codes.${environment}`)).bytes);
+    for (const part of [environment, kind, id, String(round), form]) hmac.update(`${Buffer.byteLength(part)}:`).update(part);
+    return hmac.digest();
+  }
+}
+
+const ULID_LENGTH = 26;
+
+/** The id of what a token names, or null where it cannot be one. */
+export function idInToken(prefix: string, token: string): string | null {
+  return /^[0-9A-HJKMNP-TV-Z]{26}[\w-]{43}$/.test(token) ? `${prefix}_${token.slice(0, ULID_LENGTH)}` : null;
+}
+
+/** Takes as long for every text of the right length. */
+function areEqual(right: string, given: string): boolean {
+  const [one, other] = [Buffer.from(right), Buffer.from(given)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}

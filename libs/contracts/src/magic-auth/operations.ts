@@ -1,0 +1,33 @@
+import { Optional, Picked, Ref, Text } from '../fields.ts';
+import { Command, created, ok, Operation, Query } from '../operation.ts';
+import { User } from '../users/user.ts';
+import { MagicAuth, MagicAuthWithCode } from './magic-auth.ts';
+
+@Operation({
+  post: '/user_management/magic_auth',
+  owner: 'identity',
+  summary: 'Create a code to sign in with',
+  description:
+    'Creates the user where nobody has the address. The code works once, for 10 minutes and five tries, and another one takes its place. Three in 60 seconds and 50 a day for an address; whatever else is sent is not stored.',
+  answers: created(MagicAuthWithCode),
+  refuses: ['authentication_method_not_allowed', 'sign_up_not_allowed', 'daily_quota_exceeded'],
+  emits: ['magic_auth.created', 'user.created'],
+})
+export class CreateMagicAuth extends Command<MagicAuthWithCode> {
+  @Picked(User) email!: string;
+  @Optional() @Text({ doc: 'Address of the person who asks, which has limits of its own. Not stored.', max: 64, nullable: true }) ip_address?: string | null;
+  @Optional() @Text({ doc: 'Browser of the person who asks. Not stored.', max: 2048, nullable: true }) user_agent?: string | null;
+  @Optional() @Text({ doc: 'Signals of the browser. Not stored.', max: 255, nullable: true }) signals_id?: string | null;
+}
+
+@Operation({
+  get: '/user_management/magic_auth/{id}',
+  owner: 'identity',
+  summary: 'Get a code to sign in with',
+  description: 'Until another one has taken its place. The setting `readable_codes` of the environment may forbid it.',
+  answers: ok(MagicAuthWithCode),
+  refuses: ['forbidden'],
+})
+export class GetMagicAuth extends Query<MagicAuthWithCode> {
+  @Ref(() => MagicAuth, { doc: 'The code, by its id.' }) id!: string;
+}
