@@ -80,7 +80,17 @@ export class LmdbReadModels extends ReadModels {
     // What it still had to write would go to trees that are gone, and count as a failure of the disk.
     await this.tables.get(table)?.clear();
     this.tables.delete(table);
-    for (const store of Object.values(this.stores)) if (store.has(table)) await store.drop(table);
+    for (const store of Object.values(this.stores)) {
+      if (!store.has(table)) continue;
+      // Nobody forgot in them what was erased.
+      if (store === this.stores.refillable) this.storage.owesCompaction();
+      await store.drop(table);
+    }
+  }
+
+  /** What a process before this one left behind. */
+  async dropWhere(isLeft: (table: string) => boolean): Promise<void> {
+    for (const table of this.stores.refillable.tableNames().filter(isLeft)) await this.drop(table);
   }
 }
 
@@ -122,6 +132,10 @@ class Store {
 
   has(table: string): boolean {
     return this.tables.get(byteText(table)) !== undefined;
+  }
+
+  tableNames(): string[] {
+    return [...this.tables.getKeys({ start: '\0', end: HIGHEST_RANK })].map(textOfBytes);
   }
 
   /** The position is '' for a table that was never filled. */
@@ -266,6 +280,11 @@ export class LmdbTable<Row> extends Table<Row> {
     return true;
   }
 
+  override rewrite(...[environment, rows, position, change]: Parameters<Table<Row>['rewrite']>): Promise<void> {
+    if (this.definition.rebuildable) this.storage.owesCompaction();
+    return super.rewrite(environment, rows, position, change as never);
+  }
+
   async checkpoint(): Promise<string> {
     return this.filledTo.position;
   }
@@ -322,6 +341,10 @@ export class LmdbTable<Row> extends Table<Row> {
   /** Nothing is left in memory that was written before the call. */
   async settle(): Promise<void> {
     await this.compaction;
+    // What a crash left in environments that nobody has asked for since.
+    for (const environment of this.home.environmentNames())
+      if (this.trees.runs.getKeysCount({ start: this.home.prefixOf(environment), end: this.home.prefixOf(environment) + HIGHEST_RANK, limit: 1 }) > 0)
+        this.shard(environment);
     await this.compact();
   }
 

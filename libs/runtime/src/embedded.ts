@@ -1,6 +1,7 @@
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
+import { isRebuilt } from '#libs/event-sourcing/src/views/rebuild';
 import { AbsentMessageBus } from '#libs/messaging/src/absent.message-bus';
 import { OnlyReplica } from '#libs/platform/src/replicas';
 import { StartRefused } from '#libs/platform/src/start-refused';
@@ -32,6 +33,9 @@ export async function openEmbeddedEngines({ settings, clock, log, onFatal }: Eng
   });
   storage.leaveEarlierReleases();
   for (const tree of FORMER_BUS) storage.log.dropWhereThere(tree);
+  const readModels = new LmdbReadModels(storage);
+  // A check that was cut short: nothing makes it forget what is erased.
+  await readModels.dropWhere(isRebuilt);
   return {
     directory: storage,
     log: null,
@@ -41,7 +45,7 @@ export async function openEmbeddedEngines({ settings, clock, log, onFatal }: Eng
     events: new LmdbEventStore(storage),
     // What is damaged here ends the process.
     damage: new WholeLog(),
-    readModels: new LmdbReadModels(storage),
+    readModels,
     shortLived: new LmdbShortLived(storage, clock),
     close: () => storage.close(),
   };

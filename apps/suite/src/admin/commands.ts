@@ -23,7 +23,8 @@ import { isNotFound } from '#libs/platform/src/domain-error';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import type { Run } from '#libs/runtime/src/app';
 import type { RunningApp } from '#libs/runtime/src/app';
-import { keysIn } from '#libs/platform/src/storage/lmdb-storage';
+import { DirectoryHeld } from '#libs/platform/src/storage/kernel-lock';
+import { keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';
@@ -134,7 +135,9 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     arguments: ['ID'],
     run: async (process, { arguments: [id] }, tell) => {
       for (const environment of await process.call(systemOperation(ListEnvironments, {}))) {
-        const isFound = await process.call(systemOperation(EraseUser, { id }, environment.id)).then(
+        const erasure = validatorOf<EraseUser>(operationOf(EraseUser))({ id: id! }, {}, undefined);
+        erasure.context = commandLineContext(environment.id);
+        const isFound = await process.call(erasure).then(
           () => true,
           (error: unknown) => {
             if (isNotFound(error)) return false;
@@ -306,6 +309,11 @@ const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
       await expectFilled(process);
     },
   },
+  compact: {
+    doc: '',
+    // The process that carries this out has filled the views before, so that they have forgotten what was erased.
+    run: async ({ engines }) => engines.directory!.owesCompaction(),
+  },
   'backup cluster': {
     doc: '',
     run: (process, { arguments: [path] }, tell) => backUpCluster(process, path!, tell),
@@ -364,6 +372,18 @@ const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
       tell(`Every view was filled in ${((Date.now() - began) / 1000).toFixed(1)} s.`);
     },
   },
+  compact: {
+    doc: 'Write the views of DATA_DIR anew, without what was erased and what was replaced. A server does so when it starts after an erasure.',
+    run: async ({ dataDir, isShared, input, tell, onData }) => {
+      if (isShared) throw new WrongUsage("'compact' is for DATA_DIR: docs/operations.md says how the engines of a cluster give back what was erased.");
+      await onData({ command: 'compact', input });
+      const storage = await LmdbStorage.open({ directory: dataDir }).catch((error: unknown) => {
+        throw error instanceof DirectoryHeld ? new Error('The server that runs does it when it starts again: restart it.') : error;
+      });
+      await storage.close();
+      tell(`The views in ${dataDir} hold nothing any more of what was erased.`);
+    },
+  },
   verify: {
     doc: 'Read the whole log, check every record and the key of everything sealed, and name the first that is bad. With engines: name each damage and each missing key.',
     run: async ({ dataDir, tell, isShared, onData }) => {
@@ -413,10 +433,10 @@ function backupDirectories({ arguments: [directory], options }: CommandInput): {
   return { directory: resolve(directory!), keys: resolve(options['keys'] ?? `${directory}-keys`) };
 }
 
-/** What the command line asks; unless it is said, it belongs to no environment. No HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
-function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>, environment = SYSTEM_ENVIRONMENT): O {
+/** What the command line asks belongs to no environment; no HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
+function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>): O {
   const operation = validatorOf<O>(operationOf(type))({}, {}, fields);
-  operation.context = commandLineContext(environment);
+  operation.context = commandLineContext();
   return operation;
 }
 

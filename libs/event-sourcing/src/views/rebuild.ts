@@ -8,6 +8,7 @@ import { tableOf, type View, type ViewRetention } from './view.ts';
 /** How long the served rows may take to catch up with an event; what they have not seen by then, they lack. */
 const REBUILD_TIMEOUT_MS = 10_000;
 const POLL = 20;
+const REBUILT = '.rebuilt';
 /** Sorts after every position. */
 const END: Position = '\uffff';
 
@@ -56,7 +57,11 @@ export async function* differences(views: readonly View<never>[], { events, read
 
 /** Where `differences` folds what a table holds. What it leaves behind when it is broken off stays there until it is called again. */
 export function rebuiltNameOf(table: string): string {
-  return `${table}.rebuilt`;
+  return table + REBUILT;
+}
+
+export function isRebuilt(table: string): boolean {
+  return table.endsWith(REBUILT);
 }
 
 /** The log on its second way through the views: goes exactly as far as it is told. */

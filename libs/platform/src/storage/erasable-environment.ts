@@ -204,6 +204,30 @@ export class ErasableForReading {
   }
 }
 
+/**
+ * The same for an environment that nobody has open: its file is replaced by a compact copy of itself, which is written into `copy`, a directory on the same disk, and the
+ * former one is overwritten. Cut short, it is one or the other.
+ */
+export async function compactEnvironment(path: string, copy: string): Promise<void> {
+  await rm(copy, { recursive: true, force: true });
+  await mkdir(copy, { mode: 0o700 });
+  const environment = new LmdbEnvironment({ path, readOnly: true, onFailure: () => {}, onTakenOver: () => {} });
+  try {
+    await environment.backup(copy);
+  } finally {
+    await environment.close();
+  }
+  const written = await open(join(copy, DATA), 'r+');
+  await written.sync();
+  await written.close();
+  const former = await open(join(path, DATA), 'r+');
+  await rm(join(path, LOCK), { force: true });
+  await rename(join(copy, DATA), join(path, DATA));
+  await syncDirectory(path);
+  await scrub(former);
+  await rm(copy, { recursive: true });
+}
+
 /** What a plain removal leaves on simple disks. */
 async function scrub(file: Awaited<ReturnType<typeof open>>): Promise<void> {
   try {

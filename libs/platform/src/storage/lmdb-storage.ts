@@ -6,7 +6,7 @@ import type { Log } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import { StartRefused } from '../start-refused.ts';
 import { expectEmpty } from './empty-directory.ts';
-import { ErasableEnvironment } from './erasable-environment.ts';
+import { compactEnvironment, ErasableEnvironment } from './erasable-environment.ts';
 import { type DirectoryLock, LOCK, lockDirectory, type TryLock } from './kernel-lock.ts';
 import { LmdbEnvironment } from './lmdb-environment.ts';
 import { probe } from './lmdb-probe.ts';
@@ -16,6 +16,9 @@ const FORMAT = 2;
 /** Free space and owner. */
 const WATCH_EVERY_MS = 3_000;
 const TAKEN_OVER = 'another process has opened it';
+/** Is there from an erasure on, until the file of the views is a copy without what was erased. */
+const OWED = 'views.owed';
+const COMPACTED = 'views.compacted';
 /** Where a restore puts what it copies, until all of it is there. */
 const RESTORING = 'restoring';
 /** Of a file's mode: what anybody but its owner may do. */
@@ -87,6 +90,7 @@ export class LmdbStorage {
   /** In bytes, as last seen. */
   private freeSpace = Infinity;
   private failure: string | null = null;
+  private isCompactionOwed: boolean;
   private readonly closing: (() => Promise<void>)[] = [];
   private readonly watchTimer: NodeJS.Timeout;
 
@@ -97,6 +101,7 @@ export class LmdbStorage {
     readonly afterCrash: boolean,
   ) {
     const { directory, flushGate } = options;
+    this.isCompactionOwed = existsSync(join(directory, OWED));
     const onTakenOver = (): void => this.takenOver();
     this.log = new LmdbEnvironment({ path: join(directory, 'log'), onFailure: (reason) => this.fail(reason), onTakenOver, flushGate });
     this.views = new LmdbEnvironment({
@@ -130,7 +135,7 @@ export class LmdbStorage {
       if (afterCrash) await probe(join(directory, 'log')).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
       if (isThere(directory, 'keys') && readState(directory, 'keys.state') !== cleanState(directory, 'keys'))
         await probe(keysIn(directory)).catch((error: Error) => Promise.reject(new DamagedKeys(keysIn(directory), error.message)));
-      if (!(await viewsAreWhole(directory))) rmSync(join(directory, 'views'), { recursive: true, force: true });
+      await openableViews(directory, log);
       for (const name of ['log', 'keys']) rmSync(join(directory, `${name}.state`), { force: true });
       writeFileSync(join(directory, 'views.state'), bootId());
       const storage = new LmdbStorage(options, lock, afterCrash);
@@ -178,6 +183,13 @@ export class LmdbStorage {
   /** Before the first change that an earlier release could not read: until then it may go on, where a start of this one was refused. */
   leaveEarlierReleases(): void {
     if (readState(this.directory, 'format') !== String(FORMAT)) writeFormat(this.directory);
+  }
+
+  /** The views were made to forget something, which lies in free pages of their file from then on: the next start after a clean end copies what is left. Durable. */
+  owesCompaction(): void {
+    if (this.isCompactionOwed) return;
+    writeFileSync(join(this.directory, OWED), '', { flush: true });
+    this.isCompactionOwed = true;
   }
 
   /** @throws DomainError `storage_full`, or `service_unavailable` after the disk failed */
@@ -319,6 +331,24 @@ async function viewsAreWhole(directory: string): Promise<boolean> {
       () => false,
     ))
   );
+}
+
+/**
+ * Drops views that are not whole, and copies those compactly that were made to forget something. After a crash they wait for the next clean end: until what it left in
+ * runs is in its place, they name what is to be forgotten.
+ */
+async function openableViews(directory: string, log?: Log): Promise<void> {
+  const isClean = readState(directory, 'views.state') === 'clean';
+  rmSync(join(directory, COMPACTED), { recursive: true, force: true });
+  if (!(await viewsAreWhole(directory))) rmSync(join(directory, 'views'), { recursive: true, force: true });
+  const isThereStill = isThere(directory, 'views');
+  if (!existsSync(join(directory, OWED)) || (isThereStill && !isClean)) return;
+  if (isThereStill) {
+    const began = performance.now();
+    await compactEnvironment(join(directory, 'views'), join(directory, COMPACTED));
+    log?.info('The views were copied without what was erased.', { milliseconds: Math.round(performance.now() - began) });
+  }
+  rmSync(join(directory, OWED));
 }
 
 function readState(directory: string, file: string): string | null {

@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Canaries } from '#libs/testing/src/canaries';
+import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
+import { eventually } from '#libs/testing/src/until';
+
+const root = mkdtempSync(join(tmpdir(), 'gatehouse-erased-'));
+afterAll(() => rmSync(root, { recursive: true }));
+
+const word = (): string => randomBytes(12).toString('hex');
+const USERS = '/user_management/users';
+
+/** One directory of data, and what happens in it until nothing tells of these people any more. */
+describe('people who are erased', () => {
+  const directory = join(root, 'data');
+  const key = `sk_${randomBytes(32).toString('base64url')}`;
+  const variables = { DATA_DIR: directory, DATA_MIN_FREE: '0', GATEHOUSE_API_KEY: key, MASTER_KEYS: randomBytes(32).toString('base64') };
+  let server: SuiteProcess | null = null;
+  afterAll(() => server?.killHard());
+
+  async function start(): Promise<void> {
+    server = await SuiteProcess.start(variables);
+  }
+
+  async function stop(how: 'stop' | 'killHard' = 'stop'): Promise<void> {
+    await server![how]();
+    server = null;
+  }
+
+  async function ask(method: string, path: string, body?: object, headers: Readonly<Record<string, string>> = {}) {
+    const response = await fetch(server!.url + path, {
+      method,
+      headers: { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }), ...headers },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) };
+  }
+
+  /** With everything that is personal, some of it replaced since, in a group of an organization, and shown by answers that are kept. */
+  async function givenPerson(): Promise<{ readonly id: string; readonly canaries: Canaries }> {
+    const canaries = new Canaries();
+    const told = (name: string): string => canaries.add(name, word());
+    const fields = { first_name: told('first name'), last_name: told('last name'), name: told('name'), external_id: told('external id') };
+    const given = { ...fields, email: `${told('address')}@acme.test`, metadata: { note: told('metadata') } };
+    const { body: user } = await ask('POST', USERS, { ...given, password: told('password') }, { 'Idempotency-Key': word() });
+    expect((await ask('PUT', `${USERS}/${user.id}`, { email: `${told('other address')}@acme.test`, first_name: told('other name') })).status).toBe(200);
+    const { body: organization } = await ask('POST', '/organizations', { name: 'Acme' });
+    await ask('POST', '/user_management/organization_memberships', { user_id: user.id, organization_id: organization.id });
+    return { id: user.id, canaries };
+  }
+
+  /** As the feed shows them. */
+  async function addressesOf(id: string): Promise<readonly string[]> {
+    const { body } = await ask('GET', '/events?events=user.created&events=user.updated&limit=100');
+    return body.data.filter(({ data }: { data: { id: string } }) => data.id === id).map(({ data }: { data: { email: string } }) => data.email);
+  }
+
+  it('are found nowhere, in the data and in a new backup, once their views were copied; and a crash keeps nothing of them', async () => {
+    await start();
+    const [one, other] = [await givenPerson(), await givenPerson()];
+    await eventually(async () =>
+      expect([await addressesOf(one.id), await addressesOf(other.id)]).toEqual([
+        Array(2).fill(expect.stringContaining('@')),
+        Array(2).fill(expect.stringContaining('@')),
+      ]),
+    );
+    expect((await ask('POST', `/admin/users/${one.id}/erasure`)).status).toBe(202);
+    await stop('killHard');
+    // By the command line, in the stead of a server.
+    const erased = await gatehouse(variables, 'erase', 'user', other.id);
+    expect([erased.code, erased.stderr, erased.stdout]).toEqual([0, '', expect.stringContaining(other.id)]);
+
+    await start();
+    await eventually(async () => expect([...(await addressesOf(one.id)), ...(await addressesOf(other.id))]).toEqual(['', '', '', '']));
+    await eventually(async () => expect((await gatehouse(variables, 'views', 'list')).stdout).toMatch(/^eraser +(?<position>\d+) of \k<position>$/m));
+    const refused = await gatehouse(variables, 'compact');
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('restart it')]);
+    await stop();
+    const compacted = await gatehouse(variables, 'compact');
+    expect([compacted.code, compacted.stderr]).toEqual([0, '']);
+    for (const { canaries } of [one, other]) expect(canaries.foundInDirectory(directory)).toEqual({});
+
+    expect((await gatehouse(variables, 'backup', join(root, 'backup'))).code).toBe(0);
+    for (const place of ['backup', 'backup-keys']) for (const { canaries } of [one, other]) expect(canaries.foundInDirectory(join(root, place))).toEqual({});
+  }, 120_000);
+
+  it('are found nowhere after the next start either, which copies the views by itself', async () => {
+    await start();
+    const { id, canaries } = await givenPerson();
+    await eventually(async () => expect(await addressesOf(id)).toHaveLength(2));
+    await ask('DELETE', `${USERS}/${id}`);
+    expect((await ask('POST', `/admin/users/${id}/erasure`)).status).toBe(202);
+    await eventually(async () => expect(await addressesOf(id)).toEqual(['', '']));
+    await stop();
+    expect(Object.keys(canaries.foundInDirectory(directory))).toEqual([join('views', 'data.mdb')]);
+    await start();
+    await stop();
+    expect(canaries.foundInDirectory(directory)).toEqual({});
+  }, 120_000);
+});
