@@ -282,7 +282,7 @@ export class LmdbTable<Row> extends Table<Row> {
 
   override rewrite(...[environment, rows, position, change]: Parameters<Table<Row>['rewrite']>): Promise<void> {
     if (this.definition.rebuildable) this.storage.owesCompaction();
-    return super.rewrite(environment, rows, position, change as never);
+    return super.rewrite(environment, rows, position, change);
   }
 
   async checkpoint(): Promise<string> {
