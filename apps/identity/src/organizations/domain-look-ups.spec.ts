@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -64,7 +65,7 @@ describe('the look-ups of a pending domain', () => {
       GATEHOUSE_CLIENT_ID: null,
     });
     verification = new DomainVerification(repository, verifier);
-    newLookUps = () => new DomainLookUps(verification, events, clock, log, readModels, new Metrics());
+    newLookUps = () => new DomainLookUps(verification, new LogFollowing(events, clock, log), clock, log, readModels, new Metrics());
 
     const context = systemContext(SYSTEM_ENVIRONMENT, clock.now());
     environment = `environment_${derivedId(context.commandId, 0)}`;

@@ -3,7 +3,9 @@ import { Injectable } from '@nestjs/common';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { areFacts } from '#libs/event-sourcing/src/deciding/records';
-import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
+import { Follower } from '#libs/event-sourcing/src/following/follower';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
+import type { Position, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { Log } from '#libs/platform/src/log';
@@ -33,7 +35,8 @@ const MAX_YOUNG = 200_000;
 /** Each begins a window of 30 days. */
 type Beginning = FactOf<OrganizationEvent, 'organization_domain.created' | 'organization_domain.updated' | 'organization_domain.verification_restarted'>;
 
-const isBeginning = areFacts<Beginning>('organization_domain.created', 'organization_domain.updated', 'organization_domain.verification_restarted');
+const BEGINNINGS = ['organization_domain.created', 'organization_domain.updated', 'organization_domain.verification_restarted'] as const;
+const isBeginning = areFacts<Beginning>(...BEGINNINGS);
 
 /** A pending domain whose window began at `start`. A later beginning makes another window, and ends this one. */
 interface Window extends DomainAddress {
@@ -52,7 +55,7 @@ export class DomainLookUps {
 
   constructor(
     private readonly verification: DomainVerification,
-    private readonly events: EventStore,
+    private readonly following: LogFollowing,
     private readonly clock: Clock,
     private readonly log: Log,
     readModels: ReadModels,
@@ -68,7 +71,7 @@ export class DomainLookUps {
     const stopped = new AbortController();
     const both = AbortSignal.any([signal, stopped.signal]);
     const queues = new YoungQueues();
-    const head = await this.events.head();
+    const head = await this.following.reader.head();
     // Whatever fell due while nobody looked is looked for at once.
     for await (const window of this.recentWindows(head)) queues.add(window, window.start);
     const following = this.follow(head, queues, both).finally(() => stopped.abort());
@@ -95,8 +98,12 @@ export class DomainLookUps {
   }
 
   private async follow(head: Position, queues: YoungQueues, signal: AbortSignal): Promise<void> {
-    for await (const batch of this.events.subscribe(head, signal))
+    const handle = (batch: readonly RecordedEvent[]): void => {
       for (const event of batch) if (isBeginning(event)) queues.add(windowOf(event), event.meta.at);
+    };
+    const follower = new Follower({ types: BEGINNINGS, handle }, this.following.reader);
+    follower.begin(head);
+    await follower.follow(signal);
   }
 
   private async lookUpDue(queues: YoungQueues, signal: AbortSignal): Promise<void> {

@@ -14,7 +14,7 @@ import { AppendRefused, failureOf, isRefused } from './failures.ts';
 import { LogEnd } from './log-end.ts';
 import { identityEvent, identityIn } from './log-identity.ts';
 import { isOpenToAnybody } from './openness.ts';
-import { LogSubscribers } from './log-subscribers.ts';
+import { LogSubscriptions } from './log-subscriptions.ts';
 import type { LogSubscription } from './log-subscription.ts';
 import { contentBackwards, contentForwards, type Reading, type StreamContent } from './stream-content.ts';
 import { StreamNames } from './stream-names.ts';
@@ -61,7 +61,7 @@ export class EventstoredbEventStore extends EventStore {
   /** What is wrong with single streams. */
   readonly damage: DamagedStreams;
   private readonly end: LogEnd;
-  private readonly subscribers: LogSubscribers;
+  private readonly subscriptions: LogSubscriptions;
 
   /** Before that, whoever starts it says what is wrong. */
   private isConnected = false;
@@ -94,7 +94,7 @@ export class EventstoredbEventStore extends EventStore {
       metadata: (stream) => this.metadataOf(stream),
       append: (version, event) => this.note(version, event),
     });
-    this.subscribers = new LogSubscribers({ open: (after) => this.opened(after), head: () => this.head(), forget: () => this.end.forget() });
+    this.subscriptions = new LogSubscriptions({ open: (after) => this.opened(after), head: () => this.head(), forget: () => this.end.forget() });
   }
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
@@ -203,7 +203,7 @@ export class EventstoredbEventStore extends EventStore {
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
     try {
-      yield* this.subscribers.follow(after, { signal, pace });
+      yield* this.subscriptions.follow(after, { signal, pace });
     } catch (error) {
       if (!signal.aborted) throw this.translated(error);
     }

@@ -6,9 +6,9 @@ import type { ReadResponse } from './wire.ts';
 
 /** Events that wait for the consumer, at most; what it is handed at once. */
 export const BATCH = 500;
-export const BATCH_BYTES = 4 * 1024 * 1024;
+const BATCH_BYTES = 4 * 1024 * 1024;
 /** A consumer that has caught up takes what this long brings together, as on the log in LMDB. */
-export const GATHER_MS = 5;
+const GATHER_MS = 5;
 
 /** An event of ours, and how large it is. */
 export interface Arrived {

@@ -3,7 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { PositionOfAnotherLog, START, type Position, type RecordedEvent } from '../log/event-store.ts';
 import { isPositionRefused } from './failures.ts';
 import type { Arrived, LogSubscription } from './log-subscription.ts';
-import { LogTail } from './log-tail.ts';
 
 /** When nothing has come for this long, it is asked whether anybody is there, and whether there was anything to come. */
 const IDLE_MS = 4_000;
@@ -25,45 +24,13 @@ interface Subscriber {
   readonly pace?: 'prompt';
 }
 
-/** Whoever follows the log in this process: by one subscription together once they are close to its end, and each by its own until then. */
-export class LogSubscribers {
-  /** There while anybody follows. */
-  private tail: LogTail | null = null;
-  private count = 0;
-
+/** Subscriptions to `$all`, each from its own position. Who in a process follows the log shares one through its reader. */
+export class LogSubscriptions {
   constructor(private readonly needs: Needs) {}
 
-  /** @throws what has ended the subscription that it depends on */
-  async *follow(after: Position, subscriber: Subscriber): AsyncGenerator<readonly RecordedEvent[]> {
-    const { signal, pace } = subscriber;
-    this.count += 1;
-    try {
-      for (let at = after; !signal.aborted;) {
-        const head = await unlessAborted(this.head(), signal);
-        if (head === null) return;
-        const tail = this.tailFrom(head);
-        at = yield* this.alone(at, subscriber, (position) => tail.hasEnded || tail.serves(position, head));
-        if (!tail.hasEnded) at = yield* tail.follow(at, signal, pace);
-      }
-    } finally {
-      this.count -= 1;
-      if (this.count === 0) this.leaveTail();
-    }
-  }
-
-  /** By a subscription of its own, until it is to join the others. Answers how far it has come. */
-  private async *alone(
-    at: Position,
-    { signal, pace }: Subscriber,
-    isOver: (position: Position) => boolean,
-  ): AsyncGenerator<readonly RecordedEvent[], Position> {
-    if (isOver(at)) return at;
-    for await (const arrived of this.received(at, signal, pace)) {
-      if (arrived.length > 0) yield arrived.map(({ record }) => record);
-      at = arrived.at(-1)?.record.position ?? at;
-      if (isOver(at)) break;
-    }
-    return at;
+  /** @throws PositionOfAnotherLog; what has ended the subscription otherwise */
+  async *follow(after: Position, { signal, pace }: Subscriber): AsyncGenerator<readonly RecordedEvent[]> {
+    for await (const arrived of this.received(after, signal, pace)) if (arrived.length > 0) yield arrived.map(({ record }) => record);
   }
 
   /**
@@ -119,41 +86,4 @@ export class LogSubscribers {
       yield arrived;
     }
   }
-
-  /** A tail that has seen more is one of another log, which was put back to an earlier state since. */
-  private async head(): Promise<Position> {
-    const { tail } = this;
-    const seen = tail?.end ?? START;
-    const head = await this.needs.head();
-    if (seen > head) tail?.fail(new Error('The log ends before what was seen of it.'));
-    return head;
-  }
-
-  private tailFrom(head: Position): LogTail {
-    if (this.tail === null || this.tail.hasEnded) this.tail = new LogTail(head, (after, signal) => this.receivedForAll(after, signal));
-    return this.tail;
-  }
-
-  /** Those who share it are not at its position: each learns by its own whether the log has that. */
-  private async *receivedForAll(after: Position, signal: AbortSignal): AsyncGenerator<readonly Arrived[]> {
-    try {
-      yield* this.received(after, signal, 'prompt');
-    } catch (error) {
-      throw error instanceof PositionOfAnotherLog ? new Error(error.message, { cause: error }) : error;
-    }
-  }
-
-  private leaveTail(): void {
-    this.tail?.fail(new Error('Nobody follows the log any more.'));
-    this.tail = null;
-  }
-}
-
-/** What `work` answers; null once the signal has aborted. */
-function unlessAborted<Answer>(work: Promise<Answer>, signal: AbortSignal): Promise<Answer | null> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => resolve(null);
-    signal.addEventListener('abort', stop, { once: true });
-    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
 }

@@ -22,7 +22,7 @@ const log = new PinoLog({ level: 'silent', readable: false, destination: { write
 /** An event's data as the server below keeps it. */
 const STORED = { data: '{"shape":1,"data":1,"subject":null,"public":[]}', metadata: JSON.stringify(newEvent().meta), contentType: '' };
 
-describe('the subscribers of a process', () => {
+describe('subscriptions to the log in EventStoreDB', () => {
   const opened: (() => Promise<unknown> | void)[] = [];
   let port: number;
   let streams: Streams;
@@ -111,26 +111,6 @@ describe('the subscribers of a process', () => {
     return ids;
   };
 
-  it('have one subscription together, wherever they began, and none when the last has left', async () => {
-    const early = [subscribe(), subscribe(START, 'prompt'), subscribe()];
-    await append(300);
-    await until(() => early.every(({ seen }) => seen.length === 300));
-    const middle = early[0]!.seen[149]!.position;
-    const late = [subscribe(), subscribe(START, 'prompt'), subscribe(middle), subscribe(await store.head())];
-    const subscribers = [...early, ...late];
-    await append(9);
-    await until(() => streams.subscriptions.size === 1);
-    // One record for all of them.
-    const last = await append(1);
-    await until(() => subscribers.every(({ seen }) => seen.at(-1)?.position === last));
-    expect(subscribers.map(({ seen }) => seen.length)).toEqual([310, 310, 310, 310, 310, 160, 10]);
-    for (const { seen } of subscribers) expect(seen.at(-1)).toBe(early[0]!.seen.at(-1));
-    await Promise.all(subscribers.slice(1).map(({ stop }) => stop()));
-    expect(streams.subscriptions.size).toBe(1);
-    await early[0]!.stop();
-    await until(() => streams.subscriptions.size === 0);
-  });
-
   it('see each event once and in order, whatever others do and append meanwhile', async () => {
     let isOver = false;
     const writers = Array.from({ length: 8 }, async () => {
@@ -163,43 +143,10 @@ describe('the subscribers of a process', () => {
     await until(() => streams.subscriptions.size === 1);
   }, 60_000);
 
-  it('do not wait for one that is slow: it reads by itself, and joins again when it is close', async () => {
-    let isSlow = true;
-    const quick = subscribe();
-    const slow = subscribe(START, undefined, () => until(() => !isSlow, 60_000));
-    await append(10);
-    await until(() => slow.seen.length > 0);
-    // More than is kept.
-    const last = await append(6_000);
-    await until(() => quick.seen.length === 6_010);
-    expect(slow.seen.length).toBeLessThanOrEqual(10);
-    await until(() => streams.subscriptions.size === 1);
-    isSlow = false;
-    await until(() => slow.seen.at(-1)?.position === last);
-    await until(() => streams.subscriptions.size === 1);
-    expect(idsOf(slow.seen)).toEqual(idsOf(quick.seen));
-    await append(1);
-    await until(() => slow.seen.length === 6_011);
-    expect(slow.seen.at(-1)).toBe(quick.seen.at(-1));
-  }, 60_000);
-
-  it('keep no more in memory than a few megabytes', async () => {
-    const text = 'x'.repeat(900_000);
-    const quick = subscribe();
-    const positions: Position[] = [];
-    for (let number = 0; number < 15; number++) positions.push(await append(1, text));
-    await until(() => quick.seen.length === 15);
-    // What is still kept is the same record; what is not is read again.
-    const [far, near] = [(await take(store, 1))[0], (await take(store, 1, positions.at(-3)))[0]];
-    expect(near).toBe(quick.seen.at(-2));
-    expect(far).toEqual(quick.seen[0]);
-    expect(far).not.toBe(quick.seen[0]);
-  }, 30_000);
-
-  it('hear of it when the subscription hangs, and whoever begins anew meanwhile is not given it again', async () => {
+  it('end with an error when they hang, while who begins anew meanwhile is served', async () => {
     const subscribers = [subscribe(), subscribe(START, 'prompt'), subscribe()];
     await append(20);
-    await until(() => subscribers.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
+    await until(() => subscribers.every(({ seen }) => seen.length === 20));
     for (const subscription of streams.subscriptions) subscription.isHanging = true;
     const missed = await append(1);
     const anew = subscribe(subscribers[0]!.seen.at(-1)!.position);
@@ -211,13 +158,13 @@ describe('the subscribers of a process', () => {
     const back = subscribers.map(({ seen }) => subscribe(seen.at(-1)!.position));
     await until(() => back.every(({ seen }) => seen.length === 1 && seen[0]!.position === missed));
     await append(5);
-    await until(() => [...back, anew].every(({ seen }) => seen.length === 6) && streams.subscriptions.size === 1);
+    await until(() => [...back, anew].every(({ seen }) => seen.length === 6));
   }, 60_000);
 
-  it('learn nothing of it when the server throws out whom it takes for slow, as often as it does', async () => {
+  it('go on when the server throws out whom it takes for slow, as often as it does', async () => {
     const near = [subscribe(), subscribe(START, 'prompt')];
     await append(20);
-    await until(() => near.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
+    await until(() => near.every(({ seen }) => seen.length === 20));
     let isOver = false;
     const writing = (async () => {
       while (!isOver) await append(40);
@@ -248,10 +195,10 @@ describe('the subscribers of a process', () => {
     }
   }, 60_000);
 
-  it('hear of it when they are thrown out three times without having got anywhere', async () => {
+  it('end with an error when they are thrown out three times without having got anywhere', async () => {
     const subscribers = [subscribe(), subscribe(START, 'prompt')];
     await append(20);
-    await until(() => subscribers.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
+    await until(() => subscribers.every(({ seen }) => seen.length === 20));
     streams.throwsOutEverybody = true;
     for (const subscription of streams.subscriptions) subscription.throwOut();
     await until(() => subscribers.every(({ ended }) => ended !== null));
@@ -262,7 +209,7 @@ describe('the subscribers of a process', () => {
     await until(() => back.every(({ seen }) => seen.length === 5));
   }, 30_000);
 
-  it('wait while what comes is only what the server writes about itself, and what they are to see is behind it', async () => {
+  it('wait while what comes is only what the server writes about itself, and what is theirs lies behind it', async () => {
     const first = await append(1);
     const ofItsOwn = Array.from({ length: 12 }, () => newEvent(STORED));
     await streams.log.append('$stats', 0, ofItsOwn);
@@ -283,27 +230,6 @@ describe('the subscribers of a process', () => {
     expect([subscriber.seen[0]!.position, subscriber.ended]).toEqual([last, null]);
   }, 60_000);
 
-  it('begin again with what is there when the log was put back to an earlier state, and the connection did not break', async () => {
-    const subscribers = [subscribe(), subscribe()];
-    await append(20);
-    await until(() => subscribers.every(({ seen }) => seen.length === 20) && streams.subscriptions.size === 1);
-    const other = await givenLog();
-    const kept = [newEvent(), newEvent()];
-    await other.append(
-      'gatehouse.other',
-      0,
-      kept.map((event) => ({ ...event, data: STORED })),
-    );
-    streams.log = other;
-    const anew = subscribe();
-    await until(() => anew.seen.length === 2);
-    expect(idsOf(anew.seen)).toEqual(kept.map(({ id }) => id));
-    // What was kept of the other log is given to nobody any more.
-    await until(() => subscribers.every(({ ended }) => isUnavailable(ended)));
-    await append(10);
-    await until(() => anew.seen.length === 12 && streams.subscriptions.size === 1);
-  }, 30_000);
-
   describe.each<ServerVersion>(['22.10', '24.10'])('of a server with the ways of %s', (version) => {
     beforeEach(async () => {
       port = await freePort();
@@ -316,14 +242,13 @@ describe('the subscribers of a process', () => {
       await append(3);
       const before = await store.head();
       const near = [subscribe(), subscribe(START, 'prompt')];
-      await until(() => near.every(({ seen }) => seen.length === 3) && streams.subscriptions.size === 1);
+      await until(() => near.every(({ seen }) => seen.length === 3));
       const early = near[0]!.seen[0]!.position;
       // Restored, it went on with other records: it is longer than before, and none lies where one did.
       streams.places = new RecordPlaces(100);
       for (const subscription of streams.subscriptions) subscription.throwOut();
       await until(() => near.every(({ ended }) => ended !== null));
-      // What they share has its own position.
-      expect(near.some(({ ended }) => !isUnavailable(ended) || ended instanceof PositionOfAnotherLog)).toBe(false);
+      expect(near.map(({ ended }) => (ended as PositionOfAnotherLog).position)).toEqual([before, before]);
       await append(5);
       const foreign = [subscribe(early), subscribe(before, 'prompt')];
       const anew = subscribe();
@@ -347,7 +272,7 @@ describe('the subscribers of a process', () => {
     it('miss nothing, and hear nothing of it, when they do not take what comes as fast as it comes', async () => {
       const near = [subscribe(), subscribe(START, 'prompt', () => pause(20))];
       await append(1);
-      await until(() => near.every(({ seen }) => seen.length === 1) && streams.subscriptions.size === 1);
+      await until(() => near.every(({ seen }) => seen.length === 1));
       const text = 'x'.repeat(5_000);
       for (let round = 0; round < 30; round++) await append(100, text);
       await until(() => near.every(({ seen, ended }) => ended !== null || seen.length === 3_001));
