@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { AnswerVault } from './answer-vault.ts';
 import { Authentication } from './authentication.ts';
 import { Clients } from './clients.ts';
+import { CorsOrigins } from './cors-origins.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Gateway } from './gateway.ts';
@@ -13,7 +14,20 @@ import { RequestMetrics } from './request-metrics.ts';
 
 /** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
 @Module({
-  providers: [Gateway, OperationRoutes, Authentication, Clients, Idempotency, AnswerVault, RateLimits, RequestCounters, RequestMetrics, ErrorAnswers, DocsPage],
+  providers: [
+    Gateway,
+    OperationRoutes,
+    Authentication,
+    Clients,
+    CorsOrigins,
+    Idempotency,
+    AnswerVault,
+    RateLimits,
+    RequestCounters,
+    RequestMetrics,
+    ErrorAnswers,
+    DocsPage,
+  ],
   exports: [Gateway],
 })
 export class GatewayModule {}

@@ -8,6 +8,7 @@ import { OPERATIONS_PATHS, OperationsSurface } from '#libs/platform/src/operatio
 import { Readiness } from '#libs/platform/src/readiness';
 import { Authentication } from './authentication.ts';
 import { Clients } from './clients.ts';
+import { CorsOrigins } from './cors-origins.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency } from './idempotency.ts';
@@ -31,6 +32,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     private readonly requestMetrics: RequestMetrics,
     private readonly authentication: Authentication,
     private readonly clients: Clients,
+    private readonly cors: CorsOrigins,
     private readonly idempotency: Idempotency,
     private readonly readiness: Readiness,
     private readonly platform: PlatformSettings,
@@ -62,16 +64,18 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
         }
       });
       for (const operation of operations()) if (operation.route !== null) scope.route(this.routes.of(operation));
+      for (const route of this.routes.preflights()) scope.route(route);
     });
     this.docs.mount(server);
     if (this.platform.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
     this.clients.start();
+    this.cors.start();
     await this.authentication.start();
   }
 
   async onModuleDestroy(): Promise<void> {
     await this.drain();
-    await Promise.all([this.authentication.stop(), this.clients.stop()]);
+    await Promise.all([this.authentication.stop(), this.clients.stop(), this.cors.stop()]);
   }
 
   /** Takes no new connections, finishes the requests in flight, and then closes what is left. */

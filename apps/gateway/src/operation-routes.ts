@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { isPublic, MAX_BODY, operations, Serialised, takesKey, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { placesOf, type Places } from '#libs/contracts/src/json-schema';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
@@ -16,6 +16,7 @@ import { Readiness } from '#libs/platform/src/readiness';
 import { Authentication, bearerToken, type Caller } from './authentication.ts';
 import { requireJson, requireModest, valueOfBody } from './body.ts';
 import { Clients, unknownClient } from './clients.ts';
+import { CorsOrigins } from './cors-origins.ts';
 import { ResponseBatch } from './response-batch.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { isForm, valueOfForm } from './form.ts';
@@ -52,6 +53,7 @@ export class OperationRoutes {
   constructor(
     private readonly authentication: Authentication,
     private readonly clients: Clients,
+    private readonly cors: CorsOrigins,
     private readonly rateLimits: RateLimits,
     private readonly idempotency: Idempotency,
     private readonly transport: OperationTransport,
@@ -160,11 +162,41 @@ export class OperationRoutes {
           );
       },
       handler,
+      ...(!needsKey && {
+        onSend: (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: DoneFuncWithErrOrRes) => this.share(options, request, reply, done),
+      }),
       onResponse: (request, reply, done) => {
         observe(request, reply);
         done();
       },
     };
+  }
+
+  /** What browsers ask before they send a request without a key: one route for each path. */
+  preflights(): readonly RouteOptions[] {
+    const methods = new Map<string, string[]>();
+    for (const operation of operations().filter((each) => each.route !== null && isPublic(each)))
+      methods.set(routerPath(operation).url, [...(methods.get(routerPath(operation).url) ?? []), operation.route!.method.toUpperCase()]);
+    return [...methods].map(([url, allowed]) => ({
+      method: 'OPTIONS',
+      url,
+      handler: (request: FastifyRequest, reply: FastifyReply) => this.cors.preflight(request, reply, allowed.join(', ')),
+    }));
+  }
+
+  /** What is the same for everybody, everybody's scripts may read. */
+  private share({ cachedFor }: RegisteredOperation['options'], request: FastifyRequest, reply: FastifyReply, done: DoneFuncWithErrOrRes): void {
+    if (cachedFor !== undefined) {
+      reply.header('Access-Control-Allow-Origin', '*');
+      done();
+    } else if (request.headers.origin === undefined) {
+      done();
+    } else {
+      this.cors.allow(request, reply).then(
+        () => done(),
+        (error: unknown) => done(error as Error),
+      );
+    }
   }
 
   /**

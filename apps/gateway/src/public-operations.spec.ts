@@ -106,6 +106,37 @@ describe('an operation that finds its environment by client id', () => {
     expect(gateway.notes.carriedOut.length - before).toBe(2);
   });
 
+  it('may be read by scripts of the origins that its environment lists, refusals too', async () => {
+    const body = JSON.stringify({ client_id: 'client_specs', text: 'hello' });
+    const json = { 'Content-Type': 'application/json' };
+    const allowed = async (origin: string, text = body) => {
+      const { headers } = await ask('POST', NOTES, text, { ...json, Origin: origin });
+      expect(headers.get('vary')).toBe('Origin');
+      return headers.get('access-control-allow-origin');
+    };
+    expect(await allowed('https://acme.test')).toBe('https://acme.test');
+    for (const origin of ['https://acme.test.evil.test', 'http://acme.test', 'https://acme.test:444', 'null', `https://${'a'.repeat(400)}.test`])
+      expect(await allowed(origin)).toBeNull();
+    expect(await allowed('https://acme.test', JSON.stringify({ client_id: 'client_nobody', text: 'hello' }))).toBeNull();
+    expect((await ask('GET', PATH, null, { Origin: 'https://anybody.test' })).headers.get('access-control-allow-origin')).toBe('*');
+    const withKey = await gateway.request('GET', '/notes/label/mine', { headers: { Origin: 'https://acme.test' } });
+    expect(withKey.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  it('is asked for beforehand by browsers', async () => {
+    const headers = { Origin: 'https://acme.test', 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': 'content-type' };
+    const preflight = await fetch(gateway.url + NOTES, { method: 'OPTIONS', headers });
+    expect(preflight.status).toBe(204);
+    expect(Object.fromEntries(preflight.headers)).toMatchObject({
+      'access-control-allow-origin': 'https://acme.test',
+      'access-control-allow-methods': 'POST',
+      'access-control-allow-headers': expect.stringContaining('Content-Type'),
+      'access-control-max-age': '600',
+    });
+    expect(preflight.headers.get('access-control-allow-credentials')).toBeNull();
+    expect((await fetch(`${gateway.url}/notes`, { method: 'OPTIONS', headers })).status).toBe(405);
+  });
+
   it('asks once for a client id, until the log tells of another', async () => {
     await ask('GET', PATH);
     await ask('GET', '/clients/client_renamed/notes');

@@ -1,12 +1,28 @@
 import { service } from '#libs/runtime/src/feature';
 import { apiKeys } from './api-keys/api-keys.feature.ts';
+import { authenticationPolicies } from './authentication-policies/authentication-policies.feature.ts';
+import { browserAddresses } from './browser-addresses/browser-addresses.feature.ts';
 import { environmentSettings } from './environment-settings/environment-settings.feature.ts';
 import { codes } from './codes/codes.feature.ts';
 import { environments } from './environments/environments.feature.ts';
 import { groups } from './groups/groups.feature.ts';
+import { jwtTemplates } from './jwt-templates/jwt-templates.feature.ts';
 import { memberships } from './memberships/memberships.feature.ts';
 import { organizations } from './organizations/organizations.feature.ts';
 import { tokenKeys } from './token-keys/token-keys.feature.ts';
 import { users } from './users/users.feature.ts';
 
-export const identity = service('identity', [environments, environmentSettings, tokenKeys, organizations, users, memberships, groups, apiKeys, codes]);
+export const identity = service('identity', [
+  environments,
+  environmentSettings,
+  tokenKeys,
+  authenticationPolicies,
+  browserAddresses,
+  jwtTemplates,
+  organizations,
+  users,
+  memberships,
+  groups,
+  apiKeys,
+  codes,
+]);

@@ -1,13 +1,16 @@
 /** Every operation, by its side effect of registering: for the routes, the API document and the table. */
 import './access-checks/operations.ts';
 import './api-keys/operations.ts';
+import './authentication-policy/operations.ts';
 import './authorization-resources/operations.ts';
 import './email-verification/operations.ts';
+import './browser-addresses/operations.ts';
 import './environment-settings/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
 import './groups/operations.ts';
 import './magic-auth/operations.ts';
+import './jwt-template/operations.ts';
 import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
 import './password-reset/operations.ts';

@@ -10,6 +10,7 @@ import { CqrsModule } from '@nestjs/cqrs';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Environment } from '#libs/contracts/src/environments/environment';
 import { FindClient, FindEnvironmentKey, type UsableEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { FindCorsOrigin, type CorsVerdict } from '#libs/contracts/src/browser-addresses/operations';
 import { Const, Flag, Id, Integer, Json, MapOfText, OneOf, Optional, Ref, Text } from '#libs/contracts/src/fields';
 import { Handles } from '#libs/contracts/src/handles';
 import { Command, created, empty, ok, Operation, Query, Serialised, type Answer } from '#libs/contracts/src/operation';
@@ -274,6 +275,15 @@ export class ClientIds {
   }
 }
 
+/** Lists one origin. */
+@Injectable()
+class Origins {
+  @Handles(FindCorsOrigin)
+  async find({ origin, context }: FindCorsOrigin): Promise<CorsVerdict> {
+    return { is_listed: origin === 'https://acme.test' && context.environment.endsWith('0') };
+  }
+}
+
 const NOW = '2026-01-15T12:00:00.000Z';
 
 export interface GivenGateway {
@@ -338,7 +348,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
   ];
 
   @Global()
-  @Module({ imports: [CqrsModule.forRoot(), DiscoveryModule], providers: [...values, Handlers, Notes], exports: values.map((value) => value.provide) })
+  @Module({ imports: [CqrsModule.forRoot(), DiscoveryModule], providers: [...values, Handlers, Notes, Origins], exports: values.map((value) => value.provide) })
   class Runtime {}
   @Module({ imports: [Runtime, GatewayModule] })
   class App {}

@@ -1,5 +1,6 @@
 import type { EnvironmentSettings, ProviderSettings, Providers, ShownSmsSettings } from '#libs/contracts/src/environment-settings/environment-settings';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { difference, merged, type PartOf } from './parts.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -19,7 +20,6 @@ export interface StoredSettings extends Omit<EnvironmentSettings, 'object' | 'en
 
 /** Any part of the settings, at any depth; lists are replaced as a whole. */
 export type SettingsChange = PartOf<StoredSettings>;
-type PartOf<T> = { readonly [Name in keyof T]?: T[Name] extends readonly unknown[] | null ? T[Name] : T[Name] extends object ? PartOf<T[Name]> : T[Name] };
 
 /** What was ever set: what was not goes by the default, of the release that reads it. */
 export type EnvironmentSettingsState = { readonly given: SettingsChange; readonly updated_at: string } | null;
@@ -78,7 +78,7 @@ export const environmentSettingsDecider: Decider<EnvironmentSettingsState, Envir
 /** Records what differs from the settings as they are. */
 export function changeSettings(change: SettingsChange): Decision<EnvironmentSettingsState, EnvironmentSettingsEvent> {
   return (state) => {
-    const different = difference(settingsOf(state), change);
+    const different = difference<StoredSettings>(settingsOf(state), change);
     return different === null ? [] : [{ type: 'environment_settings.changed', data: different }];
   };
 }
@@ -86,31 +86,4 @@ export function changeSettings(change: SettingsChange): Decision<EnvironmentSett
 /** All settings: what was set, and the defaults of the rest. */
 export function settingsOf(state: EnvironmentSettingsState): StoredSettings {
   return merged(DEFAULTS, state?.given ?? {});
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function merged<T extends object>(base: T, change: object): T {
-  const result = { ...base } as Record<string, unknown>;
-  for (const [name, value] of Object.entries(change)) {
-    const before = result[name];
-    result[name] = isObject(value) ? merged(isObject(before) ? before : {}, value) : value;
-  }
-  return result as T;
-}
-
-/** Null where there is none. */
-function difference(base: object, change: object): SettingsChange | null {
-  const before = base as Readonly<Record<string, unknown>>;
-  const different = Object.entries(change).flatMap(([name, value]) => {
-    if (value === undefined) return [];
-    if (isObject(value)) {
-      const inner = difference(isObject(before[name]) ? before[name] : {}, value);
-      return inner === null ? [] : [[name, inner]];
-    }
-    return JSON.stringify(before[name]) === JSON.stringify(value) ? [] : [[name, value]];
-  });
-  return different.length === 0 ? null : (Object.fromEntries(different) as SettingsChange);
 }

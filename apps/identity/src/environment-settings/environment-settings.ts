@@ -18,9 +18,9 @@ import {
   type EnvironmentSettingsState,
   type SettingsChange,
 } from '../domain/environment-settings.decider.ts';
+import { requireBrowserAddress } from '../domain/browser-address.decider.ts';
 import { KnownStates } from '../readers/known-states.ts';
 import { RoleDirectory } from '../readers/role-directory.ts';
-import { requireBrowserAddress } from './browser-address.ts';
 
 /** The settings of an environment lie in one stream, under its own id. */
 @Injectable()
