@@ -9,7 +9,7 @@ import { reference } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { KEY, Suite } from './suite.ts';
 import { count, percent, rate, row } from './table.ts';
-import { load } from './wrk.ts';
+import { load, type LoadResult } from './wrk.ts';
 
 const KEYS = 100_000;
 const ORGANIZATIONS = 100;
@@ -32,12 +32,20 @@ async function validations(ground: Ground, pace: Pace): Promise<readonly Row[]> 
       'validations',
       asked.map((value) => `/api_keys/validations ${JSON.stringify({ value })}`),
     );
+    const ask = (): Promise<LoadResult> => load({ url: suite.url, script: 'post', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
+    const first = await ask();
     const plain = await reference(pace.seconds);
-    const result = await load({ url: suite.url, script: 'post', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
+    const result = await ask();
     const share = result.perSecond / plain.perSecond;
     return [
       row(
-        `\`POST /api_keys/validations\`, ${count(KEYS)} keys, one in ${UNKNOWN_EVERY} unknown, 32 connections`,
+        `\`POST /api_keys/validations\`, ${count(KEYS)} keys that nobody asked for yet, 32 connections`,
+        'measured',
+        `${rate(first.perSecond)}, p99 ${first.p99.toFixed(1)} ms`,
+        true,
+      ),
+      row(
+        `the same, once each was asked for; one in ${UNKNOWN_EVERY} unknown`,
         '≥ 25,000/s',
         `${rate(result.perSecond)}, p50 ${result.p50.toFixed(1)} ms, p99 ${result.p99.toFixed(1)} ms`,
         result.perSecond >= 25_000,

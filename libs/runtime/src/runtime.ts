@@ -5,6 +5,7 @@ import { type EventShapes, SHAPES } from '#libs/contracts/src/shapes';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { followErasures } from '#libs/event-sourcing/src/erasure/eraser';
+import { CurrentStates } from '#libs/event-sourcing/src/following/current-states';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
@@ -120,6 +121,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const elsewhere = services.flatMap(({ awaits = [] }) => awaits);
   const awaited = new ReadYourWrites({ views: services.flatMap(viewsOf), elsewhere, readModels, projector, following, metrics });
   const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
+  const current = repository === null ? null : new CurrentStates(repository, following);
   for (const view of primaries) repository?.registerPrimaryView(view);
   if (services.length > 0) followErasures(followers, { events, keys, readModels, clock, log });
 
@@ -134,6 +136,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   sweepers.add('short_lived', (now, limit) => shortLived.sweep(now, limit));
   const stamps = new Stamps({ readModels, clock, log, metrics });
   for (const part of [projector, stamps, sweepers]) lifecycle.add(part);
+  if (current !== null) lifecycle.add(current);
 
   const module = (remote: RemoteOperations | null): DynamicModule =>
     RuntimeModule.with(
@@ -155,7 +158,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(MessageBus, bus),
         provided(KeyStore, keys),
         provided(Vault, new Vault(keys)),
-        ...(repository === null ? [] : [provided(Repository, repository), provided(Naming, naming)]),
+        ...(repository === null ? [] : [provided(Repository, repository), provided(Naming, naming), provided(CurrentStates, current)]),
         provided(LogFollowing, following),
         provided(Positions, new LogPositions(following, projector)),
         provided(ReadYourWrites, awaited),

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { ApiKey, type ApiKeyValidation, type ApiKeyWithValue } from '#libs/contracts/src/api-keys/api-key';
+import { ApiKey, ApiKeyValidation, type ApiKeyWithValue } from '#libs/contracts/src/api-keys/api-key';
 import {
   CreateOrganizationApiKey,
   CreateUserApiKey,
@@ -18,9 +18,11 @@ import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { CurrentStates, type CurrentStatesOf } from '#libs/event-sourcing/src/following/current-states';
 import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { BoundedMap } from '#libs/platform/src/bounded-map';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound, refusedField, unavailable, type FieldError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
@@ -39,8 +41,9 @@ import {
   type ApiKeyCreated,
   type StoredApiKey,
 } from '../domain/api-key.decider.ts';
-import type { StoredMembership } from '../domain/membership.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
+import { membershipDecider, membershipKey, type StoredMembership } from '../domain/membership.decider.ts';
+import { organizationDecider } from '../domain/organization.decider.ts';
+import { userDecider, type StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { apiKeysView, ownerKey } from '../views/api-keys.view.ts';
 import { knownPermissionsView, type KnownPermission } from '../views/known-permissions.view.ts';
@@ -49,10 +52,20 @@ import { organizationsView } from '../views/organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
 
 const serialise = serialiserOf(ApiKey);
+const serialiseValidation = serialiserOf(ApiKeyValidation);
 const LAST_TIME = '9999-12-31T23:59:59.999Z';
 /** When a key was found valid last. */
 export const LAST_USED: Stamp = { name: 'api_key.last_used_at' };
-const NONE: ApiKeyValidation = { api_key: null };
+/** Whose hashes one process remembers. */
+const MAX_KEYS = 100_000;
+const NONE = new Serialised<ApiKeyValidation>(serialiseValidation({ api_key: null }));
+/** In an answer about a key; a text within it holds no quotation mark that is not escaped. */
+const NEVER_USED = '"last_used_at":null';
+
+/** What its validation depends on, and the answer: up to when it was used last, and from there on. */
+interface CurrentKey extends Pick<StoredApiKey, 'owner' | 'organization_id' | 'membership_id' | 'expires_at'> {
+  readonly answer: readonly [string, string];
+}
 
 @Injectable()
 export class ApiKeys {
@@ -61,6 +74,13 @@ export class ApiKeys {
   private readonly users: Table<StoredUser>;
   private readonly memberships: Table<StoredMembership>;
   private readonly permissions: Table<KnownPermission>;
+  /** By their hashes: a key never has another. */
+  private readonly ids = new BoundedMap<string>(MAX_KEYS);
+  private readonly currentKeys: CurrentStatesOf<CurrentKey | null>;
+  private readonly currentOrganizations: CurrentStatesOf<boolean>;
+  private readonly currentUsers: CurrentStatesOf<boolean>;
+  /** The id of one that is active. */
+  private readonly currentMemberships: CurrentStatesOf<string | null>;
 
   constructor(
     private readonly repository: Repository,
@@ -70,6 +90,7 @@ export class ApiKeys {
     private readonly clock: Clock,
     private readonly stamps: Stamps,
     private readonly environments: EnvironmentSettingsReader,
+    private readonly current: CurrentStates,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(apiKeysView));
@@ -77,6 +98,12 @@ export class ApiKeys {
     this.users = readModels.table(tableOf(usersView));
     this.memberships = readModels.table(tableOf(membershipsView));
     this.permissions = readModels.table(tableOf(knownPermissionsView));
+    this.currentKeys = current.of(apiKeyDecider, (state) => (state?.object === 'api_key' ? currentKey(state) : null));
+    this.currentOrganizations = current.of(organizationDecider, (state) => state?.object === 'organization');
+    this.currentUsers = current.of(userDecider, (state) => state?.object === 'user');
+    this.currentMemberships = current.of(membershipDecider, (state) =>
+      state?.object === 'organization_membership' && state.status === 'active' ? state.id : null,
+    );
   }
 
   @Handles(CreateOrganizationApiKey)
@@ -127,18 +154,21 @@ export class ApiKeys {
     return shown(requireApiKey(state, id), lastUse);
   }
 
-  /** Whoever guesses costs one look at an index: the log is asked for keys that there are, of which it cannot be behind. */
+  /**
+   * A key is found by its hash and then known as it stands at the end of the log, in memory. A value that is none costs one look at an index: the log is asked nothing, and
+   * nothing of it is remembered.
+   */
   @Handles(ValidateApiKey)
-  async validate({ context, value }: ValidateApiKey): Promise<ApiKeyValidation> {
-    const { environment } = context;
-    const { rows } = await this.rows.page(environment, { where: { index: 'hash', values: [hashOf(value)] }, order: 'asc', limit: 1 });
-    if (rows[0] === undefined) return NONE;
-    const key = await this.repository.load(apiKeyDecider, environment, rows[0].id);
+  async validate({ context: { environment, deadline }, value }: ValidateApiKey): Promise<Serialised<ApiKeyValidation>> {
+    const id = await this.idOf(environment, hashOf(value));
+    if (id === null) return NONE;
+    await this.current.headReached(deadline);
+    const key = await this.currentKeys.get(environment, id);
     const now = new Date(this.clock.now()).toISOString();
-    if (key?.object !== 'api_key' || hasExpired(key, now)) return NONE;
-    if (!(await this.hasOwner(environment, key, ['active']))) return NONE;
-    this.stamps.record(LAST_USED, environment, key.id);
-    return { api_key: shown(key, now) };
+    if (key === null || hasExpired(key, now) || !(await this.isOwned(environment, key))) return NONE;
+    this.stamps.record(LAST_USED, environment, id);
+    const [before, after] = key.answer;
+    return new Serialised(`${before}"last_used_at":"${now}"${after}`);
   }
 
   private async create(
@@ -190,20 +220,35 @@ export class ApiKeys {
     if (!(await this.hasOwner(context.environment, key))) throw notFound('API key', id);
   }
 
-  /** Whether everything that it hangs on lives, as the rows are; `statuses`: which of its membership count. */
-  private async hasOwner(
-    environment: string,
-    { owner, organization_id, membership_id }: StoredApiKey,
-    statuses?: readonly StoredMembership['status'][],
-  ): Promise<boolean> {
+  private async idOf(environment: string, valueHash: string): Promise<string | null> {
+    const known = this.ids.get(environment, valueHash);
+    if (known !== undefined) return known;
+    const { rows } = await this.rows.page(environment, { where: { index: 'hash', values: [valueHash] }, order: 'asc', limit: 1 });
+    if (rows[0] === undefined) return null;
+    this.ids.set(environment, valueHash, rows[0].id);
+    return rows[0].id;
+  }
+
+  /** Whether everything that it hangs on lives at the end of the log, and its membership is active. */
+  private async isOwned(environment: string, { owner, organization_id, membership_id }: CurrentKey): Promise<boolean> {
+    const isAlive = this.currentOrganizations.get(environment, organization_id);
+    if (membership_id === null) return isAlive;
+    const [hasOrganization, hasUser, membership] = await Promise.all([
+      isAlive,
+      this.currentUsers.get(environment, owner.id),
+      this.currentMemberships.get(environment, membershipKey(organization_id, owner.id)),
+    ]);
+    return hasOrganization && hasUser && membership === membership_id;
+  }
+
+  /** Whether everything that it hangs on lives, as the rows are. */
+  private async hasOwner(environment: string, { owner, organization_id, membership_id }: StoredApiKey): Promise<boolean> {
     const [organization, user, membership] = await Promise.all([
       this.organizations.get(environment, organization_id),
       membership_id === null ? null : this.users.get(environment, owner.id),
       membership_id === null ? null : this.memberships.get(environment, membership_id),
     ]);
-    if (organization === null || membership_id === null) return organization !== null;
-    if (user === null || membership === null) return false;
-    return statuses?.includes(contentOf(membership).status) ?? true;
+    return organization !== null && (membership_id === null || (user !== null && membership !== null));
   }
 
   /** @throws DomainError that names each that the environment lacks */
@@ -237,6 +282,12 @@ function refuseEach(slugs: readonly string[], code: string, whatIsWrong: (slug: 
 
 function shown(key: StoredApiKey, last_used_at: string | null): ApiKey {
   return { ...toPublicApiKey(key), last_used_at };
+}
+
+function currentKey(key: StoredApiKey): CurrentKey {
+  const { owner, organization_id, membership_id, expires_at } = key;
+  const [before, after] = serialiseValidation({ api_key: shown(key, null) }).split(NEVER_USED) as [string, string];
+  return { owner, organization_id, membership_id, expires_at, answer: [before, after] };
 }
 
 function hashOf(value: string): string {

@@ -1,5 +1,7 @@
 import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
+import { ManyReplicas } from '#libs/platform/src/replicas';
+import type { Engines } from '#libs/runtime/src/engines';
 import { givenServices, type GivenServices } from '#libs/testing/src/given-services';
 
 /** Rows of API keys that can be lost on their way. */
@@ -27,35 +29,59 @@ class LostRows extends ReadModels {
 
 describe('the validation of an API key', () => {
   let services: GivenServices;
+  /** Another process on the same engines. */
+  let replica: GivenServices;
   let rows: LostRows;
   const readings: string[] = [];
+  const lag = { isOver: Promise.resolve() };
   beforeAll(async () => {
-    services = await givenServices((engines) => ({
-      ...engines,
-      readModels: (rows = new LostRows(engines.readModels)),
-      events: counted(engines.events, readings),
-    }));
+    let shared: Engines | undefined;
+    services = await givenServices((engines) => {
+      shared = { ...engines, readModels: (rows = new LostRows(engines.readModels)), replicas: new ManyReplicas() };
+      return { ...shared, events: counted(shared.events, readings) };
+    });
+    replica = await givenServices(() => ({ ...shared!, replicas: new ManyReplicas(), events: lagging(shared!.events, lag) }));
   });
   afterAll(async () => {
     rows.isLosing = false;
+    await replica.close();
     await services.close();
   });
+  const isReading = (): readonly string[] => readings.filter((reading) => !reading.startsWith('subscribe'));
 
-  const created = async () => {
+  const created = async (fields: object = {}) => {
     const { id: organization_id } = await services.ask('CreateOrganization', { name: 'Acme' });
-    return services.ask('CreateOrganizationApiKey', { organization_id, name: 'Build server' });
+    return { organization_id, ...(await services.ask('CreateOrganizationApiKey', { organization_id, name: 'Build server', ...fields })) };
   };
-  const validated = async ({ value }: { readonly [field: string]: unknown }) => (await services.ask('ValidateApiKey', { value }))['api_key'];
+  const createdForUser = async () => {
+    const { id: organization_id } = await services.ask('CreateOrganization', { name: 'Acme' });
+    const { id: user_id } = await services.ask('CreateUser', { email: `${organization_id}@acme.test` });
+    const { id: membership } = await services.ask('CreateOrganizationMembership', { organization_id, user_id });
+    return { organization_id, user_id, membership, ...(await services.ask('CreateUserApiKey', { organization_id, user_id, name: 'Laptop' })) };
+  };
+  type Asked = { readonly [field: string]: unknown };
+  const validated = async ({ value }: Asked, asked = services, patience?: number) => (await asked.ask('ValidateApiKey', { value }, patience))['api_key'];
 
-  it('asks the log for nothing where nobody has such a key, and for one stream where somebody has', async () => {
+  it('asks the log for nothing where nobody has such a key, for its stream at first, and then for its end alone', async () => {
     const key = await created();
-    const ofKeys = () => readings.filter((reading) => !reading.startsWith('subscribe'));
     await validated(key);
     readings.length = 0;
     for (let index = 0; index < 100; index++) expect(await validated({ value: `sk_unknown_${index}` })).toBeNull();
-    expect(ofKeys()).toEqual([]);
-    expect(await validated(key)).toMatchObject({ id: key.id });
-    expect(ofKeys()).toEqual([expect.stringContaining(key.id)]);
+    expect(isReading()).toEqual([]);
+    for (let index = 0; index < 3; index++) expect(await validated(key)).toMatchObject({ id: key.id });
+    expect(isReading()).toEqual(Array(3).fill('head undefined'));
+    await services.ask('ExpireApiKey', { id: key.id, expires_at: '2099-01-01T00:00:00.000Z' });
+    readings.length = 0;
+    for (let index = 0; index < 2; index++) expect(await validated(key)).toMatchObject({ id: key.id, expires_at: '2099-01-01T00:00:00.000Z' });
+    expect(isReading()).toEqual(['head undefined', expect.stringContaining(key.id), 'head undefined']);
+  });
+
+  it('answers what it answered first, but for the time, whatever the key is called', async () => {
+    const key = await created({ name: '"last_used_at":null,"x":"\\' });
+    const first = (await validated(key)) as { readonly name: string; readonly last_used_at: string };
+    const second = await validated(key);
+    expect(first).toEqual({ ...first, name: '"last_used_at":null,"x":"\\', last_used_at: expect.stringMatching(/^\d{4}-.*Z$/) });
+    expect(second).toEqual({ ...first, last_used_at: expect.any(String) });
   });
 
   it('knows of a revocation and of an expiry whose rows are late', async () => {
@@ -67,8 +93,45 @@ describe('the validation of an API key', () => {
     expect(await validated(revoked)).toBeNull();
     expect(await validated(expired)).toBeNull();
     expect(await validated(kept)).toMatchObject({ id: kept.id });
+    rows.isLosing = false;
+  });
+
+  it.each<readonly [string, (of: Asked) => Promise<unknown>]>([
+    ['the key', ({ id }) => services.ask('DeleteApiKey', { id })],
+    ['its organization', ({ organization_id }) => services.ask('DeleteOrganization', { id: organization_id })],
+    ['its user', ({ user_id }) => services.ask('DeleteUser', { id: user_id })],
+    ['its membership', ({ membership }) => services.ask('DeleteOrganizationMembership', { id: membership })],
+    ['the activity of its membership', ({ membership }) => services.ask('DeactivateOrganizationMembership', { id: membership })],
+  ])('is null in another process with the next question when %s ended, and refused until that process knows', async (_, end) => {
+    const key = await createdForUser();
+    for (const asked of [services, replica]) expect(await validated(key, asked)).toMatchObject({ id: key.id });
+    let goOn = (): void => {};
+    lag.isOver = new Promise((resolve) => (goOn = resolve));
+    await end(key);
+    expect(await validated(key)).toBeNull();
+    await expect(validated(key, replica, 100)).rejects.toMatchObject({ code: 'service_unavailable' });
+    const waiting = validated(key, replica);
+    goOn();
+    expect(await waiting).toBeNull();
+    expect(await validated(key, replica)).toBeNull();
   });
 });
+
+/** Brings what was recorded as soon as it may. */
+function lagging(events: EventStore, lag: { readonly isOver: Promise<void> }): EventStore {
+  const subscribe: EventStore['subscribe'] = async function* (...given) {
+    for await (const batch of events.subscribe(...given)) {
+      await lag.isOver;
+      yield batch;
+    }
+  };
+  return new Proxy(events, {
+    get: (target, name) => {
+      const found: unknown = name === 'subscribe' ? subscribe : Reflect.get(target, name);
+      return typeof found === 'function' ? (found.bind(target) as unknown) : found;
+    },
+  });
+}
 
 /** Notes what is read, and of which stream. */
 function counted(events: EventStore, readings: string[]): EventStore {

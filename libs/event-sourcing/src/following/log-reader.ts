@@ -1,7 +1,7 @@
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
-import type { EventStore, Position } from '../log/event-store.ts';
+import { type EventStore, type Position, START } from '../log/event-store.ts';
 import { SharedReading } from './shared-reading.ts';
 import type { Cursor } from './cursor.ts';
 import { type Kept, LogPutBack, Reading } from './reading.ts';
@@ -34,7 +34,7 @@ export class LogReader {
     private readonly clock: Clock,
     private readonly kept: Kept = { most: 4_096, meeting: 512 },
   ) {
-    this.heads = new SharedReading(() => events.head());
+    this.heads = new SharedReading(() => within(events.head(), HEAD_LIMIT, endUnknown));
   }
 
   /**
@@ -42,7 +42,9 @@ export class LogReader {
    * @throws DomainError `service_unavailable` where it takes longer (milliseconds)
    */
   head(patience = HEAD_LIMIT): Promise<Position> {
-    return within(this.heads.next(), Math.min(patience, HEAD_LIMIT), () => unavailable('The log does not say where it ends.'));
+    const head = this.heads.next();
+    // A timer for each of thirty thousand questions a second would cost more than some answers: the reading has one for all.
+    return patience >= HEAD_LIMIT ? head : within(head, patience, endUnknown);
   }
 
   /** Those who are close to the end go along with all others there; the rest of these go together, from the one that is furthest behind. */
@@ -74,8 +76,14 @@ export class LogReader {
     this.beat();
   }
 
+  /** Up to here this process has read the log; START where it does not follow it. */
+  get end(): Position {
+    return this.live?.end ?? START;
+  }
+
   private get live(): Reading | undefined {
-    return [...this.readings].find(({ isLive }) => isLive);
+    for (const reading of this.readings) if (reading.isLive) return reading;
+    return undefined;
   }
 
   private begin(cursors: readonly Cursor[], head: Position): void {
@@ -157,6 +165,10 @@ export class LogReader {
     if (reading.isStuck(head)) reading.fail(new Error('A subscription to the log stands still.'));
     else this.meet(reading);
   }
+}
+
+function endUnknown(): Error {
+  return unavailable('The log does not say where it ends.');
 }
 
 function endOf(one: Reading | Cursor): Position {

@@ -73,7 +73,10 @@ export class PositionGate implements Listener {
   /** As `reached`, for the end of the log as it stands after the call: one reading of it serves all who ask meanwhile. */
   async headReached(deadline: number, awaited: readonly Awaited[]): Promise<void> {
     if (awaited.length === 0) return;
+    const { end } = this.reader;
     const head = await this.reader.head(deadline - this.clock.now());
+    // Put back to an earlier state, it is read anew in a moment; until then nobody here knows it.
+    if (head < end) throw unavailable('The log is not the one that this process knows.');
     await this.reached(head, deadline, awaited);
   }
 
