@@ -30,6 +30,8 @@ export class LogSubscriptions {
 
   /** @throws PositionOfAnotherLog; what has ended the subscription otherwise */
   async *follow(after: Position, { signal, pace }: Subscriber): AsyncGenerator<readonly RecordedEvent[]> {
+    // A subscription fails at once where a server has just come back; what is asked for is asked for again until there is a connection.
+    if ((await unlessAborted(this.needs.head(), signal)) === null) return;
     for await (const arrived of this.received(after, signal, pace)) if (arrived.length > 0) yield arrived.map(({ record }) => record);
   }
 
@@ -86,4 +88,13 @@ export class LogSubscriptions {
       yield arrived;
     }
   }
+}
+
+/** What `work` answers; null once the signal has aborted. */
+function unlessAborted<Answer>(work: Promise<Answer>, signal: AbortSignal): Promise<Answer | null> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => resolve(null);
+    signal.addEventListener('abort', stop, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
 }
