@@ -6,15 +6,15 @@ import { isIdOf } from '#libs/platform/src/ids';
 import { UnknownCursor, type PageRequest, type RowPage, type StoredRow, type Table } from './read-models.ts';
 
 /** Whatever is read by pages: a table, or what is made of several. */
-export type Pages = Pick<Table<unknown>, 'page'>;
+export type Pages<Row = unknown> = Pick<Table<Row>, 'page'>;
 
-interface Listed {
+interface Listed<Row> {
   /** What the ids of the rows begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
   /** One declared index; no query scans. */
   readonly where?: PageRequest['where'];
   /** What is answered of a row that holds more than the answer; absent: its text as it is stored. */
-  readonly textOf?: (text: string) => string | Promise<string>;
+  readonly textOf?: (row: StoredRow<Row>) => string | Promise<string>;
 }
 
 /** The ids of a list from behind `from` on (with it, where that `isMeant` as well and is on the list), upwards or downwards. Taken before the next `await`. */
@@ -53,11 +53,11 @@ type Request = Pick<PageRequest, 'order' | 'limit' | 'after' | 'before'>;
  * Answers a list from rows that are stored as the answer's text.
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
-export function pageOf<T>(pages: Pages, query: PageQuery<T>, { idPrefix, where, textOf }: Listed): Promise<Serialised<List<T>>> {
+export function pageOf<Row, T>(pages: Pages<Row>, query: PageQuery<T>, { idPrefix, where, textOf }: Listed<Row>): Promise<Serialised<List<T>>> {
   return answered(query, idPrefix, async (request) => {
     const page = await pages.page(query.context.environment, { ...request, where });
     if (textOf === undefined) return page;
-    return { ...page, rows: await Promise.all(page.rows.map(async ({ id, text }) => ({ id, text: await textOf(text) }))) };
+    return { ...page, rows: await Promise.all(page.rows.map(async (row) => ({ id: row.id, text: await textOf(row) }))) };
   });
 }
 

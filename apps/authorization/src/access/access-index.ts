@@ -11,7 +11,7 @@ import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import { EnvironmentModel } from './environment-model.ts';
 import { Horizon } from './horizon.ts';
@@ -217,7 +217,7 @@ export class AccessIndex implements BackgroundComponent {
   /** What is not found may not be written yet: it is looked for again once the rows say what was recorded before. */
   private async row<Row>(table: Table<Row>, environment: string, id: string, deadline: number): Promise<Row | null> {
     const row = await this.views.retryAtHead(deadline, () => table.get(environment, id));
-    return row === null ? null : (JSON.parse(row.text) as Row);
+    return row === null ? null : contentOf(row);
   }
 
   private async modelIn(environment: string, deadline: number): Promise<EnvironmentModel> {

@@ -1,7 +1,7 @@
 import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import type { ReadModels, StoredRow, Table } from '#libs/read-models/src/read-models';
+import { contentOf, type ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { LivingGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import type { LivingRoleAssignment } from '../domain/role-assignment.decider.ts';
@@ -81,7 +81,7 @@ export class IndexRows {
    */
   async read(environment: string, index: OrganizationIndex, onPage: () => void): Promise<void> {
     const slicer = new TimeSlicer();
-    const pages = <Row>(table: Table<Row>, take: (rows: readonly StoredRow[]) => Promise<void> | void): Promise<void> =>
+    const pages = <Row>(table: Table<Row>, take: (rows: readonly StoredRow<Row>[]) => Promise<void> | void): Promise<void> =>
       eachPage(table, environment, index.id, async (rows) => {
         await take(rows);
         onPage();
@@ -92,15 +92,15 @@ export class IndexRows {
     for (const event of await this.events.read(streamName('organization_roles', environment, index.id))) index.applyRole(event);
     // First what others refer to: what they refer to and is not there has ended, or is told by an event.
     await pages(this.resources, (rows) => {
-      for (const { text, revision } of rows) {
-        const row = JSON.parse(text) as ResourceRow;
-        index.tree.load(row, revision);
+      for (const stored of rows) {
+        const row = contentOf(stored);
+        index.tree.load(row, stored.revision);
         if (row.closing !== undefined) index.closings.learn(row.id, row.closing);
       }
     });
     index.isAlive = (await this.resources.get(environment, organizationResourceId(index.id))) !== null;
     await pages(this.memberships, async (rows) => {
-      const memberships = rows.map(({ text }) => JSON.parse(text) as StoredMembership);
+      const memberships = rows.map(contentOf);
       const ended = await this.endedUsers.getMany(
         environment,
         memberships.map(({ user_id }) => user_id),
@@ -114,16 +114,10 @@ export class IndexRows {
       for (const { id } of rows) index.addMember(...pairOf(id));
     });
     await pages(this.assignments, (rows) => {
-      for (const { text } of rows) {
-        const row = JSON.parse(text) as LivingRoleAssignment;
-        index.addGrant('membership', row.organization_membership_id, row);
-      }
+      for (const row of rows.map(contentOf)) index.addGrant('membership', row.organization_membership_id, row);
     });
     await pages(this.groupAssignments, (rows) => {
-      for (const { text } of rows) {
-        const row = JSON.parse(text) as LivingGroupRoleAssignment;
-        index.addGrant('group', row.group_id, row);
-      }
+      for (const row of rows.map(contentOf)) index.addGrant('group', row.group_id, row);
     });
     const entering = index.grants.index();
     while (entering.next().done !== true) await slicer.step();
@@ -134,7 +128,7 @@ async function eachPage<Row>(
   table: Table<Row>,
   environment: string,
   organizationId: string,
-  take: (rows: readonly StoredRow[]) => Promise<void>,
+  take: (rows: readonly StoredRow<Row>[]) => Promise<void>,
 ): Promise<void> {
   const where = { index: 'organization', values: [organizationId] };
   for (let after: string | undefined; ;) {

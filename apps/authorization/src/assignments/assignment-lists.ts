@@ -6,7 +6,7 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { LivingGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
 import type { AssignedResource, AssignedRole } from '../domain/assignments.decider.ts';
@@ -95,9 +95,10 @@ export class AssignmentLists {
     const limit = Math.max(2, Math.min(most, SLICE));
     for (let at = from; ;) {
       const page = await this.direct.page(environment, { where, order, limit, ...(at !== null && (isAscending ? { from: at } : { to: at })) });
-      for (const { id, text } of page.rows) {
+      for (const row of page.rows) {
+        const { id } = row;
         if (id === at && at !== from) continue;
-        const assignment = JSON.parse(text) as LivingRoleAssignment;
+        const assignment = contentOf(row);
         if (isLiving(index, assignment) && index.membership(assignment.organization_membership_id) !== null)
           yield { id, assignment: directAssignment(assignment) };
       }
@@ -146,7 +147,7 @@ export class AssignmentLists {
         ...begin,
         ...(after !== undefined && { after }),
       });
-      for (const { text } of page.rows) yield JSON.parse(text) as LivingGroupRoleAssignment;
+      yield* page.rows.map(contentOf);
       if (!page.hasAfter) return;
       after = page.rows.at(-1)!.id;
     }

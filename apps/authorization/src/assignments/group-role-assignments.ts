@@ -23,7 +23,7 @@ import { notFound } from '#libs/platform/src/domain-error';
 import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { filteredPage } from '#libs/read-models/src/pages';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { invalid, namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
@@ -74,11 +74,7 @@ export class GroupRoleAssignments {
     return filteredPage(this.rows, query, {
       idPrefix: 'gra',
       where: { index: 'group', values: [query.group_id] },
-      textsOf: async (rows) =>
-        rows.map(({ text }) => {
-          const assignment = JSON.parse(text) as LivingGroupRoleAssignment;
-          return isLiving(index, assignment) ? textOf(shown(assignment)) : null;
-        }),
+      textsOf: async (rows) => rows.map(contentOf).map((assignment) => (isLiving(index, assignment) ? textOf(shown(assignment)) : null)),
     });
   }
 
@@ -203,7 +199,7 @@ export class GroupRoleAssignments {
   private async found(context: RequestContext, groupId: string, id: string): Promise<LivingGroupRoleAssignment> {
     const index = await this.access.ofGroup(context, groupId);
     const row = await this.rows.find(context, id);
-    const assignment = row === null ? null : (JSON.parse(row.text) as LivingGroupRoleAssignment);
+    const assignment = row === null ? null : contentOf(row);
     if (assignment?.group_id !== groupId || !isLiving(index, assignment)) throw notFound('Group role assignment', id);
     return assignment;
   }
@@ -212,7 +208,7 @@ export class GroupRoleAssignments {
     const where = { index: 'group', values: [groupId] };
     for (let after: string | undefined; ;) {
       const { rows, hasAfter } = await this.rows.page(environment, { where, order: 'asc', limit: SLICE, ...(after !== undefined && { after }) });
-      yield rows.map(({ text }) => JSON.parse(text) as LivingGroupRoleAssignment);
+      yield rows.map(contentOf);
       if (!hasAfter) return;
       after = rows.at(-1)!.id;
     }

@@ -15,7 +15,7 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { pageOf } from '#libs/read-models/src/pages';
-import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
@@ -81,7 +81,7 @@ export class RoleAssignments {
       const index = await this.access.ofMembership(context, organization_membership_id);
       const row = await this.rows.find(context, id);
       if (row === null && (await this.lists.isGroupEntry(context.environment, index, organization_membership_id, id))) throw fromGroup();
-      const assignment = row === null ? null : (JSON.parse(row.text) as LivingRoleAssignment);
+      const assignment = row === null ? null : contentOf(row);
       if (assignment?.organization_membership_id !== organization_membership_id || !isLiving(index, assignment)) throw notFound('Role assignment', id);
       const key = roleAssignments.keyOf(organization_membership_id, assignment.role.id, assignment.resource.id);
       return this.repository.transact(roleAssignmentDecider, context, key, roleAssignments.remove(id));

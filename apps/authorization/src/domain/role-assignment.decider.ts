@@ -1,10 +1,9 @@
 import type { MembershipEvent } from '#apps/identity/src/domain/membership.decider';
-import { assignments, type AssignmentEvent, type AssignmentState, type LivingAssignment, type NewAssignment } from './assignments.decider.ts';
+import { assignments, type AssignmentEvent, type AssignmentState, type LivingAssignment } from './assignments.decider.ts';
 
 type Category = 'role_assignment';
 type Holder = 'organization_membership_id';
 
-export type NewRoleAssignment = NewAssignment<Holder>;
 export type LivingRoleAssignment = LivingAssignment<Category, Holder>;
 export type RoleAssignmentState = AssignmentState<Category, Holder>;
 export type RoleAssignmentEvent = AssignmentEvent<Category, Holder>;

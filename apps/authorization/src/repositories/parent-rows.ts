@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { AuthorizationModel, StoredResourceType } from '../domain/authorization-model.decider.ts';
 import type { OrganizationRolesState } from '../domain/organization-roles.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
@@ -70,9 +70,9 @@ export class ParentRows {
   async place(environment: string, id: string, parentId: string): Promise<readonly Parent[]> {
     const [row, above] = await Promise.all([this.resources.get(environment, id), this.resources.get(environment, parentId)]);
     if (row === null) return [];
-    const { resource_type_id } = JSON.parse(row.text) as ResourceRow;
+    const { resource_type_id } = contentOf(row);
     const type = await this.typeWithId(environment, resource_type_id!);
-    const parentType = above === null ? undefined : (JSON.parse(above.text) as ResourceRow).resource_type_id;
+    const parentType = above === null ? undefined : contentOf(above).resource_type_id;
     const allows = type !== null && (parentType === undefined || type.parents.some((parent) => parent.id === parentType));
     return [{ id: resource_type_id!, allows }];
   }

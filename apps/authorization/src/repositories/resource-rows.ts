@@ -5,7 +5,7 @@ import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes'
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import { resourcesView, together, typeKey, type ResourceRow } from '../views/resources.view.ts';
@@ -64,8 +64,8 @@ export class ResourceRows {
   }
 
   /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */
-  async living(context: RequestContext, stored: readonly StoredRow[]): Promise<readonly (ResourceRow | null)[]> {
-    const rows = stored.map(({ text }) => JSON.parse(text) as ResourceRow);
+  async living(context: RequestContext, stored: readonly StoredRow<ResourceRow>[]): Promise<readonly (ResourceRow | null)[]> {
+    const rows = stored.map(contentOf);
     const organizations = await this.existingOrganizations(
       context,
       rows.map(({ organization_id }) => organization_id),
@@ -79,7 +79,7 @@ export class ResourceRows {
         context.environment,
         doubtful.map(({ id }) => id),
       );
-      const moved = again.flatMap((row) => (row === null ? [] : [JSON.parse(row.text) as ResourceRow]));
+      const moved = again.flatMap((row) => (row === null ? [] : [contentOf(row)]));
       const found = new Map([...(await this.hanging(context.environment, moved))].map((row) => [row.id, row]));
       return rows.map((row) => (living.has(row) ? row : organizations.has(row.organization_id) ? (found.get(row.id) ?? null) : null));
     }
@@ -93,7 +93,7 @@ export class ResourceRows {
     return new Set(ids.filter((_, index) => lives[index]));
   }
 
-  private async found(context: RequestContext, look: () => Promise<readonly (StoredRow | null)[]>): Promise<ResourceRow | null> {
+  private async found(context: RequestContext, look: () => Promise<readonly (StoredRow<ResourceRow> | null)[]>): Promise<ResourceRow | null> {
     // An organization that another service has just told of has no row here yet.
     return this.views.retryAtHead(context.deadline, async () => {
       const stored = (await look()).filter((row) => row !== null);
@@ -122,7 +122,7 @@ export class ResourceRows {
         (id) => !parents.has(id),
       );
       const found = await this.table.getMany(environment, missing);
-      missing.forEach((id, index) => parents.set(id, found[index] == null ? null : (JSON.parse(found[index].text) as ResourceRow).parent_resource_id));
+      missing.forEach((id, index) => parents.set(id, found[index] == null ? null : contentOf(found[index]).parent_resource_id));
       open = open.flatMap(({ row, above }) => {
         if (isTop(row, above)) {
           living.add(row);

@@ -11,7 +11,7 @@ import { DomainError, isNotFound, unavailable } from '#libs/platform/src/domain-
 import { derivedId } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { Table } from '#libs/read-models/src/read-models';
+import { contentOf, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { Node, ResourceTree } from '../domain/resource-tree.ts';
@@ -337,7 +337,7 @@ export class ResourceTrees {
   private async rowOf({ environment, deadline }: RequestContext, tree: ResourceTree, node: Node): Promise<ResourceRow | null> {
     const [id, revision] = [tree.idOf(node), tree.revisionOf(node)];
     const row = await this.table.get(environment, id);
-    if (row !== null && row.revision >= revision) return JSON.parse(row.text) as ResourceRow;
+    if (row !== null && row.revision >= revision) return contentOf(row);
     // It could not be written with its event, or is gone by now.
     await this.views.waitForHead(deadline);
     return null;

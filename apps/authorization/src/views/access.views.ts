@@ -1,5 +1,9 @@
-import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import type { View } from '#libs/event-sourcing/src/views/view';
+
+import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
+import type { MembershipEvent } from '#apps/identity/src/domain/membership.decider';
+import type { UserEvent } from '#apps/identity/src/domain/user.decider';
 
 // What the index needs of identity, for organizations that are not in memory. The index follows the log itself: nobody waits for these rows.
 
@@ -15,44 +19,42 @@ export interface StoredMembership extends MembershipRow {
   readonly organization_id: string;
 }
 
-interface MembershipFact {
-  readonly id: string;
-  readonly organization_id?: string;
-  readonly user_id?: string;
-  readonly status?: string;
-  readonly roles?: readonly { readonly id: string }[];
-}
-
-export const membershipsView: View<StoredMembership> = {
+export const membershipsView: View<StoredMembership, MembershipEvent> = {
   name: 'authorization_memberships',
   version: 1,
   awaited: false,
   handles: ['organization_membership.created', 'organization_membership.updated', 'organization_membership.deleted'],
   indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
-  idsOf: ({ data }) => [(data as MembershipFact).id],
+  idsOf: ({ data }) => [data.id],
   evolve: (row, { type, data }) => {
-    const { roles, status, ...fact } = data as MembershipFact;
-    const changed = { ...(status !== undefined && { status }), ...(roles !== undefined && { roles: roles.map(({ id }) => id) }) };
-    if (type === 'organization_membership.deleted') return null;
-    if (type === 'organization_membership.updated') return row && { ...row, ...changed };
-    return { id: fact.id, organization_id: fact.organization_id!, user_id: fact.user_id!, ...changed } as StoredMembership;
+    switch (type) {
+      case 'organization_membership.created':
+        return { id: data.id, organization_id: data.organization_id, user_id: data.user_id, status: data.status, roles: idsIn(data.roles) };
+      case 'organization_membership.updated':
+        return row && { ...row, ...(data.status !== undefined && { status: data.status }), ...(data.roles !== undefined && { roles: idsIn(data.roles) }) };
+      case 'organization_membership.deleted':
+        return null;
+    }
   },
 };
+
+function idsIn(roles: readonly { readonly id: string }[]): readonly string[] {
+  return roles.map(({ id }) => id);
+}
 
 export interface StoredGroup {
   readonly id: string;
   readonly organization_id: string;
 }
 
-export const groupsView: View<StoredGroup> = {
+export const groupsView: View<StoredGroup, FactOf<GroupEvent, 'group.created' | 'group.deleted'>> = {
   name: 'authorization_groups',
   version: 1,
   awaited: false,
   handles: ['group.created', 'group.deleted'],
   indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
-  idsOf: ({ data }) => [(data as { readonly id: string }).id],
-  evolve: (_row, { type, data, meta }, id) =>
-    type === 'group.deleted' ? null : { id, organization_id: (data as Partial<StoredGroup>).organization_id ?? meta.organization! },
+  idsOf: ({ data }) => [data.id],
+  evolve: (_row, { type, data }, id) => (type === 'group.deleted' ? null : { id, organization_id: data.organization_id }),
 };
 
 export interface StoredMember {
@@ -62,23 +64,17 @@ export interface StoredMember {
 }
 
 /** Pairs; those of a group or a membership that is gone mean nothing. */
-export const groupMembersView: View<StoredMember> = {
+export const groupMembersView: View<StoredMember, FactOf<GroupEvent, 'group.member_added' | 'group.member_removed'>> = {
   name: 'authorization_group_members',
   version: 1,
   awaited: false,
   handles: ['group.member_added', 'group.member_removed'],
   indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
-  idsOf: ({ data }) => [pairIn(data)],
-  evolve: (_row, { type, data, meta }) => {
-    const { group_id, organization_membership_id } = data as Omit<StoredMember, 'organization_id'>;
+  idsOf: ({ data: { group_id, organization_membership_id } }) => [`${group_id}.${organization_membership_id}`],
+  evolve: (_row, { type, data: { group_id, organization_membership_id }, meta }) => {
     return type === 'group.member_removed' ? null : { organization_id: meta.organization!, group_id, organization_membership_id };
   },
 };
-
-function pairIn(data: RecordedEvent['data']): string {
-  const { group_id, organization_membership_id } = data as Omit<StoredMember, 'organization_id'>;
-  return `${group_id}.${organization_membership_id}`;
-}
 
 /** The group and the membership that the id of a row names, which is quicker than to parse the row. */
 export function pairOf(id: string): [group: string, membership: string] {
@@ -87,13 +83,13 @@ export function pairOf(id: string): [group: string, membership: string] {
 }
 
 /** Users that were deleted: their memberships are dead from then on, whether that was recorded already or not. */
-export const endedUsersView: View<{ readonly id: string }> = {
+export const endedUsersView: View<{ readonly id: string }, FactOf<UserEvent, 'user.deleted'>> = {
   name: 'authorization_ended_users',
   version: 1,
   awaited: false,
   personal: null,
   handles: ['user.deleted'],
   indexes: [],
-  idsOf: ({ data }) => [(data as { readonly id: string }).id],
+  idsOf: ({ data }) => [data.id],
   evolve: (_row, _event, id) => ({ id }),
 };

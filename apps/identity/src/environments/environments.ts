@@ -23,7 +23,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import {
   createEnvironment,
   createKey,
@@ -147,7 +147,7 @@ export class Environments {
   private async required({ deadline }: RequestContext, index: 'name' | 'key_id', value: string): Promise<StoredEnvironment> {
     const row = await this.rows.findBy({ environment: SYSTEM_ENVIRONMENT, deadline }, { index, values: [value] });
     if (row === null) throw notFound(index === 'name' ? 'Environment' : 'Environment key', value);
-    return JSON.parse(row.text) as StoredEnvironment;
+    return contentOf(row);
   }
 
   /** Only that of the first environment is ever chosen, by who starts it: all others are made from new ids. */

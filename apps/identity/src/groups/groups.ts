@@ -171,7 +171,7 @@ export class Groups {
           environment,
           rows.map((row) => contentOf(row).group_id),
         );
-        return groups.map((row) => (row === null ? null : toPublicGroupText(row.text)));
+        return groups.map((row) => (row === null ? null : toPublicGroupText(row)));
       },
     });
   }

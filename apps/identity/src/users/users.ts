@@ -28,7 +28,7 @@ import {
 } from '../domain/user.decider.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from '../views/users-of-organizations.view.ts';
-import { publicUserText, usersView } from '../views/users.view.ts';
+import { toPublicUserText, usersView } from '../views/users.view.ts';
 import { Passwords } from '../passwords/passwords.ts';
 
 @Injectable()
@@ -65,19 +65,19 @@ export class Users {
 
   @Handles(GetUser)
   async get({ context, id }: GetUser): Promise<Serialised<User>> {
-    return new Serialised(publicUserText((await this.rows.require(context, id)).text));
+    return new Serialised(toPublicUserText(await this.rows.require(context, id)));
   }
 
   @Handles(GetUserByExternalId)
   async getByExternalId({ context, external_id }: GetUserByExternalId): Promise<Serialised<User>> {
-    return new Serialised(publicUserText((await this.rows.requireBy(context, 'external_id', external_id)).text));
+    return new Serialised(toPublicUserText(await this.rows.requireBy(context, 'external_id', external_id)));
   }
 
   @Handles(ListUsers)
   async list(query: ListUsers): Promise<Serialised<List<User>>> {
     const { email, organization_id = query.organization } = query;
     const where = email === undefined ? undefined : { index: 'email', values: [foldedEmail(email)] };
-    if (organization_id === undefined) return pageOf(this.rows, query, { idPrefix: 'user', where, textOf: publicUserText });
+    if (organization_id === undefined) return pageOf(this.rows, query, { idPrefix: 'user', where, textOf: toPublicUserText });
     const organization = await this.organizations.find(query.context, organization_id);
     // One that was deleted has no users, whatever of its memberships is still to be recorded.
     if (organization === null) return pageOf(this.rows, query, { idPrefix: 'user', where: { index: 'email', values: [] } });
@@ -140,7 +140,7 @@ export class Users {
       idOf: ({ id }) => userIdOf(id),
       textsOf: async (rows) => {
         const users = rows.map(({ id }) => userIdOf(id));
-        return (await this.rows.getMany(query.context.environment, users)).map((user) => user && publicUserText(user.text));
+        return (await this.rows.getMany(query.context.environment, users)).map((user) => user && toPublicUserText(user));
       },
     });
   }
@@ -152,7 +152,7 @@ export class Users {
       where,
       textsOf: async (rows) => {
         const pairs = rows.map(({ id }) => rowIdOf(id, organizationId));
-        return (await this.members.getMany(query.context.environment, pairs)).map((member, index) => member && publicUserText(rows[index]!.text));
+        return (await this.members.getMany(query.context.environment, pairs)).map((member, index) => member && toPublicUserText(rows[index]!));
       },
     });
   }

@@ -1,6 +1,6 @@
 import { primaryView } from '#libs/event-sourcing/src/views/view';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
-import type { Table } from '#libs/read-models/src/read-models';
+import { contentOf, type Table } from '#libs/read-models/src/read-models';
 import { environmentDecider, type EnvironmentEvent, type EnvironmentState } from '../domain/environment.decider.ts';
 
 export type StoredEnvironment = NonNullable<EnvironmentState>;
@@ -24,7 +24,7 @@ export async function allEnvironments(rows: Table<StoredEnvironment>): Promise<r
   const all: StoredEnvironment[] = [];
   for (let after: string | undefined, more = true; more; after = all.at(-1)?.id) {
     const page = await rows.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: 100, after });
-    all.push(...page.rows.map(({ text }) => JSON.parse(text) as StoredEnvironment));
+    all.push(...page.rows.map(contentOf));
     more = page.hasAfter;
   }
   return all;

@@ -1,4 +1,5 @@
 import { Group, type GroupMember } from '#libs/contracts/src/groups/group';
+import { contentOf, type StoredRow } from '#libs/read-models/src/read-models';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import { primaryView, type View } from '#libs/event-sourcing/src/views/view';
@@ -26,8 +27,8 @@ export function groupSearchKey(organizationId: string, key: string): string {
 const serialise = serialiserOf(Group);
 
 /** What is answered of a row. */
-export function toPublicGroupText(text: string): string {
-  return serialise(JSON.parse(text) as Group);
+export function toPublicGroupText(row: StoredRow<StoredGroup>): string {
+  return serialise(contentOf(row));
 }
 
 /** Which membership is in which group: answers both ways round. Pairs of deleted groups stay; they are never shown, since their group is not there. */

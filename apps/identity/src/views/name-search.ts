@@ -1,7 +1,7 @@
 import type { Serialised, List } from '#libs/contracts/src/operation';
 import type { PageQuery } from '#libs/contracts/src/pages';
 import { pageOf, filteredPage } from '#libs/read-models/src/pages';
-import type { PageRequest, Table } from '#libs/read-models/src/read-models';
+import { contentOf, type StoredRow, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import { foldedText } from '../domain/folded-text.decider.ts';
 
 const WORDS = 8;
@@ -29,21 +29,21 @@ export function searchWords(search: string): readonly string[] {
   return [...new Set(wordsOf(search))].sort((one, other) => other.length - one.length);
 }
 
-interface Named {
+interface Named<Row> {
   readonly idPrefix: string;
   readonly words: readonly string[];
   /** What narrows the list beside the words, and has few rows; absent: the words alone do. */
   readonly where?: PageRequest['where'];
   /** The key of a word in the index `search`. */
   readonly keyOf?: (word: string) => string;
-  readonly textOf?: (text: string) => string;
+  readonly textOf?: (row: StoredRow<Row>) => string;
 }
 
 /** Answers the rows whose names have a word for each of the words: an index finds those of one word, and the names tell the rest. */
 export async function pageOfNamed<Row extends { readonly name: string }, T>(
   table: Table<Row>,
   query: PageQuery<T>,
-  { idPrefix, words, where, keyOf = (word) => word, textOf = (text) => text }: Named,
+  { idPrefix, words, where, keyOf = (word) => word, textOf = ({ text }) => text }: Named<Row>,
 ): Promise<Serialised<List<T>>> {
   const [first] = words;
   if (first === undefined) return pageOf(table, query, { idPrefix, where, textOf });
@@ -51,7 +51,7 @@ export async function pageOfNamed<Row extends { readonly name: string }, T>(
   return filteredPage(table, query, {
     idPrefix,
     where: where ?? (await rarest(table, query, words.slice(0, TRIED_WORDS).map(keyOf))),
-    textsOf: async (rows) => rows.map(({ text }) => (isNamed((JSON.parse(text) as Row).name, words) ? textOf(text) : null)),
+    textsOf: async (rows) => rows.map((row) => (isNamed(contentOf(row).name, words) ? textOf(row) : null)),
   });
 }
 

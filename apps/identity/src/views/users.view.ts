@@ -1,8 +1,8 @@
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { User } from '#libs/contracts/src/users/user';
 import { primaryView } from '#libs/event-sourcing/src/views/view';
-import type { Index } from '#libs/read-models/src/read-models';
-import { foldedEmail, holderOfUser, PERSONAL, userDecider, type StoredUser, type UserEvent, type UserState } from '../domain/user.decider.ts';
+import { contentOf, type Index, type StoredRow } from '#libs/read-models/src/read-models';
+import { foldedEmail, holderOfUser, PERSONAL, toPublicUser, userDecider, type StoredUser, type UserEvent, type UserState } from '../domain/user.decider.ts';
 
 /** Once a person is erased, what the log said of them reads as null. */
 const keysOf = (text: string | null): readonly string[] => (text === null ? [] : [text]);
@@ -12,7 +12,7 @@ const indexes: readonly Index<StoredUser>[] = [
   { name: 'external_id', keys: ({ external_id }) => keysOf(external_id) },
 ];
 
-/** Every living user. Rows hold what no answer shows: they are answered through `publicUserText`. */
+/** Every living user. Rows hold what no answer shows: they are answered through `toPublicUserText`. */
 export const usersView = primaryView<UserState, UserEvent, StoredUser>({
   name: 'users',
   noun: 'User',
@@ -30,6 +30,6 @@ export const usersView = primaryView<UserState, UserEvent, StoredUser>({
 const serialise = serialiserOf(User);
 
 /** What is answered of a row. */
-export function publicUserText(text: string): string {
-  return serialise(JSON.parse(text) as User);
+export function toPublicUserText(row: StoredRow<StoredUser>): string {
+  return serialise(toPublicUser(contentOf(row)));
 }

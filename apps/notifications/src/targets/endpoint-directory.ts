@@ -6,7 +6,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
 import type { Work } from '#libs/read-models/src/leased-work';
-import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import { contentOf, type ReadModels, type Table } from '#libs/read-models/src/read-models';
 import {
   webhookEndpointDecider,
   type StoredWebhookEndpoint,
@@ -166,7 +166,7 @@ export class EndpointDirectory implements BackgroundComponent {
       const row = await this.rows.get(environment, id);
       if (row === null) continue;
       const since = row.revision === 1 ? row.position : await this.createdAt(environment, id);
-      await this.set(environment, id, { state: JSON.parse(row.text) as StoredWebhookEndpoint, version: row.revision, since });
+      await this.set(environment, id, { state: contentOf(row), version: row.revision, since });
     }
   }
 

@@ -2,7 +2,7 @@ import { primaryView } from '#libs/event-sourcing/src/views/view';
 import { notFound } from '#libs/platform/src/domain-error';
 import { isIdOf } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { Table } from '#libs/read-models/src/read-models';
+import { contentOf, type Table } from '#libs/read-models/src/read-models';
 import {
   webhookEndpointDecider,
   type StoredWebhookEndpoint,
@@ -23,5 +23,5 @@ export const webhookEndpointsView = primaryView<WebhookEndpointState, WebhookEnd
 export async function requireEndpoint(rows: Table<StoredWebhookEndpoint>, context: RequestContext, id: string): Promise<StoredWebhookEndpoint> {
   const row = isIdOf('we', id) ? await rows.find(context, id) : null;
   if (row === null) throw notFound('Webhook endpoint', id);
-  return JSON.parse(row.text) as StoredWebhookEndpoint;
+  return contentOf(row);
 }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { ReadModels, type StoredRow, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type StoredRow, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import type { StoredDelivery } from './delivery.ts';
 
 /** When a delivery is to be tried next. A new time is a new entry, since entries are found in the order of their times. */
@@ -82,7 +82,7 @@ export class DeliveryLog {
 
   async get(environment: string, id: string): Promise<StoredDelivery | null> {
     const row = await this.deliveries.get(environment, id);
-    return row === null ? null : (JSON.parse(row.text) as StoredDelivery);
+    return row === null ? null : contentOf(row);
   }
 
   /** The queue's entry first: an entry without its delivery is passed over, a delivery without its entry would wait for ever. */
@@ -103,7 +103,7 @@ export class DeliveryLog {
     return rows.flatMap((row, index) => {
       const { revision } = deliveries[index]!;
       const isOther = row !== null && row.revision === revision && row.text !== JSON.stringify(deliveries[index]);
-      return isOther ? [JSON.parse(row.text) as StoredDelivery] : [];
+      return isOther ? [contentOf(row)] : [];
     });
   }
 
@@ -130,7 +130,7 @@ export class DeliveryLog {
    */
   async due(environment: string, endpointId: string, until: number, limit: number, from = 0): Promise<readonly DueEntry[]> {
     const { rows } = await this.entries(environment, endpointId, { from, until, limit });
-    const entries = rows.map(({ text }) => JSON.parse(text) as QueueEntry);
+    const entries = rows.map(contentOf);
     const deliveries = await this.deliveries.getMany(
       environment,
       entries.map(({ delivery }) => delivery),
@@ -141,7 +141,7 @@ export class DeliveryLog {
   /** When the endpoint's next delivery from `from` on is due, in milliseconds since the epoch; null when nothing waits. */
   async nextDue(environment: string, endpointId: string, from = 0): Promise<number | null> {
     const { rows } = await this.entries(environment, endpointId, { from, limit: 1 });
-    return rows[0] === undefined ? null : Date.parse((JSON.parse(rows[0].text) as QueueEntry).due);
+    return rows[0] === undefined ? null : Date.parse(contentOf(rows[0]).due);
   }
 
   /** What is due first in an environment, whatever endpoint it waits for; times in milliseconds since the epoch. */
@@ -150,7 +150,7 @@ export class DeliveryLog {
     limit: number,
   ): Promise<{ readonly entries: readonly { readonly endpoint: string; readonly due: number }[]; readonly hasMore: boolean }> {
     const { rows, hasAfter } = await this.queue.page(environment, { order: 'asc', limit });
-    const entries = rows.map(({ text }) => JSON.parse(text) as QueueEntry);
+    const entries = rows.map(contentOf);
     return { entries: entries.map(({ endpoint, due }) => ({ endpoint, due: Date.parse(due) })), hasMore: hasAfter };
   }
 
@@ -194,10 +194,10 @@ function deliveryWrite(environment: string, delivery: StoredDelivery): Write {
   return { environment, id: delivery.id, position, revision: delivery.revision, text: JSON.stringify(delivery), row: delivery };
 }
 
-function current({ revision }: QueueEntry, row: StoredRow | null): DueEntry['delivery'] {
+function current({ revision }: QueueEntry, row: StoredRow<StoredDelivery> | null): DueEntry['delivery'] {
   if (row === null || row.revision < revision) return 'early';
   if (row.revision > revision) return 'overtaken';
-  const delivery = JSON.parse(row.text) as StoredDelivery;
+  const delivery = contentOf(row);
   // Two processes had an outcome of the same attempt, and the one that was faster needs no other.
   return delivery.next_attempt_at === null ? 'overtaken' : delivery;
 }

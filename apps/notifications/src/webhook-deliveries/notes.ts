@@ -1,7 +1,7 @@
 import type { Clock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
-import type { ReadModels, Table } from '#libs/read-models/src/read-models';
+import { contentOf, type ReadModels, type Table } from '#libs/read-models/src/read-models';
 
 /** Notes that are taken in one go. */
 const SLICE = 500;
@@ -48,7 +48,7 @@ export class Notes<Note> {
         SYSTEM_ENVIRONMENT,
         rows.map(({ id }) => id),
       );
-    return { notes: rows.map(({ text }) => JSON.parse(text) as Note), hasMore: hasAfter };
+    return { notes: rows.map(contentOf), hasMore: hasAfter };
   }
 
   /** Not from the front each time, where what was taken lies for minutes: MongoDB would go through it twice a second. */

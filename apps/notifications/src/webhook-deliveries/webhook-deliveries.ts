@@ -19,7 +19,7 @@ import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-er
 import { derivedId, isIdOf } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
-import { ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import type { StoredWebhookEndpoint } from '../domain/webhook-endpoint.decider.ts';
 import { subscribable } from '../targets/subscribable.ts';
 import { requireEndpoint, webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
@@ -52,7 +52,7 @@ export class WebhookDeliveries {
     return pageOf(this.deliveries.deliveries, query, {
       idPrefix: 'webhook_delivery',
       where: filterOf(query),
-      textOf: async (text) => serialise(await this.shown(query.context, JSON.parse(text) as StoredDelivery)),
+      textOf: async (row) => serialise(await this.shown(query.context, contentOf(row))),
     });
   }
 

@@ -1,7 +1,7 @@
 import { isPublicEventName, type PublicEventName } from '#libs/contracts/src/events';
 import type { WebhookReplay } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import type { Clock } from '#libs/platform/src/clock';
-import type { ReadModels, Table, TableDefinition } from '#libs/read-models/src/read-models';
+import { contentOf, type ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import type { FeedReader } from '../readers/feed-reader.ts';
 import type { EndpointDirectory } from '../targets/endpoint-directory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
@@ -76,8 +76,8 @@ export class WebhookReplays {
 
   private async runAll(environment: string, signal: AbortSignal): Promise<void> {
     const { rows } = await this.rows.page(environment, { order: 'asc', limit: 100 });
-    for (const { text } of rows) {
-      let next: StoredReplay | null = JSON.parse(text) as StoredReplay;
+    for (const row of rows) {
+      let next: StoredReplay | null = contentOf(row);
       const { id } = next.replay;
       while (next !== null && !signal.aborted) {
         next = await this.step(environment, next);

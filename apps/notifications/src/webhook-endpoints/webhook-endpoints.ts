@@ -22,7 +22,7 @@ import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import {
   createEndpoint,
@@ -63,8 +63,7 @@ export class WebhookEndpoints {
 
   @Handles(ListWebhookEndpoints)
   async list(query: ListWebhookEndpoints): Promise<Serialised<List<WebhookEndpoint>>> {
-    const textOf = async (text: string): Promise<string> => serialise(await this.opened(query.context, JSON.parse(text) as StoredWebhookEndpoint));
-    return pageOf(this.rows, query, { idPrefix: 'we', textOf });
+    return pageOf(this.rows, query, { idPrefix: 'we', textOf: async (row) => serialise(await this.opened(query.context, contentOf(row))) });
   }
 
   @Handles(CreateWebhookEndpoint)
