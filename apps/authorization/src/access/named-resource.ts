@@ -1,5 +1,5 @@
 import type { ResourceReference } from '#libs/contracts/src/role-assignments/role-assignment';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { type DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 import type { Node } from '../domain/resource-tree.ts';
 import type { Role } from './environment-model.ts';
 import type { OrganizationIndex } from './organization-index.ts';
@@ -61,5 +61,5 @@ function halfNamed(field: string): DomainError {
 
 /** A request that names something in a way that cannot be meant. */
 export function invalid(code: string, field: string, message: string): DomainError {
-  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code, field, message }] });
+  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
 }

@@ -1,8 +1,10 @@
 import { feature } from '#libs/runtime/src/feature';
 import { authorizationModelDecider } from '../domain/authorization-model.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
+import { OrganizationRoleSets } from '../repositories/organization-role-sets.ts';
 import { authorizationModelsView } from '../views/authorization-models.view.ts';
 import { organizationRolesDecider, type OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
+import { OrganizationRoleGuard } from './organization-role-guard.ts';
 import { OrganizationRoles } from './organization-roles.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
 import { Permissions } from './permissions.ts';
@@ -14,7 +16,7 @@ import { TypeUses } from './type-uses.ts';
 export const model = feature({
   deciders: [authorizationModelDecider, organizationRolesDecider],
   views: [authorizationModelsView, organizationRolesView],
-  providers: [AuthorizationModels, ResourceTypes, Permissions, Roles, OrganizationRoles, TypeUses],
+  providers: [AuthorizationModels, OrganizationRoleSets, ResourceTypes, Permissions, Roles, OrganizationRoles, OrganizationRoleGuard, TypeUses],
   reactions: [SeedModelOfEnvironment, DropDeletedPermission, TellOfChangedRoles],
   // Takes a permission away from the role, perhaps.
   removals: ['organization_role.updated' satisfies OrganizationRolesEvent['type']],

@@ -1,4 +1,4 @@
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { type DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 import type { EnvironmentModel } from '../access/environment-model.ts';
 import type { TypeOfResource } from '../domain/resource.decider.ts';
 
@@ -45,5 +45,5 @@ function required(field: string, externalIdField: string): DomainError {
 }
 
 export function invalid(code: string, field: string, message: string): DomainError {
-  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code, field, message }] });
+  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
 }

@@ -1,6 +1,6 @@
 import type { Environment, EnvironmentKey } from '#libs/contracts/src/environments/environment';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -164,5 +164,5 @@ function refuseTooMany(keys: readonly StoredKey[], now: string, max: number): vo
 
 function nameTaken(name: string): DomainError {
   const message = `Another environment is named '${name}'.`;
-  return new DomainError('conflict', 'environment_name_already_used', message, { errors: [{ code: 'environment_name_already_used', field: 'name', message }] });
+  return refusedField('conflict', 'environment_name_already_used', { field: 'name', message });
 }

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { hashRaw } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';
 import type { PasswordHashType, SaltPosition } from '#libs/contracts/src/users/operations';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { refusedField } from '#libs/platform/src/domain-error';
 import type { StoredPassword } from '../domain/stored-password.ts';
 
 type ImportedPassword = StoredPassword & { readonly type: PasswordHashType };
@@ -59,7 +59,7 @@ export function storableHash(type: PasswordHashType, hash: string, salt_position
   const check = readerOf(password);
   if (check === null || !isAffordable(check)) {
     const message = `The password hash is not in the form of ${type}, or takes too much to verify.`;
-    throw new DomainError('invalid', 'invalid_password_hash', message, { errors: [{ code: 'invalid_password_hash', field: 'password_hash', message }] });
+    throw refusedField('invalid', 'invalid_password_hash', { field: 'password_hash', message });
   }
   return password;
 }

@@ -1,6 +1,6 @@
 import type { WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import type { Claim, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { type DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -136,5 +136,5 @@ function sameNames(one: readonly string[], other: readonly string[]): boolean {
 
 function duplicate(url: string): DomainError {
   const message = `Another webhook endpoint has the URL '${url}'.`;
-  return new DomainError('conflict', 'duplicate_endpoint', message, { errors: [{ code: 'duplicate_endpoint', field: 'endpoint_url', message }] });
+  return refusedField('conflict', 'duplicate_endpoint', { field: 'endpoint_url', message });
 }

@@ -5,7 +5,7 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type FeedPage } from '#libs/contracts/src/operation';
 import { listText } from '#libs/contracts/src/serialiser';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, refusedField } from '#libs/platform/src/domain-error';
 import { UnknownCursor, type PageRequest, type RowPage } from '#libs/read-models/src/read-models';
 import { FeedReader } from '../readers/feed-reader.ts';
 import { eventText, orderAtEndOf, orderOf, organizationEvent } from '../views/feed.view.ts';
@@ -76,5 +76,5 @@ function filterOf({ events, organization_id }: ListEvents): PageRequest['where']
 }
 
 function refused(code: string, field: string, message: string): DomainError {
-  return new DomainError('invalid', 'invalid_request_parameters', message, { errors: [{ code, field, message }] });
+  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
 }

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import type { Mode } from '#libs/platform/src/config/setting';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { type DomainError, refusedField } from '#libs/platform/src/domain-error';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Network = [Address, number];
@@ -100,5 +100,5 @@ function isIn(address: Address, [network, bits]: Network): boolean {
 
 function invalidUrl(problem: string): DomainError {
   const message = `The endpoint_url ${problem}.`;
-  return new DomainError('invalid', 'invalid_url', message, { errors: [{ code: 'invalid_url', field: 'endpoint_url', message }] });
+  return refusedField('invalid', 'invalid_url', { field: 'endpoint_url', message });
 }
