@@ -91,7 +91,7 @@ export class OrganizationRoleGuard {
     const added = facts.length > 0 ? position : await this.positionOf(environment, organizationId, id);
     if (added === null) return;
     const index = await this.access.ofOrganization(context, organizationId);
-    if (await mayHang(this.events, [typeStatus(index, type.id!, index.model.resourceTypeById(type.id!) !== null)], added)) return;
+    if (await mayHang(this.events, [typeStatus(index, type.id!, index.model.resourceTypeById(type.id) !== null)], added)) return;
     await this.roles.transact(systemContext(environment, this.clock.now()), organizationId, undoOrganizationRole(id));
     throw typeChanged(type);
   }
