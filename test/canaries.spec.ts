@@ -98,7 +98,10 @@ describe('secrets', () => {
 
     // Webhook secrets: shown by the answers about their endpoint, also from a stored answer.
     const keyed = { 'Idempotency-Key': 'canary' };
-    const endpoint = { endpoint_url: receiver.url, events: ['organization.created', 'organization.updated', 'user.created', 'user.updated'] };
+    const endpoint = {
+      endpoint_url: receiver.url,
+      events: ['organization.created', 'organization.updated', 'user.created', 'user.updated', 'api_key.created', 'api_key.revoked'],
+    };
     const { body: hook } = await ask('POST', '/webhook_endpoints', { body: endpoint, headers: keyed });
     canaries.add('webhook secret', hook.secret);
     expect((await ask('POST', '/webhook_endpoints', { body: endpoint, headers: keyed })).body).toEqual(hook);
@@ -124,6 +127,21 @@ describe('secrets', () => {
     await askInPublic('POST', '/user_management/users', { body: { email: user.email, password }, headers: { 'Idempotency-Key': 'password' } });
     await askInPublic('POST', '/user_management/users', { body: { email: 'grace@acme.test', password, ...imported } });
     await receiver.receives(({ event }) => event === 'user.updated');
+
+    // API keys of customers: shown by the answer that makes them, also by a stored one; then asked about, expired and revoked.
+    const apiKeys = `/organizations/${organization.id}/api_keys`;
+    const { body: apiKey } = await ask('POST', apiKeys, { body: { name: 'canary' }, headers: keyed });
+    canaries.add('API key', apiKey.value);
+    expect((await ask('POST', apiKeys, { body: { name: 'canary' }, headers: keyed })).body).toEqual(apiKey);
+    const validation = { value: apiKey.value };
+    expect((await askInPublic('POST', '/api_keys/validations', { body: validation })).body.api_key.id).toBe(apiKey.id);
+    expect((await askInPublic('GET', '/organizations', { key: apiKey.value })).status).toBe(401);
+    await askInPublic('POST', '/api_keys/validations', { body: { ...validation, name: 7 } });
+    await askInPublic('POST', `/api_keys/${apiKey.id}/expire`, { body: {} });
+    await askInPublic('GET', apiKeys);
+    await askInPublic('DELETE', `/api_keys/${apiKey.id}`);
+    expect((await askInPublic('POST', '/api_keys/validations', { body: validation })).body.api_key).toBeNull();
+    await receiver.receives(({ event }) => event === 'api_key.revoked');
 
     // Errors, with keys in places where they do not belong.
     const lost = canaries.add('unknown key', `sk_${random()}`);
@@ -163,6 +181,7 @@ describe('secrets', () => {
       'webhook secret',
       'rotated webhook secret',
       'password',
+      'API key',
       'unknown key',
     ]);
   });
