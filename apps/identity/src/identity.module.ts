@@ -10,6 +10,7 @@ import { jwtTemplates } from './jwt-templates/jwt-templates.feature.ts';
 import { memberships } from './memberships/memberships.feature.ts';
 import { organizations } from './organizations/organizations.feature.ts';
 import { tokenKeys } from './token-keys/token-keys.feature.ts';
+import { widgets } from './widgets/widgets.feature.ts';
 import { users } from './users/users.feature.ts';
 
 export const identity = service('identity', [
@@ -25,4 +26,5 @@ export const identity = service('identity', [
   groups,
   apiKeys,
   codes,
+  widgets,
 ]);

@@ -21,3 +21,4 @@ import './roles/operations.ts';
 import './token-keys/operations.ts';
 import './users/operations.ts';
 import './webhook-endpoints/operations.ts';
+import './widgets/operations.ts';

@@ -4,7 +4,7 @@ import { Command, ok, Operation, Query } from '../operation.ts';
 import { Organization } from '../organizations/organization.ts';
 import { AuthenticationPolicy } from './authentication-policy.ts';
 
-export class AuthenticationMethodsChange extends partial(AuthenticationMethods) {}
+class AuthenticationMethodsChange extends partial(AuthenticationMethods) {}
 
 @Operation({
   get: '/admin/organizations/{organization_id}/authentication_policy',

@@ -12,13 +12,13 @@ import {
   type TokenAlgorithm,
 } from './environment-settings.ts';
 
-export class SignInMethodsChange extends partial(SignInMethods) {}
-export class SessionSettingsChange extends partial(SessionSettings) {}
-export class RiskControlsChange extends partial(RiskControls) {}
-export class MailSettingsChange extends partial(MailSettings) {}
-export class BrandingChange extends partial(Branding) {}
+class SignInMethodsChange extends partial(SignInMethods) {}
+class SessionSettingsChange extends partial(SessionSettings) {}
+class RiskControlsChange extends partial(RiskControls) {}
+class MailSettingsChange extends partial(MailSettings) {}
+class BrandingChange extends partial(Branding) {}
 
-export class SmsSettingsChange extends partial(SmsSettings) {
+class SmsSettingsChange extends partial(SmsSettings) {
   @Optional()
   @Text({ doc: 'Signs what the webhook receives; never shown. Null takes it away.', min: 16, max: 255, ascii: true, nullable: true, secret: true })
   webhook_secret?: string | null;
