@@ -7,6 +7,7 @@ import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Gateway } from './gateway.ts';
 import { Idempotency } from './idempotency.ts';
+import { MailboxPage } from './mailbox-page.ts';
 import { OperationRoutes } from './operation-routes.ts';
 import { RateLimits } from './rate-limits.ts';
 import { RequestCounters } from './request-counters.ts';
@@ -27,6 +28,7 @@ import { RequestMetrics } from './request-metrics.ts';
     RequestMetrics,
     ErrorAnswers,
     DocsPage,
+    MailboxPage,
   ],
   exports: [Gateway],
 })

@@ -13,6 +13,7 @@ import { DocsPage } from './docs-page.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { Idempotency } from './idempotency.ts';
 import { OperationRoutes } from './operation-routes.ts';
+import { MailboxPage } from './mailbox-page.ts';
 import { MethodNotAllowed, noSuchPath, refusal, send } from './http-answer.ts';
 import { PathTable } from './path-table.ts';
 import { refusedHead } from './request-head.ts';
@@ -28,6 +29,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
     private readonly routes: OperationRoutes,
     private readonly errors: ErrorAnswers,
     private readonly docs: DocsPage,
+    private readonly mailbox: MailboxPage,
     private readonly surface: OperationsSurface,
     private readonly requestMetrics: RequestMetrics,
     private readonly authentication: Authentication,
@@ -67,6 +69,7 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
       for (const route of this.routes.preflights()) scope.route(route);
     });
     this.docs.mount(server);
+    if (this.platform.GATEHOUSE_MODE === 'development') this.mailbox.mount(server);
     if (this.platform.OPERATIONS_PORT === null) this.mountOperationsSurface(server);
     this.clients.start();
     this.cors.start();

@@ -7,6 +7,7 @@ import { codes } from './codes/codes.feature.ts';
 import { environments } from './environments/environments.feature.ts';
 import { groups } from './groups/groups.feature.ts';
 import { jwtTemplates } from './jwt-templates/jwt-templates.feature.ts';
+import { mail } from './mail/mail.feature.ts';
 import { memberships } from './memberships/memberships.feature.ts';
 import { organizations } from './organizations/organizations.feature.ts';
 import { tokenKeys } from './token-keys/token-keys.feature.ts';
@@ -27,4 +28,5 @@ export const identity = service('identity', [
   apiKeys,
   codes,
   widgets,
+  mail,
 ]);

@@ -11,6 +11,7 @@ import './feed/operations.ts';
 import './groups/operations.ts';
 import './magic-auth/operations.ts';
 import './jwt-template/operations.ts';
+import './mailbox/operations.ts';
 import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
 import './password-reset/operations.ts';

@@ -62,6 +62,7 @@ describe('settings', () => {
     HOST: { development: '127.0.0.1', production: '0.0.0.0' },
     RATE_LIMITS: { development: false, production: true },
     ACCESS_LOG: { development: false, production: true },
+    MAIL: { development: true, production: false },
     APPLICATION_URL: { development: 'http://localhost:3000', production: null },
   };
   const fields = TYPES.flatMap((type) => settingsOf(type).map((field) => ({ type, field })));

@@ -240,6 +240,24 @@ export class IdentitySettings {
 
 /** What is sent to people. */
 export class MessageSettings {
+  @Setting(flag, {
+    doc: 'Whether codes and links are sent by mail, of the kinds that an environment has switched on. It needs `SMTP_URL`; without it, development mode shows messages at `/dev/mailbox`.',
+    default: { development: 'on', production: 'off' },
+  })
+  readonly MAIL!: boolean;
+
+  @Setting(text('a URL that begins with smtp:// or smtps://', /^smtps?:\/\/[^\s]+$/), {
+    doc: 'The mail server, with credentials where it wants them. In production mode `smtp://` goes on under TLS, unless it ends in `?ignoreTLS=true`.',
+    secret: true,
+  })
+  readonly SMTP_URL!: string | null;
+
+  @Setting(text('an email address', /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,253}$/), {
+    doc: 'Whom mail is from; it is shown with the name of the environment.',
+    default: 'no-reply@localhost',
+  })
+  readonly MAIL_FROM!: string;
+
   @Setting(text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/), {
     doc: 'Where your application is: links in answers and mail lead to its pages, such as `/reset-password?token=…`. Unset, they are paths alone.',
     default: { development: 'http://localhost:3000', production: '' },

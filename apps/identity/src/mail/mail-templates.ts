@@ -1,0 +1,88 @@
+/** What can be sent. */
+export type MailKind = 'magic_auth' | 'email_verification' | 'password_reset';
+
+interface Texts {
+  readonly subject: (name: string) => string;
+  readonly lead: (name: string) => string;
+  /** What stands on the link. */
+  readonly action?: string;
+  readonly ending: (minutes: number) => string;
+}
+
+const UNWANTED_EN = 'If you did not ask for this, you can ignore this message.';
+const UNWANTED_DE = 'Falls Sie das nicht angefordert haben, können Sie diese Nachricht ignorieren.';
+
+/** By language; English has everything. */
+const LANGUAGES: { readonly en: Readonly<Record<MailKind, Texts>> } & Readonly<Record<string, Partial<Readonly<Record<MailKind, Texts>>>>> = {
+  en: {
+    magic_auth: {
+      subject: (name) => `Your code for ${name}`,
+      lead: (name) => `Sign in to ${name} with this code:`,
+      ending: (minutes) => `It works once, for ${minutes} minutes. Never tell it to anybody. ${UNWANTED_EN}`,
+    },
+    email_verification: {
+      subject: (name) => `Verify your email address for ${name}`,
+      lead: (name) => `Verify your email address for ${name} with this code:`,
+      ending: (minutes) => `It works once, for ${minutes} minutes. Never tell it to anybody. ${UNWANTED_EN}`,
+    },
+    password_reset: {
+      subject: (name) => `Set a new password for ${name}`,
+      lead: (name) => `Somebody, probably you, wants to set a new password for ${name}.`,
+      action: 'Set a new password',
+      ending: (minutes) => `The link works once, for ${minutes} minutes. ${UNWANTED_EN}`,
+    },
+  },
+  de: {
+    magic_auth: {
+      subject: (name) => `Ihr Code für ${name}`,
+      lead: (name) => `Melden Sie sich bei ${name} mit diesem Code an:`,
+      ending: (minutes) => `Er gilt einmal, ${minutes} Minuten lang. Geben Sie ihn niemandem weiter. ${UNWANTED_DE}`,
+    },
+    email_verification: {
+      subject: (name) => `Bestätigen Sie Ihre E-Mail-Adresse für ${name}`,
+      lead: (name) => `Bestätigen Sie Ihre E-Mail-Adresse für ${name} mit diesem Code:`,
+      ending: (minutes) => `Er gilt einmal, ${minutes} Minuten lang. Geben Sie ihn niemandem weiter. ${UNWANTED_DE}`,
+    },
+    password_reset: {
+      subject: (name) => `Neues Passwort für ${name}`,
+      lead: (name) => `Jemand, vermutlich Sie, möchte ein neues Passwort für ${name} setzen.`,
+      action: 'Neues Passwort setzen',
+      ending: (minutes) => `Der Link gilt einmal, ${minutes} Minuten lang. ${UNWANTED_DE}`,
+    },
+  },
+};
+
+/** A code to type, or a link to follow. */
+type Secret = { readonly code: string } | { readonly link: string };
+
+interface Letter {
+  readonly kind: MailKind;
+  readonly secret: Secret;
+  readonly minutes: number;
+  /** A BCP 47 tag, or null. */
+  readonly locale: string | null;
+  readonly brand: { readonly name: string; readonly logo_url: string | null; readonly color: string | null };
+}
+
+export function letterOf({ kind, secret, minutes, locale, brand }: Letter): { readonly subject: string; readonly text: string; readonly html: string } {
+  const wanted = locale?.split('-')[0]?.toLowerCase() ?? 'en';
+  const language = Object.hasOwn(LANGUAGES, wanted) && LANGUAGES[wanted]![kind] !== undefined ? wanted : 'en';
+  const { subject, lead, action, ending } = LANGUAGES[language]![kind] ?? LANGUAGES.en[kind];
+  const shown = 'code' in secret ? secret.code : secret.link;
+  const [first, last] = [lead(brand.name), ending(minutes)];
+  const text = `${first}\n\n${shown}\n\n${last}\n`;
+  const color = brand.color ?? '#1f4b99';
+  const logo = brand.logo_url === null ? '' : `<p><img src="${escaped(brand.logo_url)}" alt="${escaped(brand.name)}" height="40"></p>`;
+  const middle =
+    'code' in secret
+      ? `<p style="font-size:32px;letter-spacing:6px;font-weight:bold;color:${color}">${escaped(shown)}</p>`
+      : `<p><a href="${escaped(shown)}" style="background:${color};color:#ffffff;padding:12px 20px;border-radius:6px;text-decoration:none">${escaped(action ?? shown)}</a></p><p style="word-break:break-all;color:#666666">${escaped(shown)}</p>`;
+  const html = `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><title>${escaped(subject(brand.name))}</title></head><body style="font-family:sans-serif;color:#222222;max-width:560px;margin:24px auto">${logo}<p>${escaped(first)}</p>${middle}<p style="color:#666666">${escaped(last)}</p></body></html>`;
+  return { subject: subject(brand.name), text, html };
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+}

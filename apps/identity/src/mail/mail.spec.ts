@@ -1,0 +1,218 @@
+import { randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { SMTPServer } from 'smtp-server';
+import { StartRefused } from '#libs/platform/src/start-refused';
+import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
+
+const address = (): string => `${randomUUID()}@mail.test`;
+const MAGIC = '/user_management/magic_auth';
+const RESET = '/user_management/password_reset';
+
+interface Received {
+  readonly to: readonly string[];
+  readonly from: string;
+  /** As it came over the wire, with soft line breaks and encoded characters undone. */
+  readonly text: string;
+}
+
+/** A real receiver. `refuse`: what it answers to a recipient instead of taking it. */
+class Receiver {
+  readonly received: Received[] = [];
+  refuse: (to: string) => number | null = () => null;
+  tries = 0;
+  private server: SMTPServer | null = null;
+
+  async listen(port = 0): Promise<number> {
+    this.server = new SMTPServer({
+      authOptional: true,
+      // Connections that wait for further mail are cut.
+      closeTimeout: 50,
+      disabledCommands: ['STARTTLS', 'AUTH'],
+      onRcptTo: ({ address: to }, _session, done) => {
+        this.tries++;
+        const responseCode = this.refuse(to);
+        done(responseCode === null ? null : Object.assign(new Error('not here'), { responseCode }));
+      },
+      onData: (stream, session, done) => {
+        const chunks: Buffer[] = [];
+        stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+        stream.on('end', () => {
+          const { mailFrom, rcptTo } = session.envelope;
+          const raw = Buffer.concat(chunks).toString();
+          const text = raw.replace(/=\r\n/g, '').replace(/(?:=[\dA-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('=', ''), 'hex').toString());
+          this.received.push({ to: rcptTo.map((each) => each.address), from: mailFrom === false ? '' : mailFrom.address, text });
+          done();
+        });
+      },
+    });
+    await new Promise<void>((resolve) => this.server!.listen(port, '127.0.0.1', resolve));
+    return (this.server.server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => (this.server === null ? resolve() : this.server.close(resolve)));
+    this.server = null;
+  }
+
+  of(to: string): readonly Received[] {
+    return this.received.filter((each) => each.to.includes(to));
+  }
+}
+
+describe('mail, over SMTP', () => {
+  const receiver = new Receiver();
+  const lines: string[] = [];
+  let port: number;
+  let suite: GivenSuite;
+  let caller: Caller;
+  beforeAll(async () => {
+    port = await receiver.listen();
+    const variables = { SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM: 'no-reply@sender.test', APPLICATION_URL: 'https://app.acme.test' };
+    suite = await givenSuite({ variables, onLogLine: (line) => lines.push(line) });
+    caller = await suite.otherEnvironment('mail');
+    const branding = { name: 'Acme <Söhne>', logo_url: 'https://acme.test/logo.png', color: '#aa0000' };
+    await caller.patch('/admin/environment_settings', { branding }).expect(200);
+  });
+  afterAll(() => receiver.close());
+
+  const magic = async (email = address()) => caller.post(MAGIC, { email }).expect(201);
+  const arrived = (to: string, count = 1) => eventually(async () => (expect(receiver.of(to)).toHaveLength(count), receiver.of(to).at(-1)!));
+
+  it('brings a code in text and in HTML, as the environment looks', async () => {
+    const { email, code } = await magic();
+    const { text, from, to } = await arrived(email);
+    expect([from, to]).toEqual(['no-reply@sender.test', [email]]);
+    expect(text).toMatch(/Message-ID: <[\dA-Z]{26}@sender\.test>/i);
+    expect(text.split(code)).toHaveLength(3);
+    expect(text).toContain('Acme <Söhne>');
+    expect(text).toContain('Acme &lt;Söhne&gt;');
+    expect(text).toContain('src="https://acme.test/logo.png"');
+    expect(text).toContain('#aa0000');
+    expect(text).toContain('for 10 minutes');
+  });
+
+  it('speaks the language of the user, or English', async () => {
+    const [email, other] = [address(), address()];
+    for (const [to, locale] of [
+      [email, 'de-AT'],
+      [other, 'tlh'],
+    ] as const) {
+      const { id } = await caller.post('/user_management/users', { email: to }).expect(201);
+      await caller.put(`/user_management/users/${id}`, { locale }).expect(200);
+      await magic(to);
+    }
+    expect((await arrived(email)).text).toContain('Melden Sie sich bei');
+    expect((await arrived(other)).text).toContain('Sign in to');
+  });
+
+  it('brings links that come from the settings, whatever the request says', async () => {
+    const { email, user_id } = await magic();
+    await arrived(email);
+    const headers = { Host: 'evil.test', 'X-Forwarded-Host': 'evil.test' };
+    const { password_reset_url: link } = await caller.post(RESET, { email }, headers).expect(201);
+    const { text } = await arrived(email, 2);
+    expect(text).toContain(link);
+    expect(link).toMatch(/^https:\/\/app\.acme\.test\//);
+    expect(text).not.toContain('evil.test');
+    await caller.post(`/user_management/users/${user_id}/email_verification/send`).expect(200);
+    expect((await arrived(email, 3)).text).toMatch(/Verify your email address[^]*\b\d{6}\b/);
+  });
+
+  it('of a kind that is switched off is not sent', async () => {
+    await caller.patch('/admin/environment_settings', { mail: { magic_auth: false } }).expect(200);
+    const { email } = await magic();
+    await caller.post(RESET, { email }).expect(201);
+    expect((await arrived(email)).text).toContain('reset-password');
+    await caller.patch('/admin/environment_settings', { mail: { magic_auth: true } }).expect(200);
+  });
+
+  it('that the server refuses for good is not sent again, and holds nobody up', async () => {
+    const refused = address();
+    receiver.refuse = (to) => (to === refused ? 550 : null);
+    const before = receiver.tries;
+    await magic(refused);
+    const { email } = await magic();
+    await arrived(email);
+    expect(receiver.tries - before).toBe(2);
+  });
+
+  it('that the server does not take now is tried a few times, and then set aside', async () => {
+    const busy = address();
+    receiver.refuse = (to) => (to === busy ? 451 : null);
+    const before = receiver.tries;
+    await magic(busy);
+    const { email } = await magic();
+    await arrived(email);
+    expect(receiver.tries - before).toBe(5);
+    expect(receiver.of(busy)).toEqual([]);
+  });
+
+  it('waits while the server is away, and is sent once it is back; what was replaced meanwhile is not', async () => {
+    await receiver.close();
+    const email = address();
+    const { code: replaced } = await magic(email);
+    const { code } = await magic(email);
+    await eventually(async () => expect(lines.some((line) => line.includes('The mail server is away'))).toBe(true));
+    await receiver.listen(port);
+    const { text } = await arrived(email);
+    expect(text).toContain(code);
+    if (replaced !== code) expect(text).not.toContain(replaced);
+    // Nothing of a person or a code is told.
+    for (const line of lines) expect(line).not.toContain('@mail.test');
+  });
+});
+
+describe('the development mailbox', () => {
+  let suite: GivenSuite;
+  beforeAll(async () => void (suite = await givenSuite()));
+
+  const read = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(`${suite.url}/dev/mailbox${path}`, { headers });
+  const messages = async () => ((await (await read('/messages')).json()) as { data: { id: string; to: string; subject: string; text: string }[] }).data;
+
+  it('shows what would have been sent: a list, a message, its code, and JSON for tests', async () => {
+    await suite.patch('/admin/environment_settings', { branding: { name: '<b>Acme</b>' } }).expect(200);
+    const { email, code } = await suite.post(MAGIC, { email: address() }).expect(201);
+    const [found] = await eventually(async () => {
+      const found = (await messages()).filter(({ to }) => to === email);
+      expect(found).toHaveLength(1);
+      return found;
+    });
+    const message = found!;
+    expect(message.text).toContain(code);
+    const list = await read('');
+    expect(list.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'self'/);
+    const text = await list.text();
+    expect(text).toContain(email);
+    expect(text).toContain('&lt;b&gt;Acme&lt;/b&gt;');
+    expect(text).not.toContain('<b>');
+    expect(await (await read(`/messages/${message.id}`)).text()).toContain(`<code>${code}</code>`);
+    const body = await read(`/messages/${message.id}/html`);
+    expect(body.headers.get('content-security-policy')).toMatch(/^sandbox; default-src 'none'/);
+    expect(body.headers.get('cache-control')).toBe('no-store');
+    expect(await body.text()).toContain(code);
+    expect((await read('/messages/unknown')).status).toBe(404);
+  });
+
+  it('is read by no page of another site', async () => {
+    expect((await read('', { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(404);
+    expect((await read('', { 'Sec-Fetch-Site': 'none' })).status).toBe(200);
+  });
+});
+
+describe('production mode', () => {
+  const start = (variables: Readonly<Record<string, string>>) => {
+    const own = { GATEHOUSE_MODE: 'production', OPERATIONS_PORT: '0', HOST: '127.0.0.1', GATEHOUSE_API_KEY: `sk_${'k'.repeat(40)}` };
+    return givenSuite({ variables: { ...own, MASTER_KEYS: Buffer.alloc(32, 1).toString('base64'), ...variables } });
+  };
+
+  it('does not start with mail on and no server, or with links that lead nowhere', async () => {
+    await expect(start({ MAIL: 'on' })).rejects.toThrow(new StartRefused('MAIL is on, but there is no mail server: set SMTP_URL, or MAIL=off.'));
+    await expect(start({ MAIL: 'on', SMTP_URL: 'smtp://127.0.0.1:1' })).rejects.toThrow('set APPLICATION_URL, or MAIL=off');
+  });
+
+  it('has no mailbox', async () => {
+    const { url } = await start({});
+    expect((await fetch(`${url}/dev/mailbox`)).status).toBe(404);
+  });
+});
