@@ -20,6 +20,7 @@ export class Leases {
   /** The last question had no answer: this process can hold nothing. */
   isCutOff = false;
   private readonly renewals = new Signal();
+  private readonly answers = new Signal();
   private renewing: NodeJS.Timeout | null = null;
 
   constructor(
@@ -52,6 +53,7 @@ export class Leases {
       this.isCutOff = false;
       this.heldUntil.set(name, lease === null ? 0 : until);
       if (lease !== null) this.tokens.set(name, lease.token);
+      this.answers.notify();
       return lease?.token ?? null;
     } catch (error) {
       this.isCutOff = true;
@@ -73,6 +75,14 @@ export class Leases {
   /** Whether the lease is ours as far as can be told without asking: a process that was paused past its lease knows it at once. */
   isHeld(name: string): boolean {
     return (this.heldUntil.get(name) ?? 0) > performance.now();
+  }
+
+  /**
+   * Resolves once the lease is ours for certain, or the signal aborts. A process that was paused for longer than a lease lasts, and finds that nobody took it meanwhile, goes on
+   * under the same token: its work is not aborted for that.
+   */
+  async held(name: string, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !this.isHeld(name)) await this.answers.next(signal);
   }
 
   async release(name: string): Promise<void> {

@@ -175,6 +175,25 @@ describe('the intake of webhooks', () => {
     expect(receivedIds()).toEqual([]);
   });
 
+  it('goes on after a pause that was longer than its leases last, where nobody took them', async () => {
+    await engines.lifecycle.stop();
+    const replica = await start();
+    const { id } = await replica.endpoint(receiver.url);
+    const before = await engines.record(1);
+    await until(() => replica.isDone(id, eventIds(before)));
+    const now = performance.now.bind(performance);
+    let records: readonly RecordedEvent[];
+    try {
+      performance.now = () => now() + 3_500;
+      records = await engines.record(12);
+      // Before the next renewal the intake meets them, and finds that it may not hold its leases any more.
+      await pause(200);
+    } finally {
+      performance.now = now;
+    }
+    await until(() => replica.isDone(id, eventIds(records)));
+  });
+
   it('waits for a record whose key is missing, having sent what lies before it', async () => {
     await engines.lifecycle.stop();
     const log = new LogWithUnreadable(engines.events);

@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { LeasedFollowing } from '#libs/event-sourcing/src/following/leased-followers';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
-import { aborted } from '#libs/platform/src/deadline';
 import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Lifecycle, BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
@@ -126,8 +125,8 @@ export class WebhookIntake implements BackgroundComponent {
       if (known === undefined) environments.set(environment, [record]);
       else known.push(record);
     }
-    // By its own clock: whoever has it since makes the same deliveries, and this process hears so only later.
-    if (environments.size > 0 && !this.needs.leases.isHeld(leaseOf(shard))) await aborted(signal);
+    // By its own clock: whoever has it since makes the same deliveries, and this process hears so only at the next renewal.
+    if (environments.size > 0) await this.needs.leases.held(leaseOf(shard), signal);
     if (signal.aborted) return false;
     const taken = await Promise.all([...environments].map(([environment, records]) => this.take(environment, records, signal)));
     // What nobody wanted may be looked at again: a write for each event would cost more than that.
