@@ -3,11 +3,14 @@ import de.bwaldvogel.mongo.MongoDatabase;
 import de.bwaldvogel.mongo.MongoServer;
 import de.bwaldvogel.mongo.MongoVersion;
 import de.bwaldvogel.mongo.backend.CollectionOptions;
+import de.bwaldvogel.mongo.backend.CursorRegistry;
 import de.bwaldvogel.mongo.backend.DatabaseResolver;
 import de.bwaldvogel.mongo.backend.Index;
 import de.bwaldvogel.mongo.backend.IndexKey;
 import de.bwaldvogel.mongo.backend.KeyValue;
+import de.bwaldvogel.mongo.backend.QueryResult;
 import de.bwaldvogel.mongo.backend.h2.H2Backend;
+import de.bwaldvogel.mongo.backend.h2.H2Collection;
 import de.bwaldvogel.mongo.backend.h2.H2Database;
 import de.bwaldvogel.mongo.bson.Document;
 import de.bwaldvogel.mongo.exception.BadValueException;
@@ -20,9 +23,13 @@ import io.netty.channel.Channel;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
+import java.util.Spliterators;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 import org.h2.mvstore.DataUtils;
 import org.h2.mvstore.MVMap;
 import org.h2.mvstore.MVStore;
@@ -86,7 +93,7 @@ public final class MongodbServer {
           return super.handleCommand(channel, command, query, databases, oplog);
         }
 
-        /** Indexes are stored here and never used; that a question names one which is not there is an error, as it is in MongoDB. */
+        /** Nobody looks at what a question names here; that it is not there is an error, as it is in MongoDB. */
         private void requireIndex(String collection, Document hint, Channel channel, DatabaseResolver databases, Oplog oplog) {
           String known = collection + hint;
           if (resolveCollection(collection, false) == null || hinted.contains(known)) return;
@@ -104,11 +111,44 @@ public final class MongodbServer {
         }
 
         @Override
+        protected Index<Object> openOrCreateSecondaryIndex(String collection, String index, List<IndexKey> keys, boolean sparse) {
+          if (keys.size() != 2) return super.openOrCreateSecondaryIndex(collection, index, keys, sparse);
+          return new ListIndex(index, keys, file.openMap(getFullCollectionNamespace(collection) + "._index_" + index, new MVMap.Builder<KeyValue, Object>().keyType(new Keys())));
+        }
+
+        @Override
         protected MongoCollection<Object> openOrCreateCollection(String collection, CollectionOptions options) {
-          file.openMap("databases." + getFullCollectionNamespace(collection), new MVMap.Builder<Object, Document>().valueType(new Documents()));
-          return super.openOrCreateCollection(collection, options);
+          String name = getFullCollectionNamespace(collection);
+          MVMap<Object, Document> documents = file.openMap("databases." + name, new MVMap.Builder<Object, Document>().valueType(new Documents()));
+          return new Listed(this, collection, options, documents, file.openMap("meta." + name), cursorRegistry);
         }
       };
+    }
+  }
+
+  /** Reads a list, where one is asked for, from the index that holds it. */
+  private static final class Listed extends H2Collection {
+    Listed(MongoDatabase database, String name, CollectionOptions options, MVMap<Object, Document> documents, MVMap<String, Object> meta, CursorRegistry cursors) {
+      super(database, name, options, documents, meta, cursors);
+    }
+
+    @Override
+    protected QueryResult queryDocuments(Document query, Document orderBy, int skip, int limit, int batchSize, Document fields) {
+      for (Index<Object> index : getIndexes()) {
+        if (!(index instanceof ListIndex list) || !list.isInOrder(orderBy)) continue;
+        Set<String> asked = list.listsIn(query);
+        if (asked == null) continue;
+        Stream<Object> found = asked.stream().flatMap(name -> streamOf(list.in(name, query, orderBy)));
+        boolean isOne = asked.size() == 1;
+        // A document that is in several lists comes once, and lists are put in order together.
+        Stream<Document> documents = (isOne ? found : found.distinct()).map(this::getDocument);
+        return matchDocumentsFromStream(query, documents, skip, limit, batchSize, isOne ? null : deriveComparator(orderBy), fields);
+      }
+      return super.queryDocuments(query, orderBy, skip, limit, batchSize, fields);
+    }
+
+    private static Stream<Object> streamOf(Iterator<Object> keys) {
+      return StreamSupport.stream(Spliterators.spliteratorUnknownSize(keys, 0), false);
     }
   }
 
@@ -117,11 +157,12 @@ public final class MongodbServer {
     private static final int OBJECT_BYTES = 64;
     private static final ObjectDataType VALUES = new ObjectDataType();
 
+    /** What others begin with comes before them. */
     @Override
     public int compare(KeyValue one, KeyValue other) {
-      int order = Integer.compare(one.size(), other.size());
-      for (int index = 0; order == 0 && index < one.size(); index++) order = VALUES.compare(one.get(index), other.get(index));
-      return order;
+      int order = 0;
+      for (int index = 0; order == 0 && index < Math.min(one.size(), other.size()); index++) order = VALUES.compare(one.get(index), other.get(index));
+      return order == 0 ? Integer.compare(one.size(), other.size()) : order;
     }
 
     @Override
