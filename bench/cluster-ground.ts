@@ -76,12 +76,16 @@ export async function withEngine<Result>(definition: EngineDefinition, measure: 
 }
 
 /** The cost by process tells which of them is the limit where they all share the cores. */
-export async function loadedCluster({ processes, engines }: Cluster, given: Load): Promise<ClusterResult> {
-  const { eventstore, mongodb, kafka } = engines;
-  const pids = [...processes, eventstore, mongodb, kafka].flatMap(({ name, pid }) => (pid === null ? [] : [[name, pid] as const]));
-  const use = await ProcessorUse.begin(new Map(pids));
+export async function loadedCluster(cluster: Cluster, given: Load): Promise<ClusterResult> {
+  const use = await processorUse(cluster);
   const result = await load(given);
   return { ...result, perRequest: await use.perRequest(result.requests) };
+}
+
+/** Of everything that runs for it, and of the bench. */
+export function processorUse({ processes, engines: { eventstore, mongodb, kafka } }: Cluster): Promise<ProcessorUse> {
+  const pids = [...processes, eventstore, mongodb, kafka].flatMap(({ name, pid }) => (pid === null ? [] : [[name, pid] as const]));
+  return ProcessorUse.begin(new Map([...pids, ['bench', process.pid]]));
 }
 
 /** Resolves when nothing that follows the log is behind it, so that no measurement pays for what went before. */

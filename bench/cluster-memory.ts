@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Cluster } from '#libs/testing/src/cluster/cluster';
-import { caughtUp, loadedFirst, patiently, withCluster } from './cluster-ground.ts';
+import { caughtUp, loadedFirst, patiently, processorUse, withCluster } from './cluster-ground.ts';
 import { rssAnonMegabytes } from './processor.ts';
 import { RecordedUsers } from './recorded-users.ts';
 import type { Row, Scenario } from './scenario.ts';
@@ -46,7 +46,10 @@ async function measured(cluster: Cluster, users: number, directory: string): Pro
     const steps: { readonly users: number; readonly memory: MemoryByProcess }[] = [];
     for (const part of PARTS) {
       const [before, now] = [steps.at(-1)?.users ?? 0, Math.round(users * part)];
+      const use = await processorUse(cluster);
+      const begin = performance.now();
       await recorded.record(now - before, () => caughtUp(cluster));
+      console.error(`  ${count((now - before) / ((performance.now() - begin) / 1_000))}/s; ${await use.perRequest(now - before)}`);
       steps.push({ users: now, memory: await memoryOf(cluster, directory) });
       console.error(`  ${count(now)} users: ${[...steps.at(-1)!.memory].map(([name, each]) => `${name} ${textOf(each)}`).join(', ')}`);
     }

@@ -17,9 +17,9 @@ import type { Cluster } from '#libs/testing/src/cluster/cluster';
 import { made, patiently } from './cluster-ground.ts';
 
 /** Users whose keys are stored in one go, and whose events are waited for: so few that whoever follows the log finds them at its end, which a process reads once for all. */
-const TOGETHER = 500;
+const TOGETHER = 5_000;
 /** Users whose events are on their way at once. */
-const APPENDING = 100;
+const APPENDING = 1_000;
 const EMAIL = 'template@gatehouse.test';
 const log = new PinoLog({ level: 'warn', readable: false, destination: process.stderr });
 
@@ -79,13 +79,14 @@ export class RecordedUsers {
 
   private next(): readonly { readonly stream: string; readonly events: readonly NewEvent[] }[] {
     const { commandId, streams } = this.template;
-    const own = newCommandId(Date.now()).slice(0, -4);
+    const at = Date.now();
+    const own = newCommandId(at).slice(0, -4);
     return streams.map(({ stream, text }) => ({
       // A claim is called after a keyed hash, of which nobody here knows more than its length.
       stream: stream.includes(commandId)
         ? stream.replace(commandId, own)
         : stream.replace(/[^-]+$/, (name) => randomBytes(name.length).toString('hex').slice(0, name.length)),
-      events: JSON.parse(text.replaceAll(commandId, own).replaceAll(EMAIL, `bench-${own.toLowerCase()}@gatehouse.test`)) as readonly NewEvent[],
+      events: eventsIn(text.replaceAll(commandId, own).replaceAll(EMAIL, `bench-${own.toLowerCase()}@gatehouse.test`), at),
     }));
   }
 
@@ -118,6 +119,11 @@ async function templateOf(events: EventStore, user: string): Promise<Template> {
     commandId: commandId.slice(0, -4),
     streams: streams.map((stream) => ({ stream, text: JSON.stringify(recorded.filter((record) => record.stream === stream).map(newEventOf)) })),
   };
+}
+
+/** As if they were decided on now: followers tell by that how far they are behind. */
+function eventsIn(text: string, at: number): readonly NewEvent[] {
+  return (JSON.parse(text) as readonly NewEvent[]).map((event) => ({ ...event, meta: { ...event.meta, at } }));
 }
 
 function newEventOf({ id, type, shape, data, subject, public: announced, sealed, meta }: RecordedEvent): NewEvent {
