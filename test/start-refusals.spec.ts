@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Suite } from '#apps/suite/src/suite';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
-import { settingsOf } from '#libs/platform/src/config/setting';
+import { DEFAULT_MODE, kindOf, settingsOf } from '#libs/platform/src/config/setting';
 import { SETTINGS_CLASSES } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { StartRefused } from '#libs/platform/src/start-refused';
@@ -145,13 +145,13 @@ describe('a start that cannot be says in one line why, and what to do', () => {
 
   // One of each class: they are read at different moments of the start. And every secret, since it must not be shown.
   const settings = SETTINGS_CLASSES.flatMap((type) =>
-    settingsOf(type).filter(({ kind, secret }, index) => (secret || index === 0) && kind.read(WRONG) === undefined),
+    settingsOf(type).filter((field, index) => (field.secret || index === 0) && kindOf(field, DEFAULT_MODE).read(WRONG) === undefined),
   );
-  it.each(settings.map((field) => [field.name, field] as const))('the setting %s is wrong', async (name, { kind, secret }) => {
+  it.each(settings.map((field) => [field.name, field] as const))('the setting %s is wrong', async (name, field) => {
     // What is read before anything is loaded, and what is read afterwards.
     const line = await (['HOST', 'SERVICE_KEY'].includes(name) ? refusal : refusalHere)({ [name]: WRONG });
-    for (const part of [name, kind.allowed]) expect(line).toContain(part);
-    expect(line.includes(WRONG)).toBe(!secret);
+    for (const part of [name, kindOf(field, DEFAULT_MODE).allowed]) expect(line).toContain(part);
+    expect(line.includes(WRONG)).toBe(!field.secret);
   });
 });
 

@@ -5,9 +5,10 @@ import { Suite } from '#apps/suite/src/suite';
 import type { Operation } from '#libs/contracts/src/operation';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import type { Clock } from '#libs/platform/src/clock';
-import type { Variables } from '#libs/platform/src/config/setting';
+import { modeOf, type Variables } from '#libs/platform/src/config/setting';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import type { Log } from '#libs/platform/src/log';
+import { LEAST_HASH_COST } from './least-hash-cost.ts';
 
 /** The product, running somewhere for a spec. */
 export interface RunningProduct {
@@ -43,7 +44,7 @@ export class ProductInProcess implements RunningProduct {
     const directory = mkdtempSync(join(tmpdir(), 'gatehouse-suite-'));
     const start = () =>
       Suite.start({
-        variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', ...variables },
+        variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', PASSWORD_HASH_COST: LEAST_HASH_COST[modeOf(variables)], ...variables },
         log,
         clock,
         onFatal: (sentence) => {

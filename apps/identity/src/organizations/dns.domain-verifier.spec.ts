@@ -1,3 +1,5 @@
+import { readSettings } from '#libs/platform/src/config/setting';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { startDnsServer, type DnsServer } from '#libs/testing/src/dns-server';
 import { DnsDomainVerifier } from './dns.domain-verifier.ts';
 import type { DomainVerifier } from './domain-verifier.ts';
@@ -10,15 +12,7 @@ describe('proof of a domain by DNS', () => {
   let verifier: DomainVerifier;
   beforeEach(async () => {
     dns = await startDnsServer();
-    verifier = new DnsDomainVerifier({
-      DNS_SERVERS: [dns.address],
-      DOMAINS_PER_ORGANIZATION: 100,
-      MULTIPLE_ROLES: true,
-      PUBLIC_URL: 'http://localhost:3000',
-      MEMBERS_PER_GROUP: 5_000,
-      GATEHOUSE_API_KEY: null,
-      GATEHOUSE_CLIENT_ID: null,
-    });
+    verifier = new DnsDomainVerifier(readSettings(IdentitySettings, { DNS_SERVERS: dns.address }));
   });
   afterEach(() => dns.close());
 

@@ -7,6 +7,8 @@ import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { derivedId } from '#libs/platform/src/ids';
@@ -55,15 +57,7 @@ describe('the look-ups of a pending domain', () => {
     repository = new LogRepository(events, readModels, new Naming(createSecretKey(Buffer.alloc(32))), clock, log);
     repository.registerPrimaryView(environmentsView);
     repository.registerPrimaryView(organizationsView);
-    const verifier = new DnsDomainVerifier({
-      DNS_SERVERS: [dns.address],
-      DOMAINS_PER_ORGANIZATION: 100,
-      MULTIPLE_ROLES: true,
-      PUBLIC_URL: 'http://localhost:3000',
-      MEMBERS_PER_GROUP: 5_000,
-      GATEHOUSE_API_KEY: null,
-      GATEHOUSE_CLIENT_ID: null,
-    });
+    const verifier = new DnsDomainVerifier(readSettings(IdentitySettings, { DNS_SERVERS: dns.address }));
     verification = new DomainVerification(repository, verifier);
     newLookUps = () => new DomainLookUps(verification, new LogFollowing(events, clock, log), clock, log, readModels, new Metrics());
 

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { Metrics } from '#libs/platform/src/metrics';
 import { givenKeys } from '#libs/testing/src/given-keys';
 import { PasswordWork } from './password-work.ts';
@@ -13,15 +15,26 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 const later = (): number => Date.now() + 60_000;
 const newWork = (): PasswordWork => new PasswordWork(new SystemClock(), new Metrics());
-const newPasswords = async (keys = 'keys'): Promise<Passwords> => new Passwords(await givenKeys(join(directory, keys)), newWork());
+const cost = (PASSWORD_HASH_COST: string): IdentitySettings => readSettings(IdentitySettings, { PASSWORD_HASH_COST });
+const newPasswords = async (keys = 'keys', settings = cost('4')): Promise<Passwords> =>
+  new Passwords(await givenKeys(join(directory, keys)), newWork(), settings);
 
 describe('a password', () => {
   it('is right for itself alone, also after a restart', async () => {
     const stored = await (await newPasswords()).stored({ password: 'ride-a-giraffe' }, later());
-    expect(stored).toEqual({ type: 'bcrypt-hmac', hash: expect.stringMatching(/^\$2b\$12\$/) });
+    expect(stored).toEqual({ type: 'bcrypt-hmac', hash: expect.stringMatching(/^\$2b\$04\$/) });
     const passwords = await newPasswords();
     expect(await passwords.matches(stored!, 'ride-a-giraffe', later())).toBe(true);
     for (const wrong of ['ride-a-giraffE', 'ride-a-giraffe ', '']) expect(await passwords.matches(stored!, wrong, later())).toBe(false);
+  });
+
+  it('is hashed at the cost that is set, 12 where none is, and stays right when that changes', async () => {
+    const stored = await (await newPasswords('keys', readSettings(IdentitySettings, {}))).stored({ password: 'ride-a-giraffe' }, later());
+    expect(stored!.hash).toMatch(/^\$2b\$12\$/);
+    const changed = await newPasswords('keys', cost('5'));
+    expect((await changed.stored({ password: 'ride-a-giraffe' }, later()))!.hash).toMatch(/^\$2b\$05\$/);
+    expect(await changed.matches(stored!, 'ride-a-giraffe', later())).toBe(true);
+    expect(await changed.matches(stored!, 'ride-a-giraffE', later())).toBe(false);
   });
 
   it('counts beyond 72 bytes', async () => {
@@ -52,7 +65,7 @@ describe('a password', () => {
   });
 
   it('is hashed while others are served', async () => {
-    const passwords = await newPasswords();
+    const passwords = await newPasswords('keys', cost('10'));
     let turns = 0;
     const turning = setInterval(() => turns++, 5);
     await passwords.stored({ password: 'ride-a-giraffe' }, later());
@@ -132,7 +145,7 @@ describe('work on passwords', () => {
   it('on a large hash from elsewhere waits for another such, and on a small one does not', async () => {
     const metrics = new Metrics();
     const work = new PasswordWork(new SystemClock(), metrics);
-    const passwords = new Passwords(await givenKeys(join(directory, 'keys')), work);
+    const passwords = new Passwords(await givenKeys(join(directory, 'keys')), work, cost('4'));
     let open = (): void => {};
     const held = work.run(later(), () => new Promise<void>((resolve) => (open = resolve)), { isLarge: true });
     const large = { type: 'pbkdf2', hash: '$pbkdf2-sha256$i=600000$0ZrzXitFSGltTQnBWOsdAw$Y11AchqV4b0sUisdZd0Xr97KWoymNE0LNNrnEgY4H9M' } as const;

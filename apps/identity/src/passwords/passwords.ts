@@ -3,14 +3,12 @@ import { Injectable } from '@nestjs/common';
 import bcrypt from 'bcrypt';
 import type { CreateUser } from '#libs/contracts/src/users/operations';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { StoredPassword } from '../domain/stored-password.ts';
 import { checkOf, storableHash } from './imported-hashes.ts';
 import { refuseWeakPassword } from './password-policy.ts';
 import { PasswordWork } from './password-work.ts';
-
-/** A quarter of a second on a machine of 2025. */
-const COST = 12;
 
 /** What a request says of a password. */
 export type GivenPassword = Pick<CreateUser, 'password' | 'password_hash' | 'password_hash_type' | 'password_salt_position'>;
@@ -21,6 +19,7 @@ export class Passwords {
   constructor(
     private readonly keys: KeyStore,
     private readonly work: PasswordWork,
+    private readonly settings: IdentitySettings,
   ) {}
 
   /**
@@ -34,7 +33,7 @@ export class Passwords {
     if (password === undefined) return null;
     refuseWeakPassword(password);
     const prepared = await this.prepared(password);
-    return { type: 'bcrypt-hmac', hash: await this.work.run(deadline, () => bcrypt.hash(prepared, COST)) };
+    return { type: 'bcrypt-hmac', hash: await this.work.run(deadline, () => bcrypt.hash(prepared, this.settings.PASSWORD_HASH_COST)) };
   }
 
   /** Takes as long for a wrong password as for the right one. @throws DomainError `service_unavailable` */

@@ -12,6 +12,8 @@ import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -41,7 +43,7 @@ describe('a user whose email was compared in another spelling before', () => {
     readModels = new LmdbReadModels(storage);
     repository = new LogRepository(events, readModels, naming, clock, new PinoLog({ level: 'silent', readable: false }));
     repository.registerPrimaryView(usersView);
-    const passwords = new Passwords(await LmdbKeyStore.open(storage.keys, []), new PasswordWork(clock, new Metrics()));
+    const passwords = new Passwords(await LmdbKeyStore.open(storage.keys, []), new PasswordWork(clock, new Metrics()), readSettings(IdentitySettings, {}));
     users = new Users(repository, passwords, new Deletions(readModels, deletionsView('identity', [])), readModels);
   });
   afterEach(async () => {

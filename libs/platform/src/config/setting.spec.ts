@@ -95,6 +95,17 @@ describe('settings', () => {
     expect(read(`\t${given}\r`)).toEqual(read(given));
   });
 
+  it('hash passwords at a cost of 12, in production of 10 at least', () => {
+    for (const GATEHOUSE_MODE of ['development', 'production'])
+      expect(readSettings(IdentitySettings, { GATEHOUSE_MODE })).toMatchObject({ PASSWORD_HASH_COST: 12 });
+    const cost = (GATEHOUSE_MODE: string, PASSWORD_HASH_COST: string) => () => readSettings(IdentitySettings, { GATEHOUSE_MODE, PASSWORD_HASH_COST });
+    expect(cost('production', '10')()).toMatchObject({ PASSWORD_HASH_COST: 10 });
+    expect(cost('development', '4')()).toMatchObject({ PASSWORD_HASH_COST: 4 });
+    expect(refusal(cost('production', '9'))).toBe('PASSWORD_HASH_COST is "9", but must be a whole number from 10 to 14.');
+    expect(refusal(cost('development', '3'))).toBe('PASSWORD_HASH_COST is "3", but must be a whole number from 4 to 14.');
+    for (const mode of ['development', 'production']) expect(refusal(cost(mode, '15'))).toContain('to 14.');
+  });
+
   it('take the place of their defaults', () => {
     expect(readSettings(GatewaySettings, { PORT: ' 8080 ', RATE_LIMITS: 'on', TRUSTED_PROXIES: '10.0.0.0/8, ::1' })).toMatchObject({
       PORT: 8080,

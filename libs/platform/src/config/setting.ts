@@ -18,10 +18,13 @@ interface SettingOptions {
   readonly secret?: true;
 }
 
+/** What a setting may be, where it depends on the mode. */
+type KindByMode<Value> = Readonly<Record<Mode, Kind<Value>>>;
+
 /** What `@Setting` recorded of one property. */
 export interface SettingField extends SettingOptions {
   readonly name: string;
-  readonly kind: Kind<unknown>;
+  readonly kind: Kind<unknown> | KindByMode<unknown>;
 }
 
 type SettingsClass<Settings = unknown> = new () => Settings;
@@ -31,7 +34,7 @@ export type Variables = Readonly<Record<string, string | undefined>>;
 const SETTINGS = Symbol('gatehouse:settings');
 
 /** Declares a property as a setting: its name is the name of the environment variable. */
-export function Setting<Value>(kind: Kind<Value>, options: SettingOptions) {
+export function Setting<Value>(kind: Kind<Value> | KindByMode<Value>, options: SettingOptions) {
   return <Name extends string>(prototype: Readonly<Record<Name, Value | null>>, name: Name): void => {
     const fields = (Reflect.getOwnMetadata(SETTINGS, prototype) as SettingField[] | undefined) ?? [];
     fields.push({ ...options, name, kind });
@@ -89,20 +92,25 @@ export function unknownSettings(types: readonly SettingsClass[], variables: Vari
   return Object.keys(variables).filter((name) => name.startsWith('GATEHOUSE_') && !known.has(name));
 }
 
+export function kindOf({ kind }: SettingField, mode: Mode): Kind<unknown> {
+  return 'read' in kind ? kind : kind[mode];
+}
+
 /** The only reader of a variable. White space around a value is cut off first: a file of variables with Windows line ends leaves a `\r` behind each. */
 function valueOf(field: SettingField, mode: Mode, variables: Variables): unknown {
   const given = variables[field.name]?.trim();
+  const kind = kindOf(field, mode);
   if (given === undefined || given === '') {
-    if (field.requiredIn === mode) throw new StartRefused(`${field.name} is not set, and ${mode} mode needs it: it must be ${field.kind.allowed}.`);
+    if (field.requiredIn === mode) throw new StartRefused(`${field.name} is not set, and ${mode} mode needs it: it must be ${kind.allowed}.`);
     return defaultOf(field, mode);
   }
-  const value = field.kind.read(given);
+  const value = kind.read(given);
   if (value === undefined)
-    throw new StartRefused(`${field.name} is ${field.secret ? 'set to something else' : JSON.stringify(given)}, but must be ${field.kind.allowed}.`);
+    throw new StartRefused(`${field.name} is ${field.secret ? 'set to something else' : JSON.stringify(given)}, but must be ${kind.allowed}.`);
   return value;
 }
 
 function defaultOf(field: SettingField, mode: Mode): unknown {
   const text = typeof field.default === 'object' ? field.default[mode] : field.default;
-  return text === undefined ? null : (field.kind.read(text) ?? null);
+  return text === undefined ? null : (kindOf(field, mode).read(text) ?? null);
 }

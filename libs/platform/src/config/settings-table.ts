@@ -1,5 +1,5 @@
 import { RETENTION, SWEPT_METRIC } from '../retention.ts';
-import { settingsOf, type SettingField } from './setting.ts';
+import { kindOf, settingsOf, type SettingField } from './setting.ts';
 import { SETTINGS_CLASSES } from './settings.ts';
 
 /** `docs/settings.md`: every setting, and how long data is kept. */
@@ -18,8 +18,13 @@ export function settingsDocument(): string {
 function settingsTable(fields: readonly SettingField[]): string {
   return table(
     ['setting', 'what it does', 'allowed', 'default'],
-    fields.map((field) => [`\`${field.name}\``, field.doc, field.kind.allowed, defaultOf(field)]),
+    fields.map((field) => [`\`${field.name}\``, field.doc, allowedIn(field), defaultOf(field)]),
   );
+}
+
+function allowedIn(field: SettingField): string {
+  const [development, production] = [kindOf(field, 'development').allowed, kindOf(field, 'production').allowed];
+  return development === production ? production : `${production}; in development mode ${development}`;
 }
 
 function defaultOf({ default: value, requiredIn }: SettingField): string {

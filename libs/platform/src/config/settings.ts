@@ -224,6 +224,13 @@ export class IdentitySettings {
   })
   readonly PUBLIC_URL!: string;
 
+  // At 14 a hash takes about a second, which is as long as an imported one may take. Below 10 whoever gets hold of hashes tries too many passwords a second.
+  @Setting(
+    { development: integer({ minimum: 4, maximum: 14 }), production: integer({ minimum: 10, maximum: 14 }) },
+    { doc: 'The cost of bcrypt at which new passwords are hashed: one more doubles the work. Passwords that were hashed before keep theirs.', default: '12' },
+  )
+  readonly PASSWORD_HASH_COST!: number;
+
   @Setting(listOf(dnsServer), { doc: 'DNS servers that domain verification asks; empty: those of the machine.', default: '' })
   readonly DNS_SERVERS!: readonly string[];
 

@@ -6,6 +6,7 @@ import { freePort } from '../engines/free-port.ts';
 import { deployedByCompose } from '../deployment/composed.ts';
 import { deployedToProduction } from '../deployment/production.ts';
 import { WatchedDirectory } from '../engines/watched-directory.ts';
+import { LEAST_HASH_COST } from '../least-hash-cost.ts';
 import { SMALL_LIMITS } from '../small-limits.ts';
 import { Cluster } from './cluster.ts';
 import { ClusterProcess, type PlannedProcess } from './cluster-process.ts';
@@ -85,5 +86,6 @@ function mayBeHurt(): boolean {
 
 /** Nobody listens at the address of the DNS server until a file of specs does. Where much is done at random, limits are those of every day. */
 async function settingsOfSpecs(): Promise<Readonly<Record<string, string>>> {
-  return { DNS_SERVERS: `127.0.0.1:${await freePort()}`, ...(!mayBeHurt() && { ...SMALL_LIMITS, ...RECEIVERS_HERE }) };
+  const variables = { DNS_SERVERS: `127.0.0.1:${await freePort()}`, PASSWORD_HASH_COST: LEAST_HASH_COST.production };
+  return { ...variables, ...(!mayBeHurt() && { ...SMALL_LIMITS, ...RECEIVERS_HERE }) };
 }
