@@ -110,6 +110,11 @@ const GIVEN: Readonly<Record<string, () => Promise<object>>> = {
     const { role_assignment_id } = await assigned('groups', group_id, organization_id);
     return { group_id, role_assignment_id };
   },
+  DeleteRedirectUri: async () => {
+    await suite.post('/user_management/redirect_uris', { uri: 'https://acme.test/first' }).expect(201);
+    return { id: await made('/user_management/redirect_uris', { uri: `https://acme.test/${randomUUID()}` }) };
+  },
+  DeleteCorsOrigin: async () => ({ id: await made('/user_management/cors_origins', { origin: `https://${randomUUID()}.test` }) }),
   DeleteWebhookEndpoint: async () => ({ id: await made('/webhook_endpoints', { endpoint_url: `https://${randomUUID()}.test/`, events: [] }) }),
 };
 

@@ -3,7 +3,7 @@ import './all.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { WEBHOOK_EVENT_NAMES } from './events.ts';
 import { Integer, ListOf, Nested, Optional, Ref, Text } from './fields.ts';
-import { created, listOf, Operation, operations, Command } from './operation.ts';
+import { created, isPublic, listOf, Operation, operations, Command } from './operation.ts';
 import { openApiDocument, type OpenApiOperation } from './openapi.ts';
 import { PageQuery } from './pages.ts';
 import { Organization } from './organizations/organization.ts';
@@ -105,12 +105,13 @@ describe('the API document', () => {
   });
 
   it('names every refusal of every operation under its status', () => {
-    for (const { name, options, route } of operations()) {
+    for (const operation of operations()) {
+      const { name, options, route } = operation;
       if (route === null) continue;
       const { responses } = document.paths[route.path]![route.method]!;
       for (const code of [
         ...(options.refuses ?? []),
-        'unauthorized',
+        ...(isPublic(operation) ? [] : ['unauthorized']),
         'invalid_request_parameters',
         'rate_limit_exceeded',
         'internal_error',
@@ -148,6 +149,20 @@ describe('the API document', () => {
     });
     expect(Object.keys(operation.responses)).toEqual(['201', '400', '401', '404', '408', '409', '413', '414', '422', '429', '431', '500', '503']);
     expect(operation.responses['201']).toMatchObject({ content: { 'application/json': { schema: { $ref: '#/components/schemas/Shelf' } } } });
+  });
+
+  it('asks for no key, and takes forms, where the environment is found by client id', () => {
+    const found = operations().filter((operation) => operation.route !== null && isPublic(operation));
+    expect(found.map(({ name }) => name)).toContain('GetTokenKeySet');
+    for (const { route } of found) {
+      const { security, responses, requestBody, parameters } = document.paths[route!.path]![route!.method]! as OpenApiOperation & {
+        readonly requestBody?: { readonly content: object };
+      };
+      expect(security).toEqual([]);
+      expect(responses['401']).toBeUndefined();
+      expect(parameters).not.toContainEqual({ $ref: '#/components/parameters/IdempotencyKey' });
+      if (requestBody !== undefined) expect(Object.keys(requestBody.content)).toEqual(['application/json', 'application/x-www-form-urlencoded']);
+    }
   });
 
   it('says of a refusal that waits for a later part of the product what it comes with', () => {

@@ -1,5 +1,9 @@
 import { feature } from '#libs/runtime/src/feature';
-import { browserAddressesDecider } from '../domain/browser-addresses.decider.ts';
+import { browserAddressesDecider, type BrowserAddressesEvent } from '../domain/browser-addresses.decider.ts';
 import { BrowserAddresses } from './browser-addresses.ts';
 
-export const browserAddresses = feature({ deciders: [browserAddressesDecider], providers: [BrowserAddresses] });
+export const browserAddresses = feature({
+  deciders: [browserAddressesDecider],
+  providers: [BrowserAddresses],
+  removals: ['redirect_uri.deleted', 'cors_origin.deleted'] satisfies BrowserAddressesEvent['type'][],
+});

@@ -15,6 +15,7 @@ import type { List, Serialised } from '#libs/contracts/src/operation';
 import type { PageQuery } from '#libs/contracts/src/pages';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -33,10 +34,15 @@ import {
 const serialiseRedirectUri = serialiserOf(RedirectUri);
 const serialiseCorsOrigin = serialiserOf(CorsOrigin);
 
+type Decide = Decision<BrowserAddressesState, BrowserAddressesEvent>;
+
 /** Where browsers may be sent, and whose scripts may read answers: one stream for an environment. */
 @Injectable()
 export class BrowserAddresses {
-  constructor(private readonly repository: Repository) {}
+  constructor(
+    private readonly repository: Repository,
+    private readonly deletions: Deletions,
+  ) {}
 
   @Handles(CreateRedirectUri)
   async createRedirectUri({ context, uri, default: isDefault = false }: CreateRedirectUri): Promise<RedirectUri> {
@@ -55,7 +61,7 @@ export class BrowserAddresses {
 
   @Handles(DeleteRedirectUri)
   async deleteRedirectUri({ context, id }: DeleteRedirectUri): Promise<void> {
-    await this.transact(context, deleteRedirectUri(id));
+    await this.remove(context, { what: 'Redirect URI', id }, deleteRedirectUri(id));
   }
 
   @Handles(CreateCorsOrigin)
@@ -80,14 +86,18 @@ export class BrowserAddresses {
 
   @Handles(DeleteCorsOrigin)
   async deleteCorsOrigin({ context, id }: DeleteCorsOrigin): Promise<void> {
-    await this.transact(context, deleteCorsOrigin(id));
+    await this.remove(context, { what: 'CORS origin', id }, deleteCorsOrigin(id));
+  }
+
+  private async remove(context: RequestContext, removed: { readonly what: string; readonly id: string }, decision: Decide): Promise<void> {
+    await this.deletions.once({ context, ...removed }, () => this.repository.transact(browserAddressesDecider, context, context.environment, decision));
   }
 
   private load({ environment }: RequestContext): Promise<BrowserAddressesState> {
     return this.repository.load(browserAddressesDecider, environment, environment);
   }
 
-  private async transact(context: RequestContext, decision: Decision<BrowserAddressesState, BrowserAddressesEvent>): Promise<BrowserAddressesState> {
+  private async transact(context: RequestContext, decision: Decide): Promise<BrowserAddressesState> {
     return (await this.repository.transact(browserAddressesDecider, context, context.environment, decision)).state;
   }
 }

@@ -15,7 +15,8 @@ const dropped = (...kids: readonly string[]) => ({ type: 'token_keys.dropped', d
 const later = { isNow: false, isDropped: false };
 
 /** Each event at the time from which it has its key sign, or a day before. */
-const stateAfter = (...events: readonly (TokenKeysEvent & { readonly at: string })[]) => events.reduce(tokenKeysDecider.evolve, tokenKeysDecider.initial);
+const stateAfter = (...events: readonly (TokenKeysEvent & { readonly at: string })[]) =>
+  events.reduce((state, event) => tokenKeysDecider.evolve(state, event), tokenKeysDecider.initial);
 const kids = (keys: readonly PublicTokenKey[]): readonly string[] => keys.map(({ kid }) => kid);
 
 describe('the token keys of an environment', () => {

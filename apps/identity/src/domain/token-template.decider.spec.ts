@@ -1,4 +1,4 @@
-import { DomainError } from '#libs/platform/src/domain-error';
+import type { DomainError } from '#libs/platform/src/domain-error';
 import { readTemplate, type TemplateSubjects } from './token-template.decider.ts';
 
 const subjects: TemplateSubjects = {

@@ -98,7 +98,7 @@ function readText(text: string, count: Count): Part {
     // It stands for the value itself, of whatever type.
     return (subjects, spend) => {
       const value = only(subjects, spend) ?? null;
-      spend(typeof value === 'object' && value !== null ? JSON.stringify(value).length : String(value).length);
+      spend(JSON.stringify(value).length);
       return value;
     };
   }
@@ -143,7 +143,7 @@ function own(value: unknown, name: string): unknown {
 
 function asText(value: unknown): string {
   if (value === null || value === undefined) return '';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value as string | number | boolean);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function wrong(message: string, reason = 'invalid_template'): DomainError {

@@ -13,7 +13,7 @@ const CLOCKS_DIFFER = 86_400_000;
 
 /** A new pair of keys, made beside the event loop; its private part is not sealed yet. */
 export async function madeTokenKey(alg: TokenAlgorithm, now: number): Promise<NewTokenKey> {
-  const pair = (await webcrypto.subtle.generateKey(ALGORITHMS[alg], true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair;
+  const pair = await webcrypto.subtle.generateKey(ALGORITHMS[alg], true, ['sign', 'verify']);
   const jwk = (await webcrypto.subtle.exportKey('jwk', pair.publicKey)) as Readonly<Record<'kty' | 'n' | 'e' | 'x' | 'y', string>>;
   const { kty, n, e, x, y } = jwk;
   const parts = kty === 'RSA' ? { kty: 'RSA' as const, n, e } : { kty: 'EC' as const, crv: 'P-256' as const, x, y };

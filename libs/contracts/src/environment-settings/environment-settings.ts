@@ -53,7 +53,8 @@ export class MailSettings {
 export class Branding {
   @Text({ doc: 'What the application is called; null: the name of the environment.', min: 1, max: 100, visible: true, nullable: true, example: 'Acme' })
   name!: string | null;
-  @Text({ doc: 'Address of its logo, https.', max: 2_048, format: 'uri', nullable: true, example: 'https://acme.test/logo.png' }) logo_url!: string | null;
+  @Text({ doc: 'Address of its logo, https.', max: 2_048, format: 'uri', ascii: true, nullable: true, example: 'https://acme.test/logo.png' }) logo_url!:
+    string | null;
   @Text({ doc: 'Its colour.', pattern: /^#[0-9a-fA-F]{6}$/, nullable: true, example: '#1f4b99' }) color!: string | null;
 }
 
@@ -65,7 +66,7 @@ export class SmsSettings {
   )
   countries!: readonly string[];
   @Integer({ doc: 'How many messages are sent on a day (UTC) at most.', minimum: 0, maximum: 1_000_000 }) daily_budget!: number;
-  @Text({ doc: 'Where messages are sent to be delivered, https.', max: 2_048, format: 'uri', nullable: true, example: 'https://acme.test/sms' })
+  @Text({ doc: 'Where messages are sent to be delivered, https.', max: 2_048, format: 'uri', ascii: true, nullable: true, example: 'https://acme.test/sms' })
   webhook_url!: string | null;
 }
 
@@ -106,13 +107,27 @@ export class EnvironmentSettings {
     'default' | 'nist';
   @Nested(() => SessionSettings, { doc: 'How long a sign-in lasts.' }) sessions!: SessionSettings;
   @OneOf(['RS256', 'ES256'], { doc: 'How tokens are signed. The session helpers of most SDKs accept RS256 only.' }) token_algorithm!: TokenAlgorithm;
-  @Text({ doc: 'What tokens name as their issuer; null: the address of this API.', format: 'uri', max: 255, nullable: true, example: 'https://id.acme.test' })
+  @Text({
+    doc: 'What tokens name as their issuer; null: the address of this API.',
+    format: 'uri',
+    max: 255,
+    ascii: true,
+    nullable: true,
+    example: 'https://id.acme.test',
+  })
   issuer!: string | null;
-  @Text({ doc: 'Where browsers are sent to sign in by your own means.', format: 'uri', max: 2_048, nullable: true, example: 'https://acme.test/login' })
+  @Text({
+    doc: 'Where browsers are sent to sign in by your own means.',
+    format: 'uri',
+    max: 2_048,
+    ascii: true,
+    nullable: true,
+    example: 'https://acme.test/login',
+  })
   login_uri!: string | null;
-  @ListOf({ text: { format: 'uri', max: 2_048 } }, { doc: 'Where browsers may be sent after they signed out.', maxItems: 100, unique: true })
+  @ListOf({ text: { format: 'uri', max: 512, ascii: true } }, { doc: 'Where browsers may be sent after they signed out.', maxItems: 50, unique: true })
   sign_out_uris!: readonly string[];
-  @ListOf({ text: { format: 'uri', max: 2_048 } }, { doc: 'Resources that tokens may be asked for (RFC 8707).', maxItems: 100, unique: true })
+  @ListOf({ text: { format: 'uri', max: 512, ascii: true } }, { doc: 'Resources that tokens may be asked for (RFC 8707).', maxItems: 50, unique: true })
   resources!: readonly string[];
   @Text({ doc: 'Host of the hosted pages.', ...HOST, example: 'id.acme.test' }) hosted_domain!: string | null;
   @Text({ doc: 'Domain of cookies.', ...HOST, example: 'acme.test' }) cookie_domain!: string | null;
@@ -125,7 +140,7 @@ export class EnvironmentSettings {
   @Flag({ doc: 'Whether this API shows codes and reset tokens that were made before, to applications that send their own mail.' }) readable_codes!: boolean;
   @Text({ doc: 'Slug of the role of a membership that is created without one; a role of the environment.', ...SLUG, example: 'member' }) default_role!: string;
   @Flag({ doc: 'Whether a membership may have several roles; null: as the server has it.', nullable: true }) multiple_roles!: boolean | null;
-  @ListOf({ text: PERMISSION_SLUG }, { doc: 'Permissions that API keys may have; null: all.', maxItems: 1_000, unique: true, nullable: true })
+  @ListOf({ text: PERMISSION_SLUG }, { doc: 'Permissions that API keys may have; null: all.', maxItems: 500, unique: true, nullable: true })
   api_key_permissions!: readonly string[] | null;
   @Time({ doc: 'When they were changed last; null: never.', nullable: true }) updated_at!: string | null;
 }

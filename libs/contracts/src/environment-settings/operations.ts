@@ -26,7 +26,7 @@ class SmsSettingsChange extends partial(SmsSettings) {
 
 export class ProviderChange extends partial(without(ProviderSettings, 'has_client_secret')) {
   @Optional()
-  @Text({ doc: 'The secret that goes with the id; never shown. Null takes it away.', min: 1, max: 4_096, nullable: true, secret: true })
+  @Text({ doc: 'The secret that goes with the id; never shown. Null takes it away.', min: 1, max: 2_048, ascii: true, nullable: true, secret: true })
   client_secret?: string | null;
 }
 
@@ -47,6 +47,7 @@ export class GetEnvironmentSettings extends Query<EnvironmentSettings> {}
   description: 'What is absent stays, within each object too. Who changed what is recorded.',
   answers: ok(EnvironmentSettings),
   refuses: ['invalid_role'],
+  maxBody: 192 * 1024,
 })
 export class UpdateEnvironmentSettings extends Command<EnvironmentSettings> {
   @Optional() @Nested(() => SignInMethodsChange, { doc: 'How people may sign in.' }) sign_in_methods?: SignInMethodsChange;
