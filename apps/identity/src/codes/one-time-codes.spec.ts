@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { givenKeys } from '#libs/testing/src/given-keys';
 import { SettableClock } from '#libs/testing/src/settable-clock';
-import { idInToken, OneTimeCodes, type CodeName } from './one-time-codes.ts';
+import { evenDigits, idInToken, OneTimeCodes, type CodeName } from './one-time-codes.ts';
 
 const NAME: CodeName = { environment: 'environment_1', kind: 'magic_auth', id: 'magic_auth_01KF0000000000000000000000', round: 0 };
 
@@ -42,6 +42,14 @@ describe('codes', () => {
       counts[Number(code[0])]!++;
     }
     for (const count of counts) expect(Math.abs(count - 200)).toBeLessThan(80);
+  });
+
+  it('pass numbers over that would favour some of them', () => {
+    const bytes = (...numbers: readonly number[]) => Buffer.concat(numbers.map((number) => Buffer.from(number.toString(16).padStart(8, '0'), 'hex')));
+    // 4,294 times every code, and 967,296 numbers more.
+    expect(evenDigits(bytes(4_294_000_000, 2 ** 32 - 1, 4_293_999_999))).toBe('999999');
+    expect(evenDigits(bytes(7))).toBe('000007');
+    expect(evenDigits(bytes(2 ** 32 - 1))).toBeNull();
   });
 
   it('name the thing in tokens of 256 secret bits', async () => {

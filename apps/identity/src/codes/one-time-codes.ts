@@ -36,11 +36,8 @@ export class OneTimeCodes {
   /** Six digits, each code as likely as any other. */
   async digits(name: CodeName): Promise<string> {
     for (let block = 0; ; block++) {
-      const bytes = await this.derived(name, `digits ${block}`);
-      for (let offset = 0; offset < bytes.length; offset += 4) {
-        const number = bytes.readUInt32BE(offset);
-        if (number < EVEN) return String(number % 10 ** DIGITS).padStart(DIGITS, '0');
-      }
+      const code = evenDigits(await this.derived(name, `digits ${block}`));
+      if (code !== null) return code;
     }
   }
 
@@ -69,6 +66,15 @@ export class OneTimeCodes {
 }
 
 const ULID_LENGTH = 26;
+
+/** Six digits out of random bytes, each code as likely as any other: numbers that would favour some are passed over. Null where none is left. */
+export function evenDigits(bytes: Buffer): string | null {
+  for (let offset = 0; offset < bytes.length; offset += 4) {
+    const number = bytes.readUInt32BE(offset);
+    if (number < EVEN) return String(number % 10 ** DIGITS).padStart(DIGITS, '0');
+  }
+  return null;
+}
 
 /** The id of what a token names, or null where it cannot be one. */
 export function idInToken(prefix: string, token: string): string | null {

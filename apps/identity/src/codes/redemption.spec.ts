@@ -164,5 +164,9 @@ describe('magic codes, redeemed in several processes', () => {
     const ofUser = (await events.read(`user-${ENVIRONMENT}-${made.user_id}`)).map(({ id }) => id);
     expect(ids).toHaveLength(1);
     expect(ofUser).not.toContain(ids[0]);
+    // Whether the user was there before makes no difference to the ids of what follows.
+    await create(1);
+    const [, second] = (await events.read(`magic_auth-${ENVIRONMENT}-${made.user_id}`)).map(({ id }) => id);
+    expect(second!.slice(-4)).toBe(ids[0]!.slice(-4));
   });
 });
