@@ -4,7 +4,7 @@ import type { DnsServer } from '#libs/testing/src/dns-server';
 import { givenDnsServer } from '#libs/testing/src/given-dns-server';
 import { givenWebhookReceiver } from '#libs/testing/src/given-webhook-receiver';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
-import { until } from '#libs/testing/src/until';
+import { eventually, until } from '#libs/testing/src/until';
 import type { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
 /** Where a client of the SDK has to be pointed, and nothing more. */
@@ -209,6 +209,27 @@ describe('users and memberships through the SDK', () => {
 
     await um().deleteUser(created.id);
     await expect(um().getUser(created.id)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+
+  it('are erased, and events from before and of their end are read all the same', async () => {
+    const { id } = await um().createUser({ email: 'erased@sdk.test', firstName: 'Ada', externalId: 'erased-sdk', metadata: { language: 'en' } });
+    await suite.post('/user_management/magic_auth', { email: 'erased@sdk.test' }).expect(201);
+    // The SDK has no call for it.
+    await suite.post(`/admin/users/${id}/erasure`).expect(202);
+    const events = await eventually(async () => {
+      const { data } = await workos.events.listEvents({ events: ['user.created', 'magic_auth.created', 'user.deleted'], limit: 100 });
+      const found = data.filter(({ data: of }) => ('userId' in of ? of.userId : 'id' in of && of.id) === id);
+      expect(found.map((event) => [event.event, 'email' in event.data && event.data.email])).toEqual([
+        ['user.created', ''],
+        ['magic_auth.created', ''],
+        ['user.deleted', ''],
+      ]);
+      return found;
+    });
+    const nothing = { email: '', firstName: null, lastName: null, externalId: null, metadata: {}, profilePictureUrl: null };
+    for (const { data } of [events[0]!, events[2]!]) expect(data).toMatchObject({ object: 'user', id, ...nothing });
+    const { id: other } = await um().createUser({ email: 'erased@sdk.test', externalId: 'erased-sdk' });
+    expect(other).not.toBe(id);
   });
 
   it('meet in an organization, with roles', async () => {

@@ -1,11 +1,16 @@
 import { ApiKey, UpdatedApiKey } from './api-keys/api-key.ts';
-import { EmailVerification } from './email-verification/email-verification.ts';
 import type { Class } from './operation.ts';
-import { DomainVerificationFailure, EventOrganization, EventOrganizationMembership, EventUser } from './feed/event-data.ts';
+import {
+  DomainVerificationFailure,
+  EventEmailVerification,
+  EventMagicAuth,
+  EventOrganization,
+  EventOrganizationMembership,
+  EventPasswordReset,
+  EventUser,
+} from './feed/event-data.ts';
 import { Group, GroupMember } from './groups/group.ts';
-import { MagicAuth } from './magic-auth/magic-auth.ts';
 import { OrganizationDomain } from './organizations/organization.ts';
-import { PasswordReset } from './password-reset/password-reset.ts';
 import { Permission } from './permissions/permission.ts';
 import { OrganizationRole, Role } from './roles/role.ts';
 
@@ -61,10 +66,10 @@ export const PUBLIC_EVENTS = {
   'dsync.group.user_removed': webhook(),
   'dsync.token.created': feedOnly(),
   'dsync.token.revoked': feedOnly(),
-  'email_verification.created': webhook(() => EmailVerification),
-  'magic_auth.created': webhook(() => MagicAuth),
-  'password_reset.created': webhook(() => PasswordReset),
-  'password_reset.succeeded': webhook(() => PasswordReset),
+  'email_verification.created': webhook(() => EventEmailVerification),
+  'magic_auth.created': webhook(() => EventMagicAuth),
+  'password_reset.created': webhook(() => EventPasswordReset),
+  'password_reset.succeeded': webhook(() => EventPasswordReset),
   'invitation.created': webhook(),
   'invitation.accepted': webhook(),
   'invitation.resent': webhook(),

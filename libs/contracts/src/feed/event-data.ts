@@ -1,6 +1,9 @@
-import { ListOf, Nested, OneOf, Text, without } from '../fields.ts';
+import { EmailVerification } from '../email-verification/email-verification.ts';
+import { ListOf, Nested, OneOf, Picked, Text, without } from '../fields.ts';
+import { MagicAuth } from '../magic-auth/magic-auth.ts';
 import { MembershipRole, OrganizationMembership } from '../organization-memberships/organization-membership.ts';
 import { Organization, OrganizationDomain } from '../organizations/organization.ts';
+import { PasswordReset } from '../password-reset/password-reset.ts';
 import { User } from '../users/user.ts';
 
 /** An organization as events show it: without the deprecated flag. */
@@ -22,4 +25,17 @@ export class EventOrganizationMembership extends without(OrganizationMembership,
 /** A user as events show it. Once the person was erased, also events from before show nothing personal: texts that may be null are, the address and the metadata are empty. */
 export class EventUser extends without(User, 'email') {
   @Text({ doc: 'The address; empty once the person was erased.', max: 254, personal: true, example: 'ada@acme.test' }) email!: string;
+}
+
+/** A magic auth as events show it, as are the two below: once the person was erased, its address is empty. */
+export class EventMagicAuth extends without(MagicAuth, 'email') {
+  @Picked(EventUser) email!: string;
+}
+
+export class EventEmailVerification extends without(EmailVerification, 'email') {
+  @Picked(EventUser) email!: string;
+}
+
+export class EventPasswordReset extends without(PasswordReset, 'email') {
+  @Picked(EventUser) email!: string;
 }
