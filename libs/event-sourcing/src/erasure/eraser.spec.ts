@@ -16,7 +16,7 @@ import { JointWrites } from '../following/joint-writes.ts';
 import { LeasedFollowers } from '../following/leased-followers.ts';
 import { LogFollowing } from '../following/memory-follower.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
-import type { Position, RecordedEvent } from '../log/event-store.ts';
+import type { NewEvent, Position, RecordedEvent } from '../log/event-store.ts';
 import { ERASURE_FINISHED } from '../log/protocol.ts';
 import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
 import { followErasures } from './eraser.ts';
@@ -83,6 +83,12 @@ describe('an erasure', () => {
     return (await events.append(`user-${ENVIRONMENT}-${users[0]}`, 0, [{ id, type: ERASED, shape: 1, data, subject: null, public: [], meta }])).position;
   }
 
+  function plain(subject: string): NewEvent {
+    const id = newUlid(clock.now());
+    const meta = { environment: ENVIRONMENT, actor: { id: 'test', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() } as const;
+    return { id, type: 'note.taken', shape: 1, data: { subject }, subject: null, public: [], meta };
+  }
+
   async function finished(): Promise<readonly RecordedEvent[]> {
     const found: RecordedEvent[] = [];
     const reading = new AbortController();
@@ -129,6 +135,25 @@ describe('an erasure', () => {
     expect(await finished()).toEqual([]);
     await start();
     await until(async () => (await finished()).length === 1);
+  });
+
+  it('is waited for once with all whose keys are gone by then, however many batches they come in', async () => {
+    const forgottenAfter = 1_500;
+    const batches = 4;
+    for (let batch = 0; batch < batches; batch++) {
+      await erase(`user_${batch}`);
+      // More than is read at once.
+      const between = Array.from({ length: 1_000 }, (_, index) => plain(`note-${batch}-${index}`));
+      for (let from = 0; from < between.length; from += 500) await events.append(`note-${ENVIRONMENT}-${batch}-${from}`, 0, between.slice(from, from + 500));
+    }
+    const destroyer = await start(3_600_000);
+    await until(async () => (await keys.erasedUpTo()) !== '' && (await keys.find(keyOf(`user_${batches - 1}`)).catch(() => null)) === 'erased');
+    await destroyer.stop();
+    running = [];
+    const began = performance.now();
+    await start(forgottenAfter);
+    await until(async () => (await finished()).length === batches);
+    expect((performance.now() - began) / forgottenAfter).toBeLessThan(batches - 1);
   });
 
   it('is repeated on keys of an older backup, and not on others', async () => {

@@ -6,7 +6,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import { metaOf } from '../deciding/records.ts';
 import type { CheckpointElsewhere, LeasedFollowers } from '../following/leased-followers.ts';
-import { type EventStore, type RecordedEvent, WrongVersion } from '../log/event-store.ts';
+import { type EventStore, type Position, type RecordedEvent, START, WrongVersion } from '../log/event-store.ts';
 import { streamName } from '../log/naming.ts';
 import { ERASURE_FINISHED } from '../log/protocol.ts';
 import { purposeOf } from '../sealing/holders.ts';
@@ -56,14 +56,22 @@ export function followErasures(
       return true;
     },
   });
+  /** Of erasures up to here nobody has a key any more: a wait that began after several holds for all of them. */
+  let forgottenUpTo: Position = START;
   followers.add({
     name: 'erasures.finish',
     table: readModels.table<never>({ name: 'erasures-finished', indexes: [], rebuildable: false }),
     types: [ERASED],
     handle: async (records, signal) => {
-      while ((await keys.erasedUpTo()) < records.at(-1)!.position && !signal.aborted) await waited(LOOK, signal);
-      await waited(forgottenAfter, signal);
-      if (signal.aborted) return false;
+      const { position } = records.at(-1)!;
+      if (forgottenUpTo < position) {
+        let destroyedUpTo = await keys.erasedUpTo();
+        for (; destroyedUpTo < position && !signal.aborted; destroyedUpTo = await keys.erasedUpTo()) await waited(LOOK, signal);
+        await waited(forgottenAfter, signal);
+        if (signal.aborted) return false;
+        // Keys that are newer than the log may be ahead of it.
+        forgottenUpTo = destroyedUpTo > (await events.head()) ? position : destroyedUpTo;
+      }
       for (const record of records) await finish(record);
       return true;
     },

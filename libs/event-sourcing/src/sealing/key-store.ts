@@ -43,13 +43,20 @@ export class KeyMissing extends DomainError {
   }
 }
 
+/** Nothing is sealed with it any more, for ever. */
+export class KeyDestroyed extends Error {
+  constructor(purpose: string) {
+    super(`The data key ${purpose} was destroyed: nothing can be sealed with it any more.`);
+  }
+}
+
 /**
  * Data keys, outside the log, each wrapped by the first of the master keys; the other master keys still unwrap.
  * Losing this store loses every sealed value: it is backed up apart from the data, and after it.
  * One contract suite, `key-store.contract.ts`, holds every adapter to this.
  */
 export abstract class KeyStore {
-  /** The key for a purpose, made and durably stored at its first use. Of two first uses one key results. @throws Error where it was destroyed */
+  /** The key for a purpose, made and durably stored at its first use. Of two first uses one key results. @throws KeyDestroyed */
   abstract obtain(purpose: KeyPurpose): Promise<DataKey>;
 
   /** Of these purposes, in one question, those that have a key or had one that was destroyed; the others are missing. */

@@ -1,10 +1,10 @@
-import { isUnavailable } from '#libs/platform/src/domain-error';
+import { DomainError, isUnavailable } from '#libs/platform/src/domain-error';
 import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, type SealedPart } from '../log/event-store.ts';
 import { withContent, UnreadableRecord } from '../log/lazy-record.ts';
 import { environmentOf } from '../log/naming.ts';
 import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';
-import { KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
+import { KeyDestroyed, KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import type { MarkedFieldsOf } from './marked-fields.ts';
 import { covers, replacedAt, type Path } from './sealed-paths.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
@@ -39,7 +39,7 @@ export class SealingEventStore extends EventStore {
     return record === null ? null : (this.readable(await this.inClear([record])) as readonly [RecordedEvent])[0];
   }
 
-  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for what is marked and not sealed, and for personal fields of who was erased */
+  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for what is marked and not sealed; DomainError `entity_not_found` for personal fields of who was erased */
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     for (const event of events) this.refuseInClear(event);
     const isAffected = events.some(({ type, sealed }) => sealed !== undefined || mustSayWhatIsSealed(type));
@@ -69,13 +69,21 @@ export class SealingEventStore extends EventStore {
     return records.map((record) => (isClosed(record) ? this.open(record, found) : record));
   }
 
-  /** @throws KeyMissing where the stream holds what was sealed with a key that is not there: under a new one, the old values could never be told from erased ones */
+  /**
+   * @throws KeyMissing where the stream holds what was sealed with a key that is not there: under a new one, the old values could never be told from erased ones;
+   *   DomainError `entity_not_found` where the holder was erased
+   */
   private async keyFor(holder: string, stream: string, version: number): Promise<DataKey> {
     const purpose = purposeOf(holder, environmentOf(stream));
     const isKnown = (await this.keys.findMany([purpose])).has(purpose);
     const wasSealed = (record: RecordedEvent): boolean => sealedIn(record).some(({ of, fields }) => of === holder && holds(record, fields));
     if (!isKnown && version > 0 && (await this.events.read(stream)).some(wasSealed)) throw new KeyMissing(purpose);
-    return this.keys.obtain(purpose);
+    try {
+      return await this.keys.obtain(purpose);
+    } catch (error) {
+      // Whoever decided has met them a moment ago.
+      throw error instanceof KeyDestroyed ? new DomainError('not-found', 'entity_not_found', 'The person whom this is about was erased.') : error;
+    }
   }
 
   /** What contracts mark, and nobody has sealed, must not lie in the log for ever. */

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '#libs/platform/src/clock';
 import { KeyCache } from './key-cache.ts';
-import { KeyStore, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose } from './key-store.ts';
+import { KeyDestroyed, KeyStore, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose } from './key-store.ts';
 import { KEY_BYTES, type MasterKeys, type WrappedKey } from './master-keys.ts';
 
 const KEY_ID_LENGTH = 8;
@@ -27,7 +27,7 @@ export abstract class WrappedKeyStore extends KeyStore {
 
   async obtain(purpose: KeyPurpose): Promise<DataKey> {
     const found = (await this.findMany([purpose])).get(purpose) ?? (await this.make(purpose));
-    if (found === 'erased') throw new Error(`The data key ${purpose} was destroyed: nothing can be sealed with it any more.`);
+    if (found === 'erased') throw new KeyDestroyed(purpose);
     return found;
   }
 
