@@ -1,0 +1,56 @@
+import { SystemClock } from '#libs/platform/src/clock';
+import { RETENTION, SWEPT_METRIC } from '#libs/platform/src/retention';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { ProductInProcess } from '#libs/testing/src/running-product';
+import { Caller } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
+import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
+
+/** Goes on as usual, and can be set forward. */
+class ForwardedClock extends SystemClock {
+  ahead = 0;
+
+  override now(): number {
+    return super.now() + this.ahead;
+  }
+}
+
+const swept = Object.entries(RETENTION).flatMap(([name, { setting }]) => (setting === null ? [] : [{ name, setting }]));
+
+describe('what has a retention', () => {
+  const clock = new ForwardedClock();
+  let product: ProductInProcess;
+  let receiver: WebhookReceiver;
+  beforeAll(async () => {
+    receiver = await WebhookReceiver.listen();
+    const retentions = Object.fromEntries(swept.map(({ setting }) => [setting, '1h']));
+    product = await ProductInProcess.open({
+      variables: { SWEEP_INTERVAL: '1s', ...retentions },
+      log: new PinoLog({ level: 'silent', readable: false }),
+      clock,
+    });
+  });
+  afterAll(async () => {
+    await product.close();
+    await receiver.close();
+  });
+
+  it('is removed by the running product once it is over, of every kind', async () => {
+    const suite = new Caller(() => product.url, product.key);
+    const { id } = await suite.post('/webhook_endpoints', { endpoint_url: receiver.url, events: ['organization.created'] }).expect(201);
+    await suite.post('/organizations', { name: 'Acme' }, { 'Idempotency-Key': 'once' }).expect(201);
+    const deliveries = `/webhook_endpoints/${id}/deliveries`;
+    await suite.eventually(deliveries, { data: [{ status: 'delivered' }] });
+    await suite.eventually('/events?events=organization.created', { data: [{ event: 'organization.created' }] });
+
+    const removed = async (): Promise<readonly string[]> => {
+      const text = await (await fetch(`${product.url}/metrics`)).text();
+      return swept
+        .filter(({ name }) => Number(new RegExp(`^${SWEPT_METRIC}\\{data="${name}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0) > 0)
+        .map(({ name }) => name);
+    };
+    clock.ahead = 2 * 3_600_000;
+    await eventually(async () => expect(await removed()).toEqual(swept.map(({ name }) => name)));
+    await suite.get(deliveries).expect(200, { data: [] });
+  });
+});
