@@ -1,12 +1,12 @@
 import { JointWrites } from '#libs/event-sourcing/src/following/joint-writes';
 import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import '#libs/contracts/src/all';
 import { asyncApiDocument } from '#libs/contracts/src/asyncapi';
-import { CreateEnvironment, CreateEnvironmentKey, RotateEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { CreateEnvironment, CreateEnvironmentKey, FindEnvironmentKey, RotateEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import { eventDataOf, PUBLIC_EVENT_NAMES } from '#libs/contracts/src/events';
 import type { Class, Operation } from '#libs/contracts/src/operation';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
@@ -46,7 +46,18 @@ const document = asyncApiDocument('0.1.0');
 const ANNOUNCED = [
   {
     service: 'identity',
-    categories: ['organization', 'user', 'organization_membership', 'group', 'api_key', 'magic_auth', 'email_verification', 'password_reset'],
+    categories: [
+      'organization',
+      'user',
+      'organization_membership',
+      'group',
+      'api_key',
+      'magic_auth',
+      'email_verification',
+      'password_reset',
+      'session',
+      'attempt',
+    ],
   },
   { service: 'authorization', categories: ['authorization_model', 'organization_roles', 'resource_tree', 'role_assignment', 'group_role_assignment'] },
 ] as const;
@@ -133,7 +144,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     const email = `${name}@acme.test`;
     const { code } = await caller.post('/user_management/magic_auth', { email }).expect(201);
     expect(code).toMatch(/^\d{6}$/);
-    await caller.post(`/user_management/users/${user}/email_verification/send`).expect(200);
+    await signIn(caller, { email, code, password }, secretsOf);
     const { password_reset_token: token } = await caller.post('/user_management/password_reset', { email }).expect(201);
     canaries.add(`reset token ${secretsOf}`, token);
     const reset = { token, new_password: canaries.add(`reset password ${secretsOf}`, `reset-${name}`) };
@@ -163,6 +174,25 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     await caller.delete(`/user_management/users/${user}`).expect(200);
     const { id: erased } = await caller.post('/user_management/users', { email: `${name}@beta.test` }).expect(201);
     await caller.post(`/admin/users/${erased}/erasure`).expect(202);
+  }
+
+  async function signIn(caller: Caller, { email, code, password }: Readonly<Record<'email' | 'code' | 'password', string>>, secretsOf: string): Promise<void> {
+    const { client_id } = await call(FindEnvironmentKey, { hash: hash('sha256', caller.key, 'hex') });
+    const ask = (body: object) => caller.post('/user_management/authenticate', { client_id, client_secret: caller.key, ...body });
+    const withCode = { grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', email };
+    await ask({ grant_type: 'password', email, password }).expect(400);
+    await ask({ ...withCode, code: code === '000000' ? '000001' : '000000' }).expect(400);
+    const { refresh_token, access_token, user } = await ask({ ...withCode, code }).expect(200);
+    canaries.add(`refresh token ${secretsOf}`, refresh_token);
+    canaries.add(`access token ${secretsOf}`, access_token);
+    // Verified by mail: the password does for another address alone.
+    await caller.put(`/user_management/users/${user.id}`, { password, email_verified: false }).expect(200);
+    const { pending_authentication_token, email_verification_id } = await ask({ grant_type: 'password', email, password }).expect(403);
+    canaries.add(`pending token ${secretsOf}`, pending_authentication_token);
+    const { code: sent } = await caller.get(`/user_management/email_verification/${email_verification_id}`).expect(200);
+    const grant = { grant_type: 'urn:workos:oauth:grant-type:email-verification:code', pending_authentication_token };
+    await ask({ ...grant, code: sent === '000000' ? '000001' : '000000' }).expect(400);
+    await ask({ ...grant, code: sent }).expect(200);
   }
 
   async function readFromKafka(all: readonly RecordedEvent[]): Promise<readonly Published[]> {
@@ -207,7 +237,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(17);
+    expect(canaries.names).toHaveLength(23);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {

@@ -20,6 +20,7 @@ import { Permission } from '#libs/contracts/src/permissions/permission';
 import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import { GroupRoleAssignment, RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
 import { Role } from '#libs/contracts/src/roles/role';
+import { Session } from '#libs/contracts/src/sessions/session';
 import { User } from '#libs/contracts/src/users/user';
 import { WebhookDelivery, WebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import type { GeneratedRequest } from '#libs/testing/src/requests';
@@ -58,7 +59,7 @@ async function model(caller: Caller): Promise<ReadonlyMap<Class, string>> {
 }
 
 /** An organization with people, groups, resources and roles on them. */
-export async function organization(caller: Caller, externalId: string = randomUUID()): Promise<Inhabitants> {
+export async function organization(caller: Caller, clientId: string, externalId: string = randomUUID()): Promise<Inhabitants> {
   const domain = `${randomUUID()}.test`;
   const created = async (path: string, body: object): Promise<string> => (await caller.post(path, body).expect(201)).id as string;
 
@@ -81,8 +82,13 @@ export async function organization(caller: Caller, externalId: string = randomUU
   const email = `${externalId}@acme.test`;
   await caller.post(`/user_management/users/${member}/email_verification/send`).expect(200);
   const sent = await caller.eventually(`/events?events=email_verification.created&order=desc&limit=1`, { data: [{ data: { user_id: member } }] });
+  const magicAuth = await caller.post('/user_management/magic_auth', { email }).expect(201);
+  const shown = { client_id: clientId, client_secret: caller.key, grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', email, code: magicAuth.code };
+  await caller.post('/user_management/authenticate', shown).expect(200);
+  const sessions = await caller.get(`/user_management/users/${member}/sessions`).expect(200);
   const ids = new Map<Class, string>([
-    [MagicAuth, await created('/user_management/magic_auth', { email })],
+    [Session, sessions.data[0].id],
+    [MagicAuth, magicAuth.id],
     [EmailVerification, sent.data[0].data.id],
     [PasswordReset, await created('/user_management/password_reset', { email })],
     [ApiKey, key],
@@ -101,12 +107,12 @@ export async function organization(caller: Caller, externalId: string = randomUU
 }
 
 /** An organization, and a webhook that told of it, to a path that ends in its external id. */
-export async function inhabitants(caller: Caller, receiver: string): Promise<Inhabitants> {
+export async function inhabitants(caller: Caller, receiver: string, clientId: string): Promise<Inhabitants> {
   const externalId = randomUUID();
   const endpoint = { endpoint_url: `${receiver}/${externalId}`, events: ['organization.created'] };
   const { id: webhook } = await caller.post('/webhook_endpoints', endpoint).expect(201);
   const modelled = await model(caller);
-  const { ids, ...names } = await organization(caller, externalId);
+  const { ids, ...names } = await organization(caller, clientId, externalId);
   const { data } = await caller.eventually(`/webhook_endpoints/${webhook}/deliveries`, { data: [{ status: 'delivered' }] });
   await caller.eventually(`/events?organization_id=${ids.get(Organization)}&events=organization.created`, { data: [{ event: 'organization.created' }] });
   const told: readonly (readonly [Class, string])[] = [

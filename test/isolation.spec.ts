@@ -56,7 +56,7 @@ afterAll(async () => {
 });
 
 async function inhabited(caller: Caller): Promise<Inhabited> {
-  return { url: suite.url, key: caller.key, caller, ...(await inhabitants(caller, receiver.url)) };
+  return { url: suite.url, key: caller.key, caller, ...(await inhabitants(caller, receiver.url, await suite.clientIdOf(caller))) };
 }
 
 /** An answer without the id that it echoes, and without what is new in each answer. */
@@ -137,7 +137,7 @@ describe('an id of another organization', () => {
   const OF_ANOTHER_ORGANIZATION = { code: 'bad_request', message: expect.stringContaining('another organization') };
   let neighbours: Inhabitants;
   beforeAll(async () => {
-    neighbours = await organization(suite);
+    neighbours = await organization(suite, await suite.clientIdOf(suite));
   });
   const known: KnownIds = (type) => [ours.ids.get(type) ?? []].flat();
   // The first one says which organization the others have to be of.

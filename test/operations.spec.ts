@@ -44,7 +44,7 @@ afterAll(() => receiver.close());
 
 async function newWorld(): Promise<World> {
   const caller = await suite.otherEnvironment('operations');
-  return { caller, ...(await inhabitants(caller, receiver.url)) };
+  return { caller, ...(await inhabitants(caller, receiver.url, await suite.clientIdOf(caller))) };
 }
 
 const PROJECT = { resource_type_slug: 'project', resource_external_id: 'project-42' };

@@ -41,7 +41,7 @@ afterAll(async () => {
 
 /** Something of every kind that the generated requests can find, change and delete. */
 async function existing(): Promise<KnownIds> {
-  const { ids } = await inhabitants(suite, receiver.url);
+  const { ids } = await inhabitants(suite, receiver.url, await suite.clientIdOf(suite));
   // From here on it is told nothing: there will be many of them.
   await suite.patch(`/webhook_endpoints/${ids.get(WebhookEndpoint)}`, { events: [] }).expect(200);
   return (type) => [ids.get(type) ?? []].flat();

@@ -29,9 +29,9 @@ export function send(reply: FastifyReply, answer: HttpAnswer): void {
 export function refusal(error: unknown): HttpAnswer | null {
   if (!(error instanceof DomainError) || !Object.hasOwn(ERRORS, error.code)) return null;
   const { status, isOAuth }: DeclaredError = ERRORS[error.code as ErrorCode];
-  const { errors, entity_id, role_slug, retryAfter } = error.details;
+  const { errors, entity_id, role_slug, retryAfter, continuation } = error.details;
   const body = isOAuth
-    ? { error: error.code, error_description: error.message, message: error.message }
+    ? { error: error.code, error_description: error.message, message: error.message, ...continuation }
     : {
         message: error.message,
         code: error.code,
@@ -39,6 +39,7 @@ export function refusal(error: unknown): HttpAnswer | null {
         errors: status === 422 ? (errors ?? []) : errors,
         entity_id,
         role_slug,
+        ...continuation,
       };
   return { status, text: JSON.stringify(body), headers: refusalHeaders(error, status, retryAfter) };
 }

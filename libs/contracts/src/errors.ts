@@ -6,6 +6,8 @@ export interface DeclaredError {
   readonly doc: string;
   /** Answered as RFC 6749 says, `{error, error_description}`, instead of by a `code`, on which clients decide what to read. */
   readonly isOAuth?: true;
+  /** The answer says beside it what a client needs to go on with. */
+  readonly isContinuation?: true;
   /** What nothing is refused by yet: the part of the product that it waits for. */
   readonly comesWith?: string;
 }
@@ -119,9 +121,9 @@ export const ERRORS = declare({
   email_verification_code_previously_used: { kind: 'conflict', status: 400, doc: 'The code was used already.' },
   email_verification_code_expired: { kind: 'conflict', status: 400, doc: 'The code has expired: send another one.' },
   email_verification_code_incorrect: { kind: 'invalid', status: 400, doc: 'Not the code that was sent last.' },
-  invalid_one_time_code: { kind: 'invalid', status: 400, doc: 'Not the code that was sent last.', comesWith: 'sign-in' },
-  one_time_code_previously_used: { kind: 'conflict', status: 400, doc: 'The code was used already.', comesWith: 'sign-in' },
-  one_time_code_expired: { kind: 'conflict', status: 400, doc: 'The code has expired: create another one.', comesWith: 'sign-in' },
+  invalid_one_time_code: { kind: 'invalid', status: 400, doc: 'Not the code that was sent last.' },
+  one_time_code_previously_used: { kind: 'conflict', status: 400, doc: 'The code was used already.' },
+  one_time_code_expired: { kind: 'conflict', status: 400, doc: 'The code has expired: create another one.' },
   one_time_code_too_many_attempts: { kind: 'limited', status: 400, doc: 'Too many codes were tried: create another one.' },
   sign_up_not_allowed: { kind: 'forbidden', status: 400, doc: 'Nobody has this address, and no user may be created with it.' },
   authentication_method_not_allowed: { kind: 'forbidden', status: 400, doc: 'The settings of the environment do not allow to sign in like this.' },
@@ -133,6 +135,55 @@ export const ERRORS = declare({
   password_and_password_hash_provided: { kind: 'invalid', status: 400, doc: 'Give `password` or `password_hash`, not both.' },
   password_and_password_hash_type_provided: { kind: 'invalid', status: 400, doc: '`password_hash_type` goes with `password_hash`, not with `password`.' },
   password_salt_position_requires_password_hash: { kind: 'invalid', status: 400, doc: '`password_salt_position` goes with `password_hash`.' },
+  invalid_request: { kind: 'invalid', status: 400, doc: 'A field is missing, or there is no such grant type.', isOAuth: true },
+  invalid_grant: {
+    kind: 'invalid',
+    status: 400,
+    doc: 'The token or code is unknown, used or expired, or what it stands for has ended: the user has to sign in again.',
+    isOAuth: true,
+  },
+  organization_membership_not_found: { kind: 'invalid', status: 400, doc: 'The user is no active member of this organization.', isOAuth: true },
+  too_many_requests: { kind: 'limited', status: 429, doc: 'Too many attempts for one address or challenge; try again after `Retry-After`.', isOAuth: true },
+  invalid_credentials: { kind: 'invalid', status: 400, doc: 'Nobody has this address, or the password is not theirs.' },
+  invalid_pending_authentication_token: { kind: 'invalid', status: 400, doc: 'The token is unknown, used, expired, or of another client.' },
+  invalid_organization_id: { kind: 'invalid', status: 400, doc: 'The user is no active member of the organization that was chosen.' },
+  email_verification_required: {
+    kind: 'forbidden',
+    status: 403,
+    doc: 'The user has to verify the address first: a code was sent to it. Go on with the grant for email verification.',
+    isContinuation: true,
+  },
+  mfa_enrollment: { kind: 'forbidden', status: 403, doc: 'The user has to enrol a second factor first.', isContinuation: true },
+  mfa_challenge: {
+    kind: 'forbidden',
+    status: 403,
+    doc: 'The user has to prove a second factor. Go on with the grant for second factors.',
+    isContinuation: true,
+    comesWith: 'second factors',
+  },
+  sso_required: {
+    kind: 'invalid',
+    status: 400,
+    doc: 'The organization asks for a single sign-on.',
+    isOAuth: true,
+    isContinuation: true,
+    comesWith: 'policies of organizations',
+  },
+  organization_authentication_methods_required: {
+    kind: 'invalid',
+    status: 400,
+    doc: 'The organization lets its members sign in otherwise.',
+    isOAuth: true,
+    isContinuation: true,
+    comesWith: 'policies of organizations',
+  },
+  organization_selection_required: {
+    kind: 'forbidden',
+    status: 403,
+    doc: 'The user has to choose one of `organizations`. Go on with the grant for organization selection.',
+    isContinuation: true,
+  },
+  session_not_found: { kind: 'not-found', status: 400, doc: 'There is no such session, and never was one.' },
   authorization_resource_external_id_conflict: {
     kind: 'conflict',
     status: 409,

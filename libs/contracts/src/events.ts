@@ -1,5 +1,6 @@
 import { ApiKey, UpdatedApiKey } from './api-keys/api-key.ts';
 import type { Class } from './operation.ts';
+import { AuthenticationEvent } from './feed/authentication-event.ts';
 import {
   DomainVerificationFailure,
   EventEmailVerification,
@@ -13,6 +14,7 @@ import { Group, GroupMember } from './groups/group.ts';
 import { OrganizationDomain } from './organizations/organization.ts';
 import { Permission } from './permissions/permission.ts';
 import { OrganizationRole, Role } from './roles/role.ts';
+import { Session } from './sessions/session.ts';
 
 export interface PublicEvent {
   /** Whether a webhook endpoint may subscribe to it; the feed has all. */
@@ -23,25 +25,25 @@ export interface PublicEvent {
 
 /** Delivered by feed and webhook, or by the feed alone. */
 const webhook = (of?: () => Class): PublicEvent => ({ webhook: true, ...(of && { of }) });
-const feedOnly = (): PublicEvent => ({ webhook: false });
+const feedOnly = (of?: () => Class): PublicEvent => ({ webhook: false, ...(of && { of }) });
 
 /** Every public event name. */
 export const PUBLIC_EVENTS = {
   'api_key.created': webhook(() => ApiKey),
   'api_key.updated': webhook(() => UpdatedApiKey),
   'api_key.revoked': webhook(() => ApiKey),
-  'authentication.email_verification_succeeded': webhook(),
-  'authentication.email_verification_failed': feedOnly(),
-  'authentication.magic_auth_succeeded': webhook(),
-  'authentication.magic_auth_failed': webhook(),
+  'authentication.email_verification_succeeded': webhook(() => AuthenticationEvent),
+  'authentication.email_verification_failed': feedOnly(() => AuthenticationEvent),
+  'authentication.magic_auth_succeeded': webhook(() => AuthenticationEvent),
+  'authentication.magic_auth_failed': webhook(() => AuthenticationEvent),
   'authentication.mfa_succeeded': webhook(),
   'authentication.mfa_failed': feedOnly(),
   'authentication.oauth_succeeded': webhook(),
   'authentication.oauth_failed': webhook(),
   'authentication.passkey_succeeded': webhook(),
   'authentication.passkey_failed': webhook(),
-  'authentication.password_succeeded': webhook(),
-  'authentication.password_failed': webhook(),
+  'authentication.password_succeeded': webhook(() => AuthenticationEvent),
+  'authentication.password_failed': webhook(() => AuthenticationEvent),
   'authentication.reauthentication_succeeded': webhook(),
   'authentication.sso_started': webhook(),
   'authentication.sso_succeeded': webhook(),
@@ -77,8 +79,8 @@ export const PUBLIC_EVENTS = {
   'user.created': webhook(() => EventUser),
   'user.updated': webhook(() => EventUser),
   'user.deleted': webhook(() => EventUser),
-  'session.created': webhook(),
-  'session.revoked': webhook(),
+  'session.created': webhook(() => Session),
+  'session.revoked': webhook(() => Session),
   'organization.created': webhook(() => EventOrganization),
   'organization.updated': webhook(() => EventOrganization),
   'organization.deleted': webhook(() => EventOrganization),

@@ -278,14 +278,24 @@ function errorResponse(codes: readonly ErrorCode[]): Json {
 
 /** Some are answered as OAuth has it. */
 function errorSchema(codes: readonly ErrorCode[]): Schema {
-  const oauth = codes.filter((code) => isOAuth(code));
-  const others = codes.filter((code) => !isOAuth(code));
+  const oauth = codes.filter((code) => isOAuth(code) && !isContinuation(code));
+  const continuing = codes.filter((code) => isContinuation(code));
+  const others = codes.filter((code) => !isOAuth(code) && !isContinuation(code));
   const isInvalid = ERRORS[codes[0]!].status === 422;
   const schemas = [
     ...(others.length === 0 ? [] : [{ ...reference('schemas', 'Error'), properties: { code: { enum: others } }, ...(isInvalid && { required: ['errors'] }) }]),
     ...(oauth.length === 0 ? [] : [{ ...reference('schemas', 'OAuthError'), properties: { error: { enum: oauth } } }]),
+    ...continuing.map((code) =>
+      isOAuth(code)
+        ? { ...reference('schemas', 'SignInContinuation'), properties: { error: { const: code } }, required: ['error', 'error_description'] }
+        : { ...reference('schemas', 'SignInContinuation'), properties: { code: { const: code } }, required: ['code'] },
+    ),
   ];
   return schemas.length === 1 ? schemas[0]! : { oneOf: schemas };
+}
+
+function isContinuation(code: ErrorCode): boolean {
+  return (ERRORS[code] satisfies DeclaredError as DeclaredError).isContinuation === true;
 }
 
 function isOAuth(code: ErrorCode): boolean {
@@ -298,7 +308,11 @@ function sentencesOf(code: ErrorCode): string {
 }
 
 function errorExample(code: ErrorCode): Json {
-  if (isOAuth(code)) return { error: code, error_description: ERRORS[code].doc, message: ERRORS[code].doc };
+  if (isOAuth(code)) {
+    const token = isContinuation(code) && { pending_authentication_token: 'x4Q0…' };
+    return { error: code, error_description: ERRORS[code].doc, message: ERRORS[code].doc, ...token };
+  }
+  if (isContinuation(code)) return { message: ERRORS[code].doc, code, pending_authentication_token: 'x4Q0…' };
   const errors = code === 'invalid_request_parameters' ? [{ code: 'required', field: 'name', message: 'name is required.' }] : [];
   return { message: ERRORS[code].doc, code, ...(ERRORS[code].status === 422 && { errors }) };
 }
@@ -323,6 +337,38 @@ const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
       message: { type: 'string', description: 'The same as `error_description`.' },
     },
     required: ['error', 'error_description', 'message'],
+  },
+  SignInContinuation: {
+    type: 'object',
+    properties: {
+      message: { type: 'string', description: 'For people; may change.' },
+      code: { type: 'string', description: 'What has to be done first.' },
+      error: { type: 'string', description: 'Instead of `code`, where the sign-in goes on another way.' },
+      error_description: { type: 'string', description: 'Beside `error`: the message.' },
+      pending_authentication_token: { type: 'string', description: 'Goes with what is asked for, for ten minutes.' },
+      email: { type: 'string', description: 'The address of the user.' },
+      email_verification_id: { type: 'string', description: 'The code that was sent.' },
+      user: reference('schemas', 'User'),
+      organizations: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { id: { type: 'string', description: 'The organization.' }, name: { type: 'string', description: 'Its name.' } },
+          required: ['id', 'name'],
+        },
+        description: 'Those that the user may choose.',
+      },
+      authentication_factors: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { id: { type: 'string', description: 'The factor.' }, type: { type: 'string', description: 'What it is.' } },
+          required: ['id', 'type'],
+        },
+        description: 'Of which one is to be proven.',
+      },
+    },
+    required: ['message', 'pending_authentication_token'],
   },
   FieldError: {
     type: 'object',

@@ -17,6 +17,8 @@ export interface ErrorDetails {
   readonly entity_id?: string;
   /** The role that was refused. */
   readonly role_slug?: string;
+  /** Beside code and message: what a client needs to go on, or to offer another way. */
+  readonly continuation?: object;
   /** Seconds after which trying again makes sense; becomes `Retry-After`. */
   readonly retryAfter?: number;
 }

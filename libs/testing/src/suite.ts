@@ -1,6 +1,6 @@
 import 'reflect-metadata';
-import { randomUUID } from 'node:crypto';
-import { CreateEnvironment, CreateEnvironmentKey, ListEnvironments } from '#libs/contracts/src/environments/operations';
+import { hash, randomUUID } from 'node:crypto';
+import { CreateEnvironment, CreateEnvironmentKey, FindEnvironmentKey, ListEnvironments } from '#libs/contracts/src/environments/operations';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import type { Class, Operation } from '#libs/contracts/src/operation';
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
@@ -177,6 +177,11 @@ export class GivenSuite extends Caller {
     const { id } = await this.call(CreateEnvironment, { name: unique });
     const { value } = await this.call(CreateEnvironmentKey, { environment_name: unique, name: 'test' });
     return new OtherEnvironment(() => this.product.url, value, id);
+  }
+
+  /** What names the environment of a caller where no key is shown. */
+  async clientIdOf({ key }: Pick<Caller, 'key'>): Promise<string> {
+    return (await this.call(FindEnvironmentKey, { hash: hash('sha256', key, 'hex') })).client_id;
   }
 
   /** The end of the log. */

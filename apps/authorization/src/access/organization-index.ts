@@ -234,6 +234,13 @@ export class OrganizationIndex {
     return [...this.model.permissions()].filter((permission) => this.allows(membership, permission, node));
   }
 
+  /** The roles that a membership has in the organization, and what they permit there: nothing where it is not active. Its role assignments do not count. */
+  organizationAccess(membership: number): { readonly roles: readonly Role[]; readonly permissions: readonly Permission[] } {
+    if (this.states[membership] !== ACTIVE) return { roles: [], permissions: [] };
+    const roles = this.effectiveRolesOf(membership);
+    return { roles, permissions: [...this.model.permissions()].filter(({ number }) => roles.some((role) => role.grants(number))) };
+  }
+
   /** What gives the permission, nearest first: none where the membership is not active. */
   *chains(membership: number, permission: Permission, node: Node): Generator<Chain> {
     if (this.states[membership] !== ACTIVE) return;

@@ -6,11 +6,13 @@ import type {
   AccessExplanation,
   AccessNearMiss,
   NearMissReason,
+  OrganizationAccess,
 } from '#libs/contracts/src/access-checks/access-check';
 import {
   CheckAccess,
   CheckAccessBatch,
   ExplainAccess,
+  GetOrganizationAccess,
   ListAccessibleResources,
   ListEffectivePermissions,
   ListEffectivePermissionsByExternalId,
@@ -147,6 +149,13 @@ export class AccessChecks {
     const { context, organization_membership_id, resource_type_slug, external_id } = query;
     const index = await this.access.ofMembership(context, organization_membership_id);
     return this.permissionsOn(query, index, namedResource(index, { resource_external_id: external_id, resource_type_slug }));
+  }
+
+  @Handles(GetOrganizationAccess)
+  async organizationAccess({ context, organization_membership_id }: GetOrganizationAccess): Promise<OrganizationAccess> {
+    const index = await this.access.ofMembership(context, organization_membership_id);
+    const { roles, permissions } = index.organizationAccess(index.membershipNumber(organization_membership_id));
+    return { role_ids: roles.map(({ id }) => id), permissions: permissions.map(({ slug }) => slug).sort() };
   }
 
   private holdersOn(

@@ -274,6 +274,11 @@ export function resetPassword(id: string, reset: SucceededReset, password: Store
   };
 }
 
+/** Another hash of the same password: nobody is told. Nothing where there is another password by now. */
+export function rehashPassword(id: string, password_id: string, password: StoredPassword): Decide {
+  return (state, context) => (state?.object === 'user' && state.password_id === password_id ? [passwordSet(id, context.id('password'), password)] : []);
+}
+
 export function deleteUser(id: string): Decide {
   return (state) => {
     if (state?.object === 'deleted_user') return [];

@@ -32,8 +32,18 @@ export class Passwords {
     if (password_hash !== undefined) return storableHash(password_hash_type!, password_hash, password_salt_position);
     if (password === undefined) return null;
     refuseWeakPassword(password);
+    return this.hashed(password, deadline);
+  }
+
+  /** As ours are stored, whatever it is. @throws DomainError `service_unavailable` */
+  async hashed(password: string, deadline: number): Promise<StoredPassword> {
     const prepared = await this.prepared(password);
     return { type: 'bcrypt-hmac', hash: await this.work.run(deadline, () => bcrypt.hash(prepared, this.settings.PASSWORD_HASH_COST)) };
+  }
+
+  /** What takes as long to compare with as any password of ours, and is nobody's. */
+  ofNobody(): StoredPassword {
+    return { type: 'bcrypt-hmac', hash: `$2b$${String(this.settings.PASSWORD_HASH_COST).padStart(2, '0')}$${'.'.repeat(53)}` };
   }
 
   /** Takes as long for a wrong password as for the right one. @throws DomainError `service_unavailable` */

@@ -149,6 +149,11 @@ class RolesOfOrganization {
     return roles.map(({ id, slug }) => ({ id, slug })).sort((one, other) => placeOf(one) - placeOf(other));
   }
 
+  /** Those of these ids that are known here, the one with the highest priority first. */
+  withIds(ids: readonly string[]): readonly HeldRole[] {
+    return this.all().filter(({ id }) => ids.includes(id));
+  }
+
   isClosed({ id }: HeldRole): boolean {
     return this.scopes.some(({ closings }) => closings?.[id] !== undefined);
   }

@@ -60,3 +60,9 @@ export class AccessExplanation {
   @ListOf(() => AccessNearMiss, { doc: 'Where nothing gives it: what nearly does, at most 100; empty otherwise.' }) near_misses!: readonly AccessNearMiss[];
   @Flag({ doc: 'Whether there are more than are listed.' }) has_more!: boolean;
 }
+
+/** What a membership has in the whole organization. */
+export class OrganizationAccess {
+  @ListOf({ text: { max: 128 } }, { doc: 'Ids of the roles that it has, in no order.' }) role_ids!: readonly string[];
+  @ListOf({ text: {} }, { doc: 'Slugs of the permissions that any of them gives, in alphabetical order.' }) permissions!: readonly string[];
+}

@@ -6,7 +6,7 @@ import { Organization } from '../organizations/organization.ts';
 import { PageQuery } from '../pages.ts';
 import { Permission } from '../permissions/permission.ts';
 import { ResourceReference } from '../role-assignments/role-assignment.ts';
-import { AccessCheck, AccessCheckBatch, AccessExplanation, RequestedAccess } from './access-check.ts';
+import { AccessCheck, AccessCheckBatch, AccessExplanation, OrganizationAccess, RequestedAccess } from './access-check.ts';
 
 const COUNTS =
   'Everything counts that gives a role with the permission: the roles of the membership in the organization, its role assignments, those of its groups, on the resource and on everything above it. A membership that is not active has no permissions.';
@@ -126,4 +126,16 @@ export class ListEffectivePermissionsByExternalId extends PageQuery<Permission> 
   @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
   @Text(TYPE) resource_type_slug!: string;
   @Text(EXTERNAL_ID) external_id!: string;
+}
+
+/** Access tokens say what somebody may do in the whole organization. */
+@Operation({
+  internal: true,
+  owner: 'authorization',
+  summary: 'Tell which roles a membership has in its organization, and what they permit there',
+  description: 'As the end of the log says when it is asked. Roles on resources do not count.',
+  answers: ok(OrganizationAccess),
+})
+export class GetOrganizationAccess extends Query<OrganizationAccess> {
+  @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
 }

@@ -243,6 +243,12 @@ export class IdentitySettings {
 
   @Setting(integer({ minimum: 1, maximum: 5_000 }), { doc: 'Memberships that one group may hold.', default: '5000' })
   readonly MEMBERS_PER_GROUP!: number;
+
+  @Setting(text('1 to 32 letters', /^[A-Za-z]{1,32}$/), {
+    doc: 'The word behind `urn:` in the grant types of sign-in that existing SDKs send; `gatehouse` is accepted as well.',
+    default: 'workos',
+  })
+  readonly GRANT_TYPE_VENDOR!: string;
 }
 
 /** What is sent to people. */

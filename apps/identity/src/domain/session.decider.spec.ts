@@ -1,0 +1,119 @@
+import { specOf } from '#libs/testing/src/decider-spec';
+import {
+  beginSession,
+  endSession,
+  endSessionBegunUntil,
+  proveFactor,
+  sessionDecider,
+  type NewSession,
+  type ProvenFactor,
+  type SessionEvent,
+} from './session.decider.ts';
+
+const { given, now } = specOf(sessionDecider);
+
+const id = 'session_01KF0000000000000000000009';
+const user_id = 'user_01KF0000000000000000000001';
+const about: ProvenFactor = { id, user_id, email: 'ada@acme.test', ip_address: '192.0.2.1', user_agent: 'Firefox', has_secret: true };
+const session: NewSession = { organization_id: 'org_1', membership_id: 'om_1', expires_at: '2026-02-14T12:00:00.000Z' };
+const password: SessionEvent = { type: 'authentication.password_succeeded', data: about };
+const code: SessionEvent = { type: 'authentication.magic_auth_succeeded', data: about };
+const mailbox: SessionEvent = { type: 'authentication.email_verification_succeeded', data: about };
+const created: SessionEvent = {
+  type: 'session.created',
+  data: { id, user_id, auth_method: 'password', ip_address: '192.0.2.1', user_agent: 'Firefox', ...session },
+};
+const ended: SessionEvent = { type: 'session.ended', data: { id, reason: 'revoked' } };
+
+describe('a sign-in', () => {
+  it('begins with the first factor that is proven', () =>
+    given()
+      .when(proveFactor('password', about, null))
+      .then(password));
+  it('is a session at once where nothing else is asked for', () =>
+    given()
+      .when(proveFactor('password', about, session))
+      .then(password, created));
+  it('goes on with another factor', () =>
+    given(password)
+      .when(proveFactor('email_verification', about, null))
+      .then(mailbox));
+  it('is a session with its last factor, which says how it began by its first', () =>
+    given(password)
+      .when(proveFactor('email_verification', about, session))
+      .then(mailbox, created));
+  it('is a session once nothing else is asked for', () => given(password).when(beginSession(session)).then(created));
+  it('takes each factor once', () =>
+    given(password)
+      .when(proveFactor('password', about, null))
+      .thenNothing());
+  it('takes a factor for proven where what follows could not be recorded with it', () =>
+    given(password)
+      .when(proveFactor('password', about, session))
+      .then(created));
+  it('is told with its session by the factor that came first', () =>
+    given()
+      .when(proveFactor('magic_auth', about, session))
+      .then(code, { ...created, data: { ...created.data, auth_method: 'magic_code' } as never }));
+  it('makes no session of nothing', () => given().when(beginSession(session)).thenNothing());
+  it('can be ended, and then nothing comes of it', () => {
+    given(password).when(endSession(id, 'revoked')).then(ended);
+    given(password, ended).when(beginSession(session)).thenNothing();
+    given(password, ended)
+      .when(proveFactor('email_verification', about, session))
+      .thenNothing();
+  });
+});
+
+describe('a session', () => {
+  it('begins once', () => given(password, created).when(beginSession(session)).thenNothing());
+  it('takes no further factor', () =>
+    given(password, created)
+      .when(proveFactor('mfa', about, session))
+      .thenNothing());
+  it('is ended', () => given(password, created).when(endSession(id, 'revoked')).then(ended));
+  it('is ended once', () => given(password, created, ended).when(endSession(id, 'signed_out')).thenNothing());
+  it('is ended where it began until a time, and only then', () => {
+    given(password, created)
+      .when(endSessionBegunUntil(id, '2026-01-15T11:59:00.000Z', 'revoked'))
+      .then(ended);
+    given(password, created)
+      .when(endSessionBegunUntil(id, '2026-01-15T11:58:59.999Z', 'revoked'))
+      .thenNothing();
+  });
+  it('that never was is not ended', () => given().when(endSession(id, 'revoked')).thenNothing());
+  it('does not begin again after its end', () => {
+    given(password, created, ended).when(beginSession(session)).thenNothing();
+    given(password, created, ended)
+      .when(proveFactor('password', about, session))
+      .thenNothing();
+  });
+});
+
+describe('events of sign-in', () => {
+  const told = (...events: readonly SessionEvent[]) => {
+    let state = sessionDecider.initial;
+    return events.map((event) => {
+      const before = state;
+      state = sessionDecider.evolve(state, { ...event, at: now });
+      return sessionDecider.toPublicEvent(event, before, state);
+    });
+  };
+  const shown = { object: 'session', id, user_id, organization_id: 'org_1', auth_method: 'password', ip_address: '192.0.2.1', user_agent: 'Firefox' };
+  const times = { expires_at: session.expires_at, created_at: now };
+
+  it('tell each factor, and the session at its end', () =>
+    expect(told(password, created, ended)).toEqual([
+      {
+        payload: { type: 'password', status: 'succeeded', user_id, email: 'ada@acme.test', ip_address: '192.0.2.1', user_agent: 'Firefox' },
+        names: ['authentication.password_succeeded'],
+      },
+      { payload: { ...shown, ...times, status: 'active', ended_at: null, updated_at: now }, names: ['session.created'] },
+      { payload: { ...shown, ...times, status: 'revoked', ended_at: now, updated_at: now }, names: ['session.revoked'] },
+    ]));
+  it('tell nothing of a sign-in that was given up', () => expect(told(password, ended)[1]).toBeNull());
+  it('name no organization where none was chosen', () => {
+    const without: SessionEvent = { ...created, data: { ...created.data, organization_id: null, membership_id: null } as never };
+    expect(told(password, without)[1]!.payload).not.toHaveProperty('organization_id');
+  });
+});

@@ -1,0 +1,192 @@
+import type { AuthenticationEvent } from '#libs/contracts/src/feed/authentication-event';
+import type { Session, SessionMethod } from '#libs/contracts/src/sessions/session';
+import type { NewPublicEvent, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
+import type { MembershipEvent } from './membership.decider.ts';
+import type { OrganizationEvent } from './organization.decider.ts';
+import { holderOfUser, type UserEvent } from './user.decider.ts';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+/** A sign-in, from the first factor that was proven, and the session that comes of it. */
+export type SessionEvent =
+  | Fact<'authentication.password_succeeded', ProvenFactor>
+  | Fact<'authentication.magic_auth_succeeded', ProvenFactor>
+  | Fact<'authentication.email_verification_succeeded', ProvenFactor>
+  | Fact<'authentication.mfa_succeeded', ProvenFactor>
+  | Fact<'session.created', SessionCreated>
+  | Fact<'session.ended', { readonly id: string; readonly reason: EndReason }>;
+
+export type Factor = AuthenticationEvent['type'];
+
+/** Who proved it, and from where: what is personal is null once the person is erased. */
+export type ProvenFactor = Erasable<
+  {
+    readonly id: string;
+    readonly user_id: string;
+    readonly email: string;
+    readonly ip_address: string | null;
+    readonly user_agent: string | null;
+    /** Whether the application showed its secret: then it shows it at each refresh as well. */
+    readonly has_secret: boolean;
+  },
+  'email'
+>;
+
+interface SessionCreated extends Pick<Session, 'id' | 'user_id' | 'auth_method' | 'ip_address' | 'user_agent' | 'expires_at'> {
+  readonly organization_id: string | null;
+  readonly membership_id: string | null;
+}
+
+/** Private: outside it is told that the session was revoked, whatever the reason. */
+export type EndReason = 'revoked' | 'signed_out' | 'refresh_token_reused' | 'password_reset' | 'membership_inactive' | 'parent_deleted' | 'credentials_removed';
+
+export type SessionState = SignIn | EndedSignIn | StoredSession | EndedSession | null;
+
+/** Not all that is asked for was proven yet. */
+interface SignIn extends Omit<ProvenFactor, 'has_secret'> {
+  readonly object: 'sign_in';
+  readonly proven: readonly Factor[];
+  readonly began_at: string;
+}
+
+export interface StoredSession extends SessionCreated {
+  readonly object: 'session';
+  readonly created_at: string;
+}
+
+interface EndedSession extends Omit<StoredSession, 'object'> {
+  readonly object: 'ended_session';
+  readonly ended_at: string;
+}
+
+/** Nothing came of it, and nothing will. */
+interface EndedSignIn extends Pick<SignIn, 'id' | 'user_id'> {
+  readonly object: 'ended_sign_in';
+}
+
+function evolve(state: SessionState, event: SessionEvent & { readonly at: string }): SessionState {
+  switch (event.type) {
+    case 'authentication.password_succeeded':
+    case 'authentication.magic_auth_succeeded':
+    case 'authentication.email_verification_succeeded':
+    case 'authentication.mfa_succeeded': {
+      if (state?.object === 'sign_in') return { ...state, proven: [...state.proven, factorOf(event.type)] };
+      const { has_secret: _, ...about } = event.data;
+      return state ?? { object: 'sign_in', ...about, proven: [factorOf(event.type)], began_at: event.at };
+    }
+    case 'session.created':
+      // Its fact says it all: rows are none before it.
+      return state === null || state.object === 'sign_in' ? { object: 'session', ...event.data, created_at: event.at } : state;
+    case 'session.ended':
+      if (state?.object === 'session') return { ...state, object: 'ended_session', ended_at: event.at };
+      return state?.object === 'sign_in' ? { object: 'ended_sign_in', id: state.id, user_id: state.user_id } : state;
+  }
+}
+
+function toPublicEvent(event: SessionEvent, _before: SessionState, after: SessionState): NewPublicEvent | null {
+  switch (event.type) {
+    case 'authentication.password_succeeded':
+    case 'authentication.magic_auth_succeeded':
+    case 'authentication.email_verification_succeeded':
+    case 'authentication.mfa_succeeded': {
+      const { user_id, email, ip_address, user_agent } = event.data;
+      const payload: AuthenticationEvent = { type: factorOf(event.type), status: 'succeeded', user_id, email, ip_address, user_agent };
+      return { payload, names: [event.type] };
+    }
+    case 'session.created':
+      return after?.object === 'session' ? { payload: toPublicSession(after), names: ['session.created'] } : null;
+    case 'session.ended':
+      return after?.object === 'ended_session' ? { payload: toPublicSession(after), names: ['session.revoked'] } : null;
+  }
+}
+
+/** The session as the API shows it: one that expired is not shown. */
+export function toPublicSession({ organization_id, membership_id: _, ...session }: StoredSession | EndedSession): Session {
+  const chosen = organization_id === null ? {} : { organization_id };
+  if (session.object === 'session') return { ...session, ...chosen, status: 'active', ended_at: null, updated_at: session.created_at };
+  return { ...session, ...chosen, object: 'session', status: 'revoked', updated_at: session.ended_at };
+}
+
+const ofUser: Sealing<SessionState, Extract<SessionEvent, Fact<string, ProvenFactor>>> = {
+  of: ({ data }) => holderOfUser(data.user_id),
+  fields: ['email', 'ip_address', 'user_agent'],
+};
+
+export const sessionDecider: Decider<SessionState, SessionEvent> = {
+  category: 'session',
+  foldVersion: 1,
+  initial: null,
+  sealed: {
+    'authentication.password_succeeded': [ofUser],
+    'authentication.magic_auth_succeeded': [ofUser],
+    'authentication.email_verification_succeeded': [ofUser],
+    'authentication.mfa_succeeded': [ofUser],
+    'session.created': [{ of: ({ data }) => holderOfUser(data.user_id), fields: ['ip_address', 'user_agent'] }],
+    'session.ended': [{ of: (_fact, { after }) => holderOfUser(after!.user_id), fields: ['ip_address', 'user_agent'] }],
+  },
+  evolve,
+  organization: (state) => (state !== null && 'organization_id' in state ? (state.organization_id ?? undefined) : undefined),
+  toPublicEvent,
+  hangsOn: {
+    reaction: 'end-sessions-with-what-they-hang-on',
+    parents: [
+      { ends: 'user.deleted' satisfies UserEvent['type'], index: 'user', category: 'user', field: 'user_id' },
+      { ends: 'organization.deleted' satisfies OrganizationEvent['type'], index: 'organization', category: 'organization', field: 'organization_id' },
+      {
+        ends: 'organization_membership.deleted' satisfies MembershipEvent['type'],
+        index: 'membership',
+        category: 'organization_membership',
+        field: 'membership_id',
+      },
+    ],
+    begins: ['session.created'],
+    end: (id) => endSession(id, 'parent_deleted'),
+  },
+};
+
+type Decide = Decision<SessionState, SessionEvent>;
+
+/** What is shown beside the first factor, of whose proof nothing else has to be known. */
+export interface NewSession extends Pick<SessionCreated, 'organization_id' | 'membership_id' | 'expires_at'> {}
+
+/**
+ * A factor was proven, and where nothing else is asked for (`session`), the session begins with it. Nothing follows once there is a session, or was one: a repeated request
+ * meets what it made.
+ */
+export function proveFactor(factor: Factor, about: ProvenFactor, session: NewSession | null): Decide {
+  return (state, context) => {
+    if (state !== null && state.object !== 'sign_in') return [];
+    const proof: SessionEvent = { type: `authentication.${factor}_succeeded`, data: about };
+    const isProven = state?.proven.includes(factor) === true;
+    const signIn = isProven ? state : (evolve(state, { ...proof, at: context.now }) as SignIn);
+    return [...(isProven ? [] : [proof]), ...(session === null ? [] : [sessionOf(signIn, session)])];
+  };
+}
+
+/** Nothing else is asked for. */
+export function beginSession(session: NewSession): Decide {
+  return (state) => (state?.object === 'sign_in' ? [sessionOf(state, session)] : []);
+}
+
+/** Nothing where there was none, or it has ended. */
+export function endSession(id: string, reason: EndReason): Decide {
+  return (state) => (state?.object === 'session' || state?.object === 'sign_in' ? [{ type: 'session.ended', data: { id, reason } }] : []);
+}
+
+/** As `endSession`, of one that began at this time (ISO 8601) or before: who has signed in since stays. */
+export function endSessionBegunUntil(id: string, time: string, reason: EndReason): Decide {
+  return (state, context) => (state?.object === 'session' && state.created_at > time ? [] : endSession(id, reason)(state, context));
+}
+
+function sessionOf({ id, user_id, proven, ip_address, user_agent }: SignIn, session: NewSession): SessionEvent {
+  return { type: 'session.created', data: { id, user_id, auth_method: METHODS[proven[0]!], ip_address, user_agent, ...session } };
+}
+
+/** By what somebody showed at first who they are. */
+const METHODS: Readonly<Record<Factor, SessionMethod>> = { password: 'password', magic_auth: 'magic_code', email_verification: 'unknown', mfa: 'unknown' };
+
+type Proof = Extract<SessionEvent['type'], `authentication.${string}`>;
+
+function factorOf(type: Proof): Factor {
+  return type.slice('authentication.'.length, -'_succeeded'.length) as Factor;
+}

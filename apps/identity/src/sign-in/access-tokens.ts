@@ -1,0 +1,73 @@
+import { Injectable } from '@nestjs/common';
+import { GetOrganizationAccess } from '#libs/contracts/src/access-checks/operations';
+import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { Clock } from '#libs/platform/src/clock';
+import { isNotFound } from '#libs/platform/src/domain-error';
+import { newUlid } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import type { StoredMembership } from '../domain/membership.decider.ts';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { RoleDirectory } from '../readers/role-directory.ts';
+import { TokenKeys } from '../readers/token-keys.ts';
+
+/** Whom a token is for. */
+export interface TokenSubject {
+  readonly user_id: string;
+  readonly session_id: string;
+  readonly client_id: string;
+  /** The active membership of the organization that it is for; null: for none. */
+  readonly membership: StoredMembership | null;
+}
+
+/** When it is issued, and since when the person is signed in (milliseconds). */
+interface TokenTimes {
+  readonly authenticatedAt: number;
+  readonly sessionEnd: number;
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+
+/** Session access tokens: what they say, as it stands when they are issued. */
+@Injectable()
+export class AccessTokens {
+  constructor(
+    private readonly settings: EnvironmentSettingsReader,
+    private readonly transport: OperationTransport,
+    private readonly roles: RoleDirectory,
+    private readonly keys: TokenKeys,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * Everything that the token will say but its times. Asks whatever may refuse, so it comes before anything is spent.
+   * @throws DomainError `service_unavailable`
+   */
+  async claims(context: RequestContext, { user_id, session_id, client_id, membership }: TokenSubject): Promise<Claims> {
+    const identity = { iss: await this.keys.issuer(context.environment, client_id), sub: user_id, sid: session_id, client_id, aud: client_id };
+    return membership === null ? identity : { ...identity, org_id: membership.organization_id, ...(await this.access(context, membership)) };
+  }
+
+  async signed({ environment }: RequestContext, claims: Claims, { authenticatedAt, sessionEnd }: TokenTimes): Promise<string> {
+    const { sessions } = await this.settings.settings({ environment });
+    const now = this.clock.now();
+    const end = Math.min(now + sessions.access_token_seconds * 1_000, sessionEnd);
+    const times = { jti: newUlid(now), iat: seconds(now), exp: seconds(end), auth_time: seconds(authenticatedAt) };
+    return this.keys.sign(environment, { ...claims, ...times }, { typ: 'JWT' });
+  }
+
+  private async access(context: RequestContext, { id, organization_id }: StoredMembership): Promise<Claims> {
+    const question = Object.assign(new GetOrganizationAccess(), { context, organization_membership_id: id });
+    const { role_ids, permissions } = await this.transport.call(question).catch((error: unknown) => {
+      // It ended while it was asked for: the session ends with it.
+      if (isNotFound(error)) return { role_ids: [], permissions: [] };
+      throw error;
+    });
+    const directory = await this.roles.inOrganization(context.environment, organization_id);
+    const roles = directory.withIds(role_ids).map(({ slug }) => slug);
+    return { role: roles[0], roles, permissions };
+  }
+}
+
+function seconds(milliseconds: number): number {
+  return Math.floor(milliseconds / 1_000);
+}

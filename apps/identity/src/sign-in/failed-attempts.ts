@@ -1,0 +1,58 @@
+import { Injectable } from '@nestjs/common';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { Naming } from '#libs/event-sourcing/src/log/naming';
+import { addressGroup } from '#libs/platform/src/address-group';
+import { Clock } from '#libs/platform/src/clock';
+import type { DomainError } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { attemptDecider, recordFailure, type FailedAttempt } from '../domain/attempt.decider.ts';
+import type { Factor } from '../domain/session.decider.ts';
+
+const COLLECTION = 'failed_attempts';
+const MINUTE_MS = 60_000;
+/** In a minute: beyond them strangers would fill the log. */
+const RECORDED_PER_ACCOUNT = 10;
+const RECORDED_PER_ADDRESS = 100;
+
+/** Records that somebody could not show who they are: so many in a minute, and beyond that in a metric alone. */
+@Injectable()
+export class FailedAttempts {
+  private readonly failures;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly store: ShortLived,
+    private readonly naming: Naming,
+    private readonly clock: Clock,
+    metrics: Metrics,
+  ) {
+    this.failures = metrics.counter({
+      name: 'sign_in_failures_total',
+      help: 'Factors that were not proven; `recorded` is `no` for those that are no event, since too many came for one account or from one address.',
+      labels: ['factor', 'recorded'],
+    });
+  }
+
+  async record(context: RequestContext, factor: Factor, { code, message }: DomainError, about: Omit<FailedAttempt, 'id' | 'error'>): Promise<void> {
+    const isRecorded = await this.mayBeRecorded(context.environment, about);
+    this.failures.inc({ factor, recorded: isRecorded ? 'yes' : 'no' });
+    if (!isRecorded) return;
+    const id = `attempt_${derivedId(context.commandId, 0)}`;
+    await this.repository.transact(attemptDecider, context, id, recordFailure(factor, { id, ...about, error: { code, message } }));
+  }
+
+  private async mayBeRecorded(environment: string, { user_id, email, ip_address }: Omit<FailedAttempt, 'id' | 'error'>): Promise<boolean> {
+    const account = await this.count(environment, 'account', user_id ?? email ?? '');
+    const address = ip_address === null ? 0 : await this.count(environment, 'address', addressGroup(ip_address) ?? ip_address);
+    return account <= RECORDED_PER_ACCOUNT && address <= RECORDED_PER_ADDRESS;
+  }
+
+  private count(environment: string, kind: string, who: string): Promise<number> {
+    const now = this.clock.now();
+    const end = now - (now % MINUTE_MS) + MINUTE_MS;
+    return this.store.add(COLLECTION, `${environment} ${this.naming.keyOf(kind, who)} ${end}`, 1, end);
+  }
+}

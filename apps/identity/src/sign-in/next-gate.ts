@@ -1,0 +1,68 @@
+import type { Factor } from '../domain/session.decider.ts';
+
+/** An organization that somebody may sign in to. */
+export interface Choice {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What the organization that was chosen asks of its members. */
+export interface Policy {
+  /** The ways to sign in that it allows, of those that the environment has. */
+  readonly methods: Readonly<Record<'password' | 'magic_auth', boolean>>;
+  readonly requiresSso: boolean;
+  readonly requiresMfa: boolean;
+}
+
+/** Everything that a sign-in is decided by. Each step that is finished adds to it. */
+export interface SignInFacts {
+  /** By what the user showed at first who it is. */
+  readonly method: Factor | 'sso';
+  readonly isEmailVerified: boolean;
+  readonly mfa: 'off' | 'optional' | 'required';
+  /** Whether the user has a second factor that counts. */
+  readonly hasFactor: boolean;
+  readonly isFactorProven: boolean;
+  /** Those of active memberships. */
+  readonly organizations: readonly Choice[];
+  /** What was chosen in this sign-in; null: nothing yet. */
+  readonly chosen: string | null;
+  /** Of the organization that it would be in: null where there is none. */
+  readonly policyOf: (organizationId: string) => Policy;
+}
+
+/** What is asked for next, or the organization (or none) that the session begins in. */
+export type Gate =
+  | { readonly gate: 'email_verification_required' }
+  | { readonly gate: 'mfa_enrollment' }
+  | { readonly gate: 'mfa_challenge' }
+  | { readonly gate: 'organization_selection_required'; readonly organizations: readonly Choice[] }
+  | { readonly gate: 'organization_authentication_methods_required'; readonly organizationId: string }
+  | { readonly gate: 'sso_required'; readonly organizationId: string }
+  | { readonly gate: 'none'; readonly organizationId: string | null };
+
+/** The first gate that is not passed: email verification, second factor, choice of an organization, policy of the organization. */
+export function nextGate(facts: SignInFacts): Gate {
+  const { method, isEmailVerified, mfa, organizations, chosen } = facts;
+  if (!isEmailVerified) return { gate: 'email_verification_required' };
+  if (mfa !== 'off') {
+    const gate = secondFactor(facts, mfa === 'required');
+    if (gate !== null) return gate;
+  }
+  const organizationId = chosen ?? (organizations.length === 1 ? organizations[0]!.id : null);
+  if (organizationId === null)
+    return organizations.length === 0 ? { gate: 'none', organizationId: null } : { gate: 'organization_selection_required', organizations };
+  const { methods, requiresSso, requiresMfa } = facts.policyOf(organizationId);
+  if (method !== 'sso') {
+    if (requiresSso) return { gate: 'sso_required', organizationId };
+    if ((method === 'password' || method === 'magic_auth') && !methods[method]) return { gate: 'organization_authentication_methods_required', organizationId };
+  }
+  return (requiresMfa ? secondFactor(facts, true) : null) ?? { gate: 'none', organizationId };
+}
+
+/** Whoever has a second factor proves it; whoever has none enrols one where it is required. The provider of a single sign-on has asked for its own. */
+function secondFactor({ method, hasFactor, isFactorProven }: SignInFacts, isRequired: boolean): Gate | null {
+  if (method === 'sso' || isFactorProven) return null;
+  if (hasFactor) return { gate: 'mfa_challenge' };
+  return isRequired ? { gate: 'mfa_enrollment' } : null;
+}

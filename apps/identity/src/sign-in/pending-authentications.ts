@@ -1,0 +1,69 @@
+import { Injectable } from '@nestjs/common';
+import { Naming } from '#libs/event-sourcing/src/log/naming';
+import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+
+const COLLECTION = 'pending_authentications';
+const LIFETIME_MS = 10 * 60_000;
+
+/** A sign-in that goes on when its client brings what was asked for. */
+export interface PendingAuthentication {
+  readonly client_id: string;
+  readonly session_id: string;
+  readonly user_id: string;
+  /** The organization that the user chose; null: none yet. */
+  readonly chosen: string | null;
+}
+
+interface Stored extends PendingAuthentication {
+  readonly environment: string;
+  readonly expires_at: number;
+}
+
+/** Tokens by which a sign-in goes on. A rejected attempt leaves them as they are; they name their session, which begins once. */
+@Injectable()
+export class PendingAuthentications {
+  constructor(
+    private readonly secrets: ShownSecrets,
+    private readonly store: ShortLived,
+    private readonly naming: Naming,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The token to go on with; a repeated command answers the same one. */
+  async begin(context: RequestContext, pending: PendingAuthentication): Promise<string> {
+    const token = (await this.secrets.of(context, 'pending_authentication')).toString('base64url');
+    await this.put(token, { ...pending, environment: context.environment, expires_at: this.clock.now() + LIFETIME_MS });
+    return token;
+  }
+
+  /** @throws DomainError `invalid_pending_authentication_token`, also where it is another client's */
+  async require({ environment }: RequestContext, clientId: string, token: string): Promise<PendingAuthentication> {
+    const entry = await this.store.get(COLLECTION, this.keyOf(token));
+    const pending = entry === null ? null : (JSON.parse(entry.value) as Stored);
+    if (pending?.environment !== environment || pending.client_id !== clientId) throw invalidPendingToken();
+    return pending;
+  }
+
+  /** The same token goes on with what was chosen meanwhile, for as long as before. */
+  async choose(token: string, organizationId: string): Promise<void> {
+    const entry = await this.store.get(COLLECTION, this.keyOf(token));
+    if (entry !== null) await this.put(token, { ...(JSON.parse(entry.value) as Stored), chosen: organizationId });
+  }
+
+  private put(token: string, stored: Stored): Promise<void> {
+    return this.store.put(COLLECTION, this.keyOf(token), JSON.stringify(stored), stored.expires_at);
+  }
+
+  /** Whoever reads the store learns no token. */
+  private keyOf(token: string): string {
+    return this.naming.keyOf(COLLECTION, token);
+  }
+}
+
+export function invalidPendingToken(): DomainError {
+  return new DomainError('invalid', 'invalid_pending_authentication_token', 'The pending authentication token is unknown, used or expired.');
+}

@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { isGenuine, readRefreshToken, refreshTokenOf, type RefreshFamily } from './refresh-family.ts';
+
+const COLLECTION = 'refresh';
+
+/** Session ids are of one environment each: the record says of which. */
+interface StoredFamily extends RefreshFamily {
+  readonly environment: string;
+}
+
+/** A family as it was read: whoever replaces it meanwhile wins. */
+export interface ReadFamily {
+  readonly sessionId: string;
+  readonly family: StoredFamily;
+  /** Opened. */
+  readonly seed: Buffer;
+  readonly version: number;
+  readonly expiresAt: number;
+}
+
+/** The refresh tokens of every session, in a store with expiry: a session is refreshed without a word in the log. */
+@Injectable()
+export class RefreshFamilies {
+  constructor(
+    private readonly store: ShortLived,
+    private readonly vault: Vault,
+  ) {}
+
+  /** The family of a session that begins, until `expiresAt`; where a repeated command has made it already, that one. */
+  async begin(
+    environment: string,
+    sessionId: string,
+    family: Omit<RefreshFamily, 'seed' | 'generation' | 'rotations'>,
+    expiresAt: number,
+  ): Promise<ReadFamily> {
+    const seed = await this.vault.seal(randomBytes(32).toString('base64url'), place(environment, sessionId));
+    const stored: StoredFamily = { environment, seed, generation: 0, rotations: [], ...family };
+    await this.store.putIfAbsent(COLLECTION, sessionId, JSON.stringify(stored), expiresAt);
+    return (await this.read(environment, sessionId))!;
+  }
+
+  /** Null for whatever is no token of this environment, and where its session has ended. */
+  async ofToken(environment: string, text: string): Promise<(ReadFamily & { readonly tokenGeneration: number }) | null> {
+    const token = readRefreshToken(text);
+    const read = token === null ? null : await this.read(environment, token.sessionId);
+    if (token === null || read === null || !isGenuine(read.seed, environment, token)) return null;
+    return { ...read, tokenGeneration: token.generation };
+  }
+
+  async read(environment: string, sessionId: string): Promise<ReadFamily | null> {
+    const entry = await this.store.get(COLLECTION, sessionId);
+    const family = entry === null ? null : (JSON.parse(entry.value) as StoredFamily);
+    if (entry === null || family?.environment !== environment) return null;
+    const seed = Buffer.from(await this.vault.open(family.seed, place(environment, sessionId)), 'base64url');
+    return { sessionId, family, seed, version: entry.version, expiresAt: entry.expiresAt };
+  }
+
+  /** False when another was faster. The expiry stays that of the session. */
+  replace({ sessionId, family: { environment }, version, expiresAt }: ReadFamily, family: RefreshFamily): Promise<boolean> {
+    return this.store.compareAndSet(COLLECTION, sessionId, version, JSON.stringify({ environment, ...family }), expiresAt);
+  }
+
+  /** The environment of a session, by its id alone; null where it has ended, or never was. */
+  async environmentOf(sessionId: string): Promise<string | null> {
+    const entry = await this.store.get(COLLECTION, sessionId);
+    return entry === null ? null : (JSON.parse(entry.value) as StoredFamily).environment;
+  }
+
+  /** Until when the session may be left alone; null where it cannot be refreshed any more. */
+  async idleUntil(environment: string, sessionId: string): Promise<number | null> {
+    const entry = await this.store.get(COLLECTION, sessionId);
+    const family = entry === null ? null : (JSON.parse(entry.value) as StoredFamily);
+    return family?.environment === environment ? family.idle_until : null;
+  }
+
+  /** The token of the present generation. */
+  present({ sessionId, family: { environment }, seed }: ReadFamily, generation: number): string {
+    return refreshTokenOf(seed, { environment, sessionId, generation });
+  }
+
+  /** The session has ended: nothing of it is of use any more. */
+  async end(sessionId: string): Promise<void> {
+    await this.store.take(COLLECTION, sessionId);
+  }
+
+  /** Resolves when what was written is on disk. */
+  durable(): Promise<void> {
+    return this.store.durable();
+  }
+}
+
+/** Where the seed belongs: moved to another session, it does not open. */
+function place(environment: string, sessionId: string) {
+  return { stream: streamName('session', environment, sessionId), field: 'refresh_seed' };
+}

@@ -1,0 +1,39 @@
+import type { Organization } from '#libs/contracts/src/organizations/organization';
+import type { User } from '#libs/contracts/src/users/user';
+import { DomainError } from '#libs/platform/src/domain-error';
+
+/** What a client is told that has to do something else first. */
+export interface Continuation {
+  readonly pending_authentication_token: string;
+  readonly email?: string;
+  readonly email_verification_id?: string;
+  readonly user?: User;
+  readonly organizations?: readonly Pick<Organization, 'id' | 'name'>[];
+  readonly authentication_factors?: readonly { readonly id: string; readonly type: string }[];
+}
+
+type ContinuationCode = 'email_verification_required' | 'mfa_enrollment' | 'mfa_challenge' | 'organization_selection_required';
+
+const MESSAGES: Readonly<Record<ContinuationCode, string>> = {
+  email_verification_required: 'The email address has to be verified first.',
+  mfa_enrollment: 'A second factor has to be enrolled first.',
+  mfa_challenge: 'A second factor has to be proven.',
+  organization_selection_required: 'The user has to choose an organization.',
+};
+
+export function moreIsNeeded(code: ContinuationCode, continuation: Continuation): DomainError {
+  return new DomainError('forbidden', code, MESSAGES[code], { continuation });
+}
+
+export function invalidRequest(message: string): DomainError {
+  return new DomainError('invalid', 'invalid_request', message);
+}
+
+/** Whatever is wrong with a token, a code or a session: which of it, nobody is told. */
+export function invalidGrant(message = 'The grant is unknown, used, expired or ended.'): DomainError {
+  return new DomainError('invalid', 'invalid_grant', message);
+}
+
+export function invalidCredentials(): DomainError {
+  return new DomainError('invalid', 'invalid_credentials', 'Invalid credentials.');
+}

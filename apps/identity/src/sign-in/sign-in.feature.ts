@@ -1,0 +1,25 @@
+import { feature } from '#libs/runtime/src/feature';
+import { attemptDecider } from '../domain/attempt.decider.ts';
+import { sessionDecider } from '../domain/session.decider.ts';
+import { sessionsView } from '../views/sessions.view.ts';
+import { AccessTokens } from './access-tokens.ts';
+import { FailedAttempts } from './failed-attempts.ts';
+import { PasswordCheck } from './password-check.ts';
+import { PendingAuthentications } from './pending-authentications.ts';
+import { RefreshFamilies } from './refresh-families.ts';
+import { SessionIds } from './session-ids.ts';
+import { EndSessionsBeforePasswordResets, EndSessionsOfInactiveMemberships } from './session.reactions.ts';
+import { Sessions } from './sessions.ts';
+import { SignInClients } from './sign-in-client.ts';
+import { SignInPeople } from './sign-in-people.ts';
+import { SignIn } from './sign-in.ts';
+
+export const signIn = feature({
+  deciders: [sessionDecider, attemptDecider],
+  views: [sessionsView],
+  providers: [
+    ...[SignIn, SignInClients, SignInPeople, PasswordCheck, PendingAuthentications, FailedAttempts],
+    ...[Sessions, SessionIds, RefreshFamilies, AccessTokens],
+  ],
+  reactions: [EndSessionsOfInactiveMemberships, EndSessionsBeforePasswordResets],
+});

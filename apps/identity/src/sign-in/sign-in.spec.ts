@@ -1,0 +1,410 @@
+import { createHash, createPublicKey, randomUUID, verify } from 'node:crypto';
+import { SettableClock } from '#libs/testing/src/settable-clock';
+import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
+
+const AUTHENTICATE = '/user_management/authenticate';
+const USERS = '/user_management/users';
+const MAGIC = '/user_management/magic_auth';
+const MEMBERSHIPS = '/user_management/organization_memberships';
+const urn = (name: string, vendor = 'workos'): string => `urn:${vendor}:oauth:grant-type:${name}`;
+const PASSWORD = 'ride-a-giraffe-7';
+const MINUTE = 60_000;
+
+type Body = Readonly<Record<string, unknown>>;
+
+let suite: GivenSuite;
+let clock: SettableClock;
+let client_id: string;
+/** Another environment. */
+let elsewhere: Awaited<ReturnType<GivenSuite['otherEnvironment']>>;
+let theirs: string;
+beforeAll(async () => {
+  clock = new SettableClock(Date.now());
+  suite = await givenSuite({ clock });
+  elsewhere = await suite.otherEnvironment();
+  [client_id, theirs] = await Promise.all([suite.clientIdOf(suite), suite.clientIdOf(elsewhere)]);
+});
+
+/** Time goes on, and the gateway hears from the log that its keys are still good. */
+const later = async (milliseconds: number): Promise<void> => {
+  clock.forward(milliseconds);
+  await eventually(() => suite.get('/organizations').expect(200));
+};
+const address = (): string => `${randomUUID()}@sign-in.test`;
+/** As an application that keeps a secret. */
+const ask = (body: Body, headers: Readonly<Record<string, string>> = {}) => suite.post(AUTHENTICATE, { client_id, client_secret: suite.key, ...body }, headers);
+/** As one that cannot. */
+const askOpenly = (body: Body) => suite.post(AUTHENTICATE, { client_id, ...body }, { Authorization: '' });
+const codeFor = async (email: string): Promise<string> => (await suite.post(MAGIC, { email }).expect(201)).code;
+const withCode = async (email: string, more: Body = {}) => ask({ grant_type: urn('magic-auth:code'), email, code: await codeFor(email), ...more });
+const signedIn = async (email = address(), more: Body = {}) => (await withCode(email, more)).body;
+const refresh = (refresh_token: string, more: Body = {}) => ask({ grant_type: 'refresh_token', refresh_token, ...more });
+const organization = async (name = 'Acme'): Promise<string> => (await suite.post('/organizations', { name }).expect(201)).id;
+const join = async (organization_id: string, user_id: string, role_slug = 'member') =>
+  suite.post(MEMBERSHIPS, { organization_id, user_id, role_slug }).expect(201);
+const user = async (fields: Body = {}) => suite.post(USERS, { email: address(), email_verified: true, ...fields }).expect(201);
+const claimsOf = (token: string): Record<string, unknown> => JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString());
+const sessionOf = ({ access_token }: { readonly access_token: string }): string => claimsOf(access_token)['sid'] as string;
+const eventsOf = async (userId: string): Promise<readonly string[]> =>
+  (await suite.records())
+    .filter(({ subject }) => (subject as { user_id?: string } | null)?.user_id === userId)
+    .flatMap((record) => record.public.map(({ name }) => name));
+const oauth = (error: string) => ({ error, error_description: expect.any(String), message: expect.any(String) });
+
+describe('a code by mail', () => {
+  it('signs somebody in, whoever they are', async () => {
+    const email = address();
+    const answer = await withCode(email, { ip_address: '192.0.2.7', user_agent: 'Firefox' });
+    expect(answer.status).toBe(200);
+    const { user: signed, access_token, refresh_token } = answer.body;
+    expect(answer.body).toEqual({ user: signed, access_token, refresh_token, authentication_method: 'MagicAuth' });
+    expect(signed).toMatchObject({ email, email_verified: true, last_sign_in_at: expect.any(String) });
+    const [header, claims] = access_token
+      .split('.')
+      .slice(0, 2)
+      .map((part: string) => JSON.parse(Buffer.from(part, 'base64url').toString()));
+    expect(header).toEqual({ alg: 'RS256', typ: 'JWT', kid: expect.any(String) });
+    expect(claims).toEqual({
+      ...{ iss: expect.stringMatching(`/user_management/${client_id}$`), sub: signed.id, sid: expect.stringMatching(/^session_[0-9A-HJKMNP-TV-Z]{26}$/) },
+      ...{ client_id, aud: client_id, jti: expect.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/) },
+      ...{ iat: Math.floor(clock.now() / 1_000), exp: Math.floor(clock.now() / 1_000) + 300, auth_time: expect.any(Number) },
+    });
+    const { keys } = await suite.get(`/sso/jwks/${client_id}`).expect(200);
+    const [head, payload, signature] = access_token.split('.');
+    const key = createPublicKey({ key: keys.find(({ kid }: { kid: string }) => kid === header.kid), format: 'jwk' });
+    expect(verify('sha256', Buffer.from(`${head}.${payload}`), key, Buffer.from(signature, 'base64url'))).toBe(true);
+    expect(await eventsOf(signed.id)).toEqual(['magic_auth.created', 'authentication.magic_auth_succeeded', 'session.created']);
+    const { data } = await suite.get(`${USERS}/${signed.id}/sessions`).expect(200);
+    expect(data).toMatchObject([
+      { id: claims.sid, user_id: signed.id, auth_method: 'magic_code', status: 'active', ip_address: '192.0.2.7', user_agent: 'Firefox' },
+    ]);
+  });
+
+  it('is taken in either spelling of the vendor, as JSON and as a form', async () => {
+    const email = address();
+    for (const vendor of ['workos', 'gatehouse']) {
+      const form = new URLSearchParams({ client_id, client_secret: suite.key, grant_type: urn('magic-auth:code', vendor), email, code: await codeFor(email) });
+      await suite.post(AUTHENTICATE, form.toString(), { 'Content-Type': 'application/x-www-form-urlencoded' }).expect(200);
+    }
+  });
+
+  it('is spent on one session, which its client may ask for again for 30 seconds', async () => {
+    const email = address();
+    const shown = { grant_type: urn('magic-auth:code'), email, code: await codeFor(email) };
+    const first = await ask(shown).expect(200);
+    const again = await ask(shown).expect(200);
+    expect(sessionOf(again)).toBe(sessionOf(first));
+    expect(again.refresh_token).toBe(first.refresh_token);
+    await later(30_001);
+    await ask(shown).expect(400, { code: 'one_time_code_previously_used' });
+    expect((await suite.records('session.created')).filter(({ data }) => (data as { id: string }).id === sessionOf(first))).toHaveLength(1);
+  });
+
+  it.each([
+    ['is wrong', { code: '000000' }, 'invalid_one_time_code'],
+    ['is for nobody', { email: address() }, 'invalid_one_time_code'],
+  ])('is refused and told where it %s', async (_, wrong, code) => {
+    const email = address();
+    const right = await codeFor(email);
+    const given = { email, code: right === '000000' ? '000001' : right, ...wrong };
+    await ask({ grant_type: urn('magic-auth:code'), ...given }).expect(400, { code, message: expect.any(String) });
+    const failed = (await suite.records('authentication.magic_auth_failed')).map(({ subject }) => subject);
+    expect(failed).toContainEqual(
+      expect.objectContaining({ type: 'magic_auth', status: 'failed', email: given.email, error: { code, message: expect.any(String) } }),
+    );
+  });
+});
+
+describe('a password', () => {
+  it('signs its user in', async () => {
+    const { id, email } = await user({ password: PASSWORD });
+    const answer = await ask({ grant_type: 'password', email: email.toUpperCase(), password: PASSWORD }).expect(200);
+    expect(answer).toMatchObject({ user: { id }, authentication_method: 'Password' });
+    expect(await eventsOf(id)).toEqual(['authentication.password_succeeded', 'session.created']);
+  });
+
+  it('is refused alike whoever it is not of', async () => {
+    const [{ email }, { email: without }] = [await user({ password: PASSWORD }), await user()];
+    const answers = [];
+    for (const given of [
+      { email, password: 'another-giraffe-7' },
+      { email: without, password: PASSWORD },
+      { email: address(), password: PASSWORD },
+    ])
+      answers.push((await ask({ grant_type: 'password', ...given }).expect(400)) as object);
+    expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(
+      new Set([JSON.stringify({ message: 'Invalid credentials.', code: 'invalid_credentials' })]),
+    );
+  });
+
+  it('that was imported is hashed anew at its first success', async () => {
+    const salted = Buffer.from('salt');
+    const digest = createHash('sha1').update(PASSWORD).update(salted).digest();
+    const { id, email } = await user({ password_hash: `{SSHA}${Buffer.concat([digest, salted]).toString('base64')}`, password_hash_type: 'ssha' });
+    const set = async () =>
+      (await suite.records('user.password_set'))
+        .filter(({ stream }) => stream.endsWith(id))
+        .map(({ data }) => (data as { password: { type: string } }).password.type);
+    await ask({ grant_type: 'password', email, password: 'another-giraffe-7' }).expect(400);
+    expect(await set()).toEqual(['ssha']);
+    for (let times = 0; times < 2; times++) await ask({ grant_type: 'password', email, password: PASSWORD }).expect(200);
+    expect(await set()).toEqual(['ssha', 'bcrypt-hmac']);
+  });
+
+  it('does not do for an address that was never verified: its mailbox is shown first', async () => {
+    const { id, email } = await user({ password: PASSWORD, email_verified: false });
+    const asked = await ask({ grant_type: 'password', email, password: PASSWORD }).expect(403, { code: 'email_verification_required', email });
+    const { pending_authentication_token, email_verification_id } = asked;
+    expect(Object.keys(asked).sort()).toEqual(['code', 'email', 'email_verification_id', 'message', 'pending_authentication_token']);
+    const { code } = await suite.get(`/user_management/email_verification/${email_verification_id}`).expect(200);
+    const grant = { grant_type: urn('email-verification:code'), pending_authentication_token };
+    await ask({ ...grant, code: code === '000000' ? '000001' : '000000' }).expect(400, { code: 'invalid_one_time_code' });
+    const answer = await ask({ ...grant, code }).expect(200);
+    expect(answer).toMatchObject({ user: { id, email_verified: true }, authentication_method: 'Password' });
+    expect(await eventsOf(id)).toEqual([
+      ...['authentication.password_succeeded', 'email_verification.created', 'authentication.email_verification_failed'],
+      ...['authentication.email_verification_succeeded', 'session.created'],
+    ]);
+  });
+
+  it('is tried, like a code, ten times a minute for an address', async () => {
+    const email = address();
+    const tried = await Promise.all(Array.from({ length: 11 }, () => ask({ grant_type: urn('magic-auth:code'), email, code: '000000' })));
+    expect(tried.map(({ status }) => status).sort()).toEqual([...Array<number>(10).fill(400), 429]);
+    expect(tried.find(({ status }) => status === 429)!.body).toEqual(oauth('too_many_requests'));
+  });
+});
+
+describe('what cannot be understood is refused as OAuth has it', () => {
+  it.each<[string, Body, string]>([
+    ['no grant type', {}, 'invalid_request'],
+    ['a grant type that there is not', { grant_type: 'implicit' }, 'invalid_request'],
+    ['a grant type of another vendor', { grant_type: urn('magic-auth:code', 'acme') }, 'invalid_request'],
+    ['no email', { grant_type: 'password', password: PASSWORD }, 'invalid_request'],
+    ['no password', { grant_type: 'password', email: 'ada@sign-in.test' }, 'invalid_request'],
+    ['no code', { grant_type: urn('magic-auth:code'), email: 'ada@sign-in.test' }, 'invalid_request'],
+    ['no refresh token', { grant_type: 'refresh_token' }, 'invalid_request'],
+    ['a wrong secret', { grant_type: 'password', client_secret: 'sk_of_somebody_else_0123456789' }, 'invalid_client'],
+    ['a refresh token that is none', { grant_type: 'refresh_token', refresh_token: 'x' }, 'invalid_grant'],
+  ])('%s', async (_, body, error) => expect((await ask(body)).body).toEqual(oauth(error)));
+
+  it('a password without a secret', async () => {
+    await askOpenly({ grant_type: 'password', email: address(), password: PASSWORD }).expect(400, oauth('invalid_request'));
+  });
+  it('a client that there is not', async () => {
+    await suite.post(AUTHENTICATE, { client_id: 'client_nobody', grant_type: 'password' }).expect(400, oauth('invalid_client'));
+  });
+});
+
+describe('a pending authentication', () => {
+  const pendingOf = async () => {
+    const [{ id, email }, one, two] = [await user(), await organization('One'), await organization('Two')];
+    await join(one, id);
+    await join(two, id);
+    const { pending_authentication_token: token, organizations } = await (await withCode(email)).body;
+    return { id, email, one, two, token, organizations };
+  };
+  const choose = (pending_authentication_token: string, organization_id: string, more: Body = {}) =>
+    ask({ grant_type: urn('organization-selection'), pending_authentication_token, organization_id, ...more });
+
+  it('goes on with the organization that is chosen', async () => {
+    const { id, one, two, token, organizations } = await pendingOf();
+    expect(organizations).toEqual(
+      expect.arrayContaining([
+        { id: one, name: 'One' },
+        { id: two, name: 'Two' },
+      ]),
+    );
+    const answer = await choose(token, two).expect(200);
+    expect(answer).toMatchObject({ organization_id: two, user: { id }, authentication_method: 'MagicAuth' });
+    expect(claimsOf(answer.access_token)).toMatchObject({ org_id: two, role: 'member', roles: ['member'], permissions: expect.any(Array) });
+    expect(await eventsOf(id)).toEqual(expect.arrayContaining(['authentication.magic_auth_succeeded', 'session.created']));
+  });
+
+  it('is not used up by what is refused', async () => {
+    const { token, one } = await pendingOf();
+    const foreign = await organization();
+    await choose(token, foreign).expect(400, { code: 'invalid_organization_id' });
+    await choose(token, 'org_01J0000000000000000000000A').expect(400, { code: 'invalid_organization_id' });
+    await choose(token, one, { client_secret: 'sk_of_somebody_else_0123456789' }).expect(400, oauth('invalid_client'));
+    await choose(token, one).expect(200);
+  });
+
+  it('is its own environment’s, for ten minutes', async () => {
+    const { token, one } = await pendingOf();
+    await choose(token, one, { client_id: theirs, client_secret: elsewhere.key }).expect(400, { code: 'invalid_pending_authentication_token' });
+    await choose('x', one).expect(400, { code: 'invalid_pending_authentication_token' });
+    await later(10 * MINUTE);
+    await choose(token, one).expect(400, { code: 'invalid_pending_authentication_token' });
+  });
+
+  it('begins one session', async () => {
+    const { token, one } = await pendingOf();
+    const [first, again] = [await choose(token, one).expect(200), await choose(token, one).expect(200)];
+    expect(sessionOf(again)).toBe(sessionOf(first));
+    await later(30_001);
+    await choose(token, one).expect(400, { code: 'invalid_pending_authentication_token' });
+  });
+
+  it('ends with its user', async () => {
+    const { id, token, one } = await pendingOf();
+    await suite.delete(`${USERS}/${id}`).expect(200);
+    await choose(token, one).expect(400, { code: expect.stringMatching(/^invalid_(pending_authentication_token|organization_id)$/) });
+  });
+});
+
+describe('a refresh token', () => {
+  it('gets the next one, once', async () => {
+    const first = await signedIn();
+    const second = await refresh(first.refresh_token).expect(200);
+    expect(second.refresh_token).not.toBe(first.refresh_token);
+    expect(second).toMatchObject({ user: { id: first.user.id }, authentication_method: 'MagicAuth' });
+    expect(sessionOf(second)).toBe(sessionOf(first));
+    expect(claimsOf(second.access_token)['auth_time']).toBe(claimsOf(first.access_token)['auth_time']);
+    const before = await suite.head();
+    await refresh(second.refresh_token).expect(200);
+    expect(await suite.head()).toBe(before);
+  });
+
+  it('may come again for 30 seconds, and gets the present successor', async () => {
+    const { refresh_token } = await signedIn();
+    const [one, two] = await Promise.all([refresh(refresh_token).expect(200), refresh(refresh_token).expect(200)]);
+    expect(two.refresh_token).toBe(one.refresh_token);
+    const next = await refresh(one.refresh_token).expect(200);
+    expect((await refresh(refresh_token).expect(200)).refresh_token).toBe(next.refresh_token);
+  });
+
+  it('ends its session where it comes again later', async () => {
+    const { user: signed, refresh_token } = await signedIn();
+    const second = await refresh(refresh_token).expect(200);
+    await later(30_001);
+    await refresh(refresh_token).expect(400, oauth('invalid_grant'));
+    await refresh(second.refresh_token).expect(400, oauth('invalid_grant'));
+    expect(await eventsOf(signed.id)).toContain('session.revoked');
+    expect((await suite.records('session.ended')).map(({ data }) => data)).toContainEqual({ id: sessionOf(second), reason: 'refresh_token_reused' });
+  });
+
+  it('is refused elsewhere, changed, or with a wrong secret, which ends nothing', async () => {
+    const { refresh_token } = await signedIn();
+    await refresh(refresh_token, { client_id: theirs, client_secret: elsewhere.key }).expect(400, oauth('invalid_grant'));
+    await refresh(refresh_token.replace('.0.', '.7.')).expect(400, oauth('invalid_grant'));
+    await refresh(refresh_token, { client_secret: elsewhere.key }).expect(400, oauth('invalid_client'));
+    await refresh(refresh_token).expect(200);
+  });
+
+  it('needs the secret that its session began with, wherever it stands', async () => {
+    const { refresh_token } = await signedIn();
+    await askOpenly({ grant_type: 'refresh_token', refresh_token }).expect(400, oauth('invalid_client'));
+    // As the session helper of Ruby does.
+    await suite.post(AUTHENTICATE, { client_id, grant_type: 'refresh_token', refresh_token }).expect(200);
+  });
+
+  it('ends with idleness and with the session', async () => {
+    const { refresh_token } = await signedIn();
+    await later(6 * 24 * 60 * MINUTE);
+    const second = await refresh(refresh_token).expect(200);
+    await later(7 * 24 * 60 * MINUTE);
+    await refresh(second.refresh_token).expect(400, oauth('invalid_grant'));
+    let { refresh_token: last } = await signedIn();
+    for (let days = 0; days < 24; days += 6) {
+      await later(6 * 24 * 60 * MINUTE);
+      last = (await refresh(last).expect(200)).refresh_token;
+    }
+    await later(6 * 24 * 60 * MINUTE);
+    await refresh(last).expect(400, oauth('invalid_grant'));
+  });
+
+  it('seals the session for a cookie where the helper asks for it', async () => {
+    const { xsalsa20poly1305 } = await import('@noble/ciphers/salsa.js');
+    const key = Buffer.alloc(32, 5);
+    const { refresh_token } = await signedIn();
+    const session = { seal_session: true, cookie_password: key.toString('base64') };
+    const { sealed_session, sid, ...answer } = await refresh(refresh_token, { session }).expect(200);
+    expect(sid).toBe(sessionOf(answer));
+    const sealed = Buffer.from(sealed_session, 'base64');
+    const opened = JSON.parse(Buffer.from(xsalsa20poly1305(key, sealed.subarray(0, 24)).decrypt(sealed.subarray(24))).toString());
+    expect(opened).toEqual({ access_token: answer.access_token, refresh_token: answer.refresh_token, user: answer.user });
+    await refresh(answer.refresh_token, { session: { seal_session: true, cookie_password: 'short' } }).expect(400, oauth('invalid_request'));
+    await refresh(answer.refresh_token).expect(200);
+  });
+
+  it('switches to another organization of the user, and to no other', async () => {
+    const [{ id, email }, one, two, foreign] = [await user(), await organization('One'), await organization('Two'), await organization('Foreign')];
+    await join(one, id);
+    const first = await signedIn(email);
+    expect(claimsOf(first.access_token)['org_id']).toBe(one);
+    await join(two, id, 'admin');
+    await refresh(first.refresh_token, { organization_id: foreign }).expect(400, oauth('organization_membership_not_found'));
+    const second = await refresh(first.refresh_token, { organization_id: two }).expect(200);
+    expect(claimsOf(second.access_token)).toMatchObject({ org_id: two, role: 'admin', roles: ['admin'] });
+    // Of two tabs each gets what it asks for.
+    const replayed = await refresh(first.refresh_token, { organization_id: one }).expect(200);
+    expect(claimsOf(replayed.access_token)['org_id']).toBe(one);
+    expect(replayed.refresh_token).toBe(second.refresh_token);
+    expect((await refresh(second.refresh_token).expect(200)).organization_id).toBe(two);
+  });
+
+  it('says what the membership may do by then', async () => {
+    const slug = `docs-${randomUUID().slice(0, 8)}`;
+    const [{ id, email }, acme] = [await user(), await organization()];
+    await suite.post('/authorization/permissions', { slug: `${slug}:read`, name: 'Read' }).expect(201);
+    await suite.post('/authorization/roles', { slug, name: 'Reader', permissions: [`${slug}:read`] });
+    await suite.put(`/authorization/roles/${slug}/permissions`, { permissions: [`${slug}:read`] });
+    const membership = await join(acme, id);
+    const first = await signedIn(email);
+    expect(claimsOf(first.access_token)).toMatchObject({ role: 'member' });
+    await suite.put(`${MEMBERSHIPS}/${membership.id}`, { role_slug: slug }).expect(200);
+    const second = await refresh(first.refresh_token).expect(200);
+    expect(claimsOf(second.access_token)).toMatchObject({ role: slug, roles: [slug], permissions: [`${slug}:read`] });
+  });
+});
+
+describe('a session', () => {
+  const signedInTo = async () => {
+    const [{ id, email }, acme] = [await user(), await organization()];
+    const membership = await join(acme, id);
+    return { id, acme, membership: membership.id as string, ...(await signedIn(email)) };
+  };
+  const list = async (userId: string) => (await suite.get(`${USERS}/${userId}/sessions`).expect(200)).data.map(({ id }: { id: string }) => id);
+
+  it('is revoked, once, and told of', async () => {
+    const { id, refresh_token, access_token } = await signedInTo();
+    const session_id = sessionOf({ access_token });
+    expect(await list(id)).toEqual([session_id]);
+    for (let times = 0; times < 2; times++) await suite.post('/user_management/sessions/revoke', { session_id }).expect(200);
+    await refresh(refresh_token).expect(400, oauth('invalid_grant'));
+    expect(await list(id)).toEqual([]);
+    expect((await eventsOf(id)).filter((name) => name === 'session.revoked')).toHaveLength(1);
+    const never = { session_id: 'session_01J0000000000000000000000A' };
+    await suite.post('/user_management/sessions/revoke', never).expect(400, { code: 'session_not_found' });
+    await elsewhere.post('/user_management/sessions/revoke', { session_id }).expect(400, { code: 'session_not_found' });
+  });
+
+  it.each<[string, (given: Awaited<ReturnType<typeof signedInTo>>) => Promise<unknown>]>([
+    ['user', ({ id }) => suite.delete(`${USERS}/${id}`).expect(200)],
+    ['organization', ({ acme }) => suite.delete(`/organizations/${acme}`).expect(202)],
+    ['membership', ({ membership }) => suite.delete(`${MEMBERSHIPS}/${membership}`).expect(200)],
+    ['active membership', ({ membership }) => suite.put(`${MEMBERSHIPS}/${membership}/deactivate`).expect(200)],
+  ])('ends at once with its %s', async (_, end) => {
+    const given = await signedInTo();
+    await end(given);
+    await refresh(given.refresh_token).expect(400, oauth('invalid_grant'));
+    await eventually(async () => expect(await eventsOf(given.id)).toContain('session.revoked'));
+  });
+
+  it('ends with a reset of the password', async () => {
+    const { id, refresh_token, user: signed } = await signedInTo();
+    await later(1);
+    const { password_reset_token } = await suite.post('/user_management/password_reset', { email: signed.email }).expect(201);
+    await suite.post('/user_management/password_reset/confirm', { token: password_reset_token, new_password: PASSWORD }).expect(200);
+    await refresh(refresh_token).expect(400, oauth('invalid_grant'));
+    await eventually(async () => expect(await eventsOf(id)).toContain('session.revoked'));
+  });
+
+  it('outlives a restart', async () => {
+    const { refresh_token } = await signedInTo();
+    await suite.restart();
+    await refresh(refresh_token).expect(200);
+  });
+});

@@ -1,0 +1,71 @@
+import { Nested, Optional, Text } from '../fields.ts';
+import { Command, ok, Operation } from '../operation.ts';
+import { Authentication, SessionSealing } from './authentication.ts';
+
+const LONG = 4_096;
+const GRANTS = `| \`grant_type\` | fields |
+| --- | --- |
+| \`password\` | \`client_secret\`, \`email\`, \`password\` |
+| \`refresh_token\` | \`refresh_token\`; \`organization_id\` to switch; \`client_secret\` where the session began with one |
+| \`urn:workos:oauth:grant-type:magic-auth:code\` | \`client_secret\`, \`email\`, \`code\` |
+| \`urn:workos:oauth:grant-type:email-verification:code\` | \`client_secret\`, \`code\`, \`pending_authentication_token\` |
+| \`urn:workos:oauth:grant-type:organization-selection\` | \`client_secret\`, \`organization_id\`, \`pending_authentication_token\` |
+
+Where more is asked for, the answer is 403 (400 for what only another way to sign in helps with) with a \`code\` that says what, and a \`pending_authentication_token\` to go on with for ten minutes.`;
+
+@Operation({
+  post: '/user_management/authenticate',
+  owner: 'identity',
+  environmentFrom: 'client_id',
+  summary: 'Sign in, or go on being signed in',
+  description: GRANTS,
+  answers: ok(Authentication),
+  refuses: [
+    'invalid_request',
+    'invalid_client',
+    'invalid_grant',
+    'invalid_credentials',
+    'invalid_one_time_code',
+    'one_time_code_previously_used',
+    'one_time_code_expired',
+    'one_time_code_too_many_attempts',
+    'invalid_pending_authentication_token',
+    'invalid_organization_id',
+    'organization_membership_not_found',
+    'email_password_auth_disabled',
+    'authentication_method_not_allowed',
+    'email_verification_required',
+    'mfa_enrollment',
+    'mfa_challenge',
+    'sso_required',
+    'organization_authentication_methods_required',
+    'organization_selection_required',
+    'too_many_requests',
+  ],
+  emits: [
+    'authentication.password_succeeded',
+    'authentication.password_failed',
+    'authentication.magic_auth_succeeded',
+    'authentication.magic_auth_failed',
+    'authentication.email_verification_succeeded',
+    'authentication.email_verification_failed',
+    'email_verification.created',
+    'user.updated',
+    'session.created',
+    'session.revoked',
+  ],
+})
+export class Authenticate extends Command<Authentication> {
+  @Text({ doc: 'Names the environment.', max: 128, example: 'client_01JG8K3M0Q5R7T9V1X3Z5B7D9F' }) client_id!: string;
+  @Optional() @Text({ doc: 'What is shown, as the table has it.', max: 255, example: 'password' }) grant_type?: string;
+  @Optional() @Text({ doc: 'An API key of the environment: an application that can keep a secret shows it.', max: 512, secret: true }) client_secret?: string;
+  @Optional() @Text({ doc: 'The address of the user.', max: 1_024, example: 'ada@acme.test' }) email?: string;
+  @Optional() @Text({ doc: 'The password of the user.', max: 1_024, secret: true }) password?: string;
+  @Optional() @Text({ doc: 'The code that the user was sent.', max: LONG, secret: true }) code?: string;
+  @Optional() @Text({ doc: 'From the last answer.', max: LONG, secret: true }) refresh_token?: string;
+  @Optional() @Text({ doc: 'From the answer that asked for more.', max: LONG, secret: true }) pending_authentication_token?: string;
+  @Optional() @Text({ doc: 'The organization that the user chose.', max: 128 }) organization_id?: string;
+  @Optional() @Nested(() => SessionSealing, { doc: 'To have the session sealed for a cookie, at a refresh.' }) session?: SessionSealing;
+  @Optional() @Text({ doc: 'Address of the person. Read beside `client_secret` alone; else the connection tells it.', max: 64 }) ip_address?: string;
+  @Optional() @Text({ doc: 'Browser of the person. Read beside `client_secret` alone; else the connection tells it.', max: 2_048 }) user_agent?: string;
+}
