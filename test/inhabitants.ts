@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import '#libs/contracts/src/all';
 import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
+import { CorsOrigin, RedirectUri } from '#libs/contracts/src/browser-addresses/browser-addresses';
 import { EmailVerification } from '#libs/contracts/src/email-verification/email-verification';
 import { Event } from '#libs/contracts/src/feed/event';
 import { Group } from '#libs/contracts/src/groups/group';
@@ -115,7 +116,11 @@ export async function inhabitants(caller: Caller, receiver: string, clientId: st
   const { ids, ...names } = await organization(caller, clientId, externalId);
   const { data } = await caller.eventually(`/webhook_endpoints/${webhook}/deliveries`, { data: [{ status: 'delivered' }] });
   await caller.eventually(`/events?organization_id=${ids.get(Organization)}&events=organization.created`, { data: [{ event: 'organization.created' }] });
+  const { id: redirectUri } = await caller.post('/user_management/redirect_uris', { uri: `https://acme.test/${externalId}` }).expect(201);
+  const { id: corsOrigin } = await caller.post('/user_management/cors_origins', { origin: `https://${externalId}.test` }).expect(201);
   const told: readonly (readonly [Class, string])[] = [
+    [RedirectUri, redirectUri],
+    [CorsOrigin, corsOrigin],
     [WebhookEndpoint, webhook],
     [WebhookDelivery, data[0].id],
     [Event, data[0].event_id],
