@@ -12,7 +12,6 @@ import './groups/operations.ts';
 import './jwt-template/operations.ts';
 import './magic-auth/operations.ts';
 import './mailbox/operations.ts';
-import './magic-auth/operations.ts';
 import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
 import './password-reset/operations.ts';

@@ -147,7 +147,7 @@ export const sessionDecider: Decider<SessionState, SessionEvent> = {
 type Decide = Decision<SessionState, SessionEvent>;
 
 /** What is shown beside the first factor, of whose proof nothing else has to be known. */
-export interface NewSession extends Pick<SessionCreated, 'organization_id' | 'membership_id' | 'expires_at'> {}
+export type NewSession = Pick<SessionCreated, 'organization_id' | 'membership_id' | 'expires_at'>;
 
 /**
  * A factor was proven, and where nothing else is asked for (`session`), the session begins with it. Nothing follows once there is a session, or was one: a repeated request

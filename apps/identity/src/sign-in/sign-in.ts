@@ -280,7 +280,7 @@ export class SignIn {
     const present = family.organization_id;
     const wanted = asked ?? present;
     const [membership, first] = await Promise.all(
-      [wanted, session.organization_id].map((id) => (id === null ? null : this.people.membership(environment, user.id, id))),
+      [wanted, session.organization_id].map(async (id) => (id === null ? null : this.people.membership(environment, user.id, id))),
     );
     // Whoever left the organization that the session began in is signed in no more.
     const isLeft = session.membership_id !== null && first?.id !== session.membership_id;

@@ -2,7 +2,8 @@ import { Nested, Optional, Text } from '../fields.ts';
 import { Command, ok, Operation } from '../operation.ts';
 import { Authentication, SessionSealing } from './authentication.ts';
 
-const LONG = 4_096;
+/** Beyond what any code or token of this server has. */
+const LONG = 1_024;
 const GRANTS = `| \`grant_type\` | fields |
 | --- | --- |
 | \`password\` | \`client_secret\`, \`email\`, \`password\` |
