@@ -22,6 +22,7 @@ import { ErrorAnswers } from './error-answers.ts';
 import { isForm, valueOfForm } from './form.ts';
 import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
 import { badRequest, MethodNotAllowed, noSuchPath, type HttpAnswer } from './http-answer.ts';
+import { KeptAnswers } from './kept-answers.ts';
 import { RateLimits } from './rate-limits.ts';
 import { uriTooLong } from './request-head.ts';
 import { RequestMetrics } from './request-metrics.ts';
@@ -107,7 +108,11 @@ export class OperationRoutes {
       return valueOfBody(text);
     };
 
+    const kept = options.cachedFor === undefined ? null : new KeptAnswers(this.clock);
+
     const handler = (request: FastifyRequest, reply: FastifyReply): void => {
+      const known = kept?.get(request.url) ?? null;
+      if (known !== null) return this.responses.send(reply, known);
       requireReadableQuery(request.url);
       if (subResources.length > 0) refuseSubResource(subResources, method, pathOf(request.url));
       const text = takesBody ? (request.body as string | undefined) : undefined;
@@ -142,6 +147,7 @@ export class OperationRoutes {
       void answered
         .catch((error: unknown) => this.errors.of(error, request.id, name))
         .then((answer) => {
+          kept?.keep(request.url, answer);
           if (this.readiness.isDraining) reply.header('Connection', 'close');
           this.responses.send(reply, answer);
         });

@@ -4,7 +4,9 @@ import { until } from '#libs/testing/src/until';
 import { givenGateway, type GivenGateway } from './testing/given-gateway.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
-const PATH = '/clients/client_specs/notes';
+/** Another at each time: answers are kept for a moment. */
+let asks = 0;
+const path = (): string => `/clients/client_specs/notes?${++asks}`;
 const NOTES = '/clients/notes';
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
 
@@ -29,7 +31,7 @@ describe('an operation that finds its environment by client id', () => {
   const postForm = (form: string) => ask('POST', NOTES, form, FORM);
 
   it('needs no key, and knows who asks by client id and address', async () => {
-    const { status, headers, body } = await ask('GET', PATH, null, { 'User-Agent': 'specs' });
+    const { status, headers, body } = await ask('GET', path(), null, { 'User-Agent': 'specs' });
     expect(status).toBe(200);
     expect(headers.get('cache-control')).toBe('public, max-age=300');
     expect(body.seen.context).toMatchObject({
@@ -39,15 +41,23 @@ describe('an operation that finds its environment by client id', () => {
     });
   });
 
+  it('is answered once for all who ask within a second, where anybody may keep the answer', async () => {
+    const kept = '/clients/client_specs/notes?kept';
+    const [one, other] = [await ask('GET', kept), await ask('GET', kept)];
+    expect(other.body['id']).toBe(one.body['id']);
+    expect((await ask('GET', `${kept}&other`)).body['id']).not.toBe(one.body['id']);
+    await until(async () => (await ask('GET', kept)).body['id'] !== one.body['id']);
+  });
+
   it('does not look at Authorization', async () => {
     const asked = gateway.keys.asked;
     for (const authorization of ['Bearer wrong', 'Basic abc', 'Bearer sk_test_of_the_gateway_specs']) {
-      const { status, body } = await ask('GET', PATH, null, { Authorization: authorization });
+      const { status, body } = await ask('GET', path(), null, { Authorization: authorization });
       expect(status).toBe(200);
       expect(body.seen.context['actor']).toMatchObject({ id: 'client_specs' });
     }
     expect(gateway.keys.asked).toBe(asked);
-    const { body } = await ask('GET', PATH, null, { Authorization: 'Bearer wrong' });
+    const { body } = await ask('GET', path(), null, { Authorization: 'Bearer wrong' });
     expect(body.seen.context['connection']).toMatchObject({ bearerHash: hash('sha256', 'wrong', 'hex') });
   });
 
@@ -118,7 +128,7 @@ describe('an operation that finds its environment by client id', () => {
     for (const origin of ['https://acme.test.evil.test', 'http://acme.test', 'https://acme.test:444', 'null', `https://${'a'.repeat(400)}.test`])
       expect(await allowed(origin)).toBeNull();
     expect(await allowed('https://acme.test', JSON.stringify({ client_id: 'client_nobody', text: 'hello' }))).toBeNull();
-    expect((await ask('GET', PATH, null, { Origin: 'https://anybody.test' })).headers.get('access-control-allow-origin')).toBe('*');
+    expect((await ask('GET', path(), null, { Origin: 'https://anybody.test' })).headers.get('access-control-allow-origin')).toBe('*');
     const withKey = await gateway.request('GET', '/notes/label/mine', { headers: { Origin: 'https://acme.test' } });
     expect(withKey.headers.get('access-control-allow-origin')).toBeNull();
   });
@@ -138,10 +148,10 @@ describe('an operation that finds its environment by client id', () => {
   });
 
   it('asks once for a client id, until the log tells of another', async () => {
-    await ask('GET', PATH);
+    await ask('GET', path());
     await ask('GET', '/clients/client_renamed/notes');
     const asked = gateway.clientIds.asked;
-    await Promise.all([ask('GET', PATH), postForm('client_id=client_specs&text=one'), ask('GET', '/clients/client_renamed/notes')]);
+    await Promise.all([ask('GET', path()), postForm('client_id=client_specs&text=one'), ask('GET', '/clients/client_renamed/notes')]);
     expect(gateway.clientIds.asked).toBe(asked);
     gateway.clientIds.environments.set('client_renamed', ENVIRONMENT);
     const meta = {

@@ -83,7 +83,13 @@ export function changeSettings(change: SettingsChange): Decision<EnvironmentSett
   };
 }
 
+/** By state, which is kept in memory while it is asked for with every request. */
+const known = new WeakMap<object, StoredSettings>();
+
 /** All settings: what was set, and the defaults of the rest. */
 export function settingsOf(state: EnvironmentSettingsState): StoredSettings {
-  return merged(DEFAULTS, state?.given ?? {});
+  if (state === null) return DEFAULTS;
+  let settings = known.get(state);
+  if (settings === undefined) known.set(state, (settings = merged(DEFAULTS, state.given)));
+  return settings;
 }
