@@ -1,4 +1,5 @@
 import { createHash, createPublicKey, randomUUID, verify } from 'node:crypto';
+import bcrypt from 'bcrypt';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
@@ -400,6 +401,21 @@ describe('a session', () => {
     await suite.post('/user_management/password_reset/confirm', { token: password_reset_token, new_password: PASSWORD }).expect(200);
     await refresh(refresh_token).expect(400, oauth('invalid_grant'));
     await eventually(async () => expect(await eventsOf(id)).toContain('session.revoked'));
+  });
+
+  it('does not begin with a password that was replaced by a reset while it was compared', async () => {
+    const email = address();
+    // Takes long enough to compare for the reset to come in between; where it does not, the session ends with the reset.
+    const { id } = await user({ email, password_hash: await bcrypt.hash(PASSWORD, 12), password_hash_type: 'bcrypt' });
+    const { password_reset_token } = await suite.post('/user_management/password_reset', { email }).expect(201);
+    const during = (async () => ask({ grant_type: 'password', email, password: PASSWORD }))();
+    await suite.post('/user_management/password_reset/confirm', { token: password_reset_token, new_password: `${PASSWORD}8` }).expect(200);
+    await later(1);
+    const { status, body } = await during;
+    if (status === 200) await refresh(body.refresh_token).expect(400, oauth('invalid_grant'));
+    else expect(body.code).toBe('invalid_credentials');
+    await eventually(async () => expect((await suite.get(`${USERS}/${id}/sessions`).expect(200)).data).toEqual([]));
+    await ask({ grant_type: 'password', email, password: PASSWORD }).expect(400, { code: 'invalid_credentials' });
   });
 
   it('outlives a restart', async () => {

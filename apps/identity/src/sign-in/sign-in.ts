@@ -199,6 +199,7 @@ export class SignIn {
     if (gate.gate === 'none') return this.begin(context, progress, about, gate.organizationId);
     const token = progress.token ?? (await this.pending.begin(context, { client_id: client.id, session_id: sessionId, user_id: user.id, chosen }));
     if (factor !== null) await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null));
+    if ((await this.outdatedBy(context, user)) !== null) throw invalidCredentials();
     throw await this.continuation(context, gate, user, token);
   }
 
@@ -219,6 +220,11 @@ export class SignIn {
     const decision = factor === null ? beginSession(session) : proveFactor(factor, about, session);
     const { state } = await this.repository.transact(sessionDecider, context, sessionId, decision);
     if (state?.object !== 'session') throw invalidPendingToken();
+    const outdated = await this.outdatedBy(context, user);
+    if (outdated !== null) {
+      await this.sessions.end(context, sessionId, outdated);
+      throw invalidCredentials();
+    }
     this.stamps.record(LAST_SIGN_IN, environment, user.id);
     return this.answer(context, { user, session: state, membership, claims, read, generation: read.family.generation });
   }
@@ -382,6 +388,13 @@ export class SignIn {
     ]);
     if (user === null || state === null || isBeforeReset(state, user)) throw invalidPendingToken();
     return pending;
+  }
+
+  /** Asked once all is recorded: what somebody showed may have been compared before a reset that was recorded meanwhile, and would count as shown after it. */
+  private async outdatedBy({ environment }: RequestContext, { id, last_reset }: StoredUser): Promise<'parent_deleted' | 'password_reset' | null> {
+    const user = await this.people.withId(environment, id);
+    if (user === null) return 'parent_deleted';
+    return user.last_reset?.at === last_reset?.at ? null : 'password_reset';
   }
 
   private async requireUser({ environment }: RequestContext, id: string): Promise<StoredUser> {
