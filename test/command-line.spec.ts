@@ -49,6 +49,24 @@ describe('the command line', () => {
       await until(async () => (await status(server.url, key, '/organizations')) === 401);
     });
 
+    it('has another key sign tokens: a day later, or at once', async () => {
+      await gatehouse(variables, 'environments', 'create', 'signing');
+      const rotated = async (...options: readonly string[]) => {
+        const { code, stdout } = await gatehouse(variables, 'token-keys', 'rotate', '--environment', 'signing', ...options);
+        expect(code).toBe(0);
+        const [, kid, from] = /^(\S+) {2}RS256 {2}signs from (\S+)\n$/.exec(stdout)!;
+        return { kid, wait: Date.parse(from!) - Date.now() };
+      };
+      expect((await rotated()).wait).toBeLessThanOrEqual(0);
+      const next = await rotated();
+      expect(next.wait).toBeGreaterThan(86_000_000);
+      expect((await rotated()).kid).toBe(next.kid);
+      const emergency = await rotated('--now');
+      expect(emergency.kid).not.toBe(next.kid);
+      expect(emergency.wait).toBeLessThanOrEqual(0);
+      expect(await gatehouse(variables, 'token-keys', 'rotate')).toMatchObject({ code: 64 });
+    });
+
     it('says in one line what is wrong', async () => {
       const refused = async (...words: readonly string[]) => {
         const { code, stderr } = await gatehouse(variables, ...words);
