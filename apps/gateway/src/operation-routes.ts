@@ -190,12 +190,16 @@ export class OperationRoutes {
     }));
   }
 
-  /** What is the same for everybody, everybody's scripts may read. */
+  /** What is the same for everybody, everybody's scripts may read; everything else is nobody's to keep. */
   private share({ cachedFor }: RegisteredOperation['options'], request: FastifyRequest, reply: FastifyReply, done: DoneFuncWithErrOrRes): void {
     if (cachedFor !== undefined) {
       reply.header('Access-Control-Allow-Origin', '*');
       done();
-    } else if (request.headers.origin === undefined) {
+      return;
+    }
+    // It may hold tokens (RFC 6749, section 5.1).
+    reply.header('Cache-Control', 'no-store');
+    if (request.headers.origin === undefined) {
       done();
     } else {
       this.cors.allow(request, reply).then(

@@ -3,6 +3,7 @@ import type { Erasable } from '#libs/event-sourcing/src/deciding/decider';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { StoredPassword } from '../domain/stored-password.ts';
 import { rehashPassword, userDecider, type PasswordSet, type StoredUser } from '../domain/user.decider.ts';
@@ -18,6 +19,7 @@ export class PasswordCheck {
     private readonly events: EventStore,
     private readonly passwords: Passwords,
     private readonly repository: Repository,
+    private readonly log: Log,
   ) {}
 
   /** @throws DomainError `service_unavailable` where too many are checked already */
@@ -27,12 +29,16 @@ export class PasswordCheck {
     return stored !== null && isRight;
   }
 
-  /** Takes the place of a hash that came from elsewhere, once the password is known that it is of. */
+  /** Takes the place of a hash that came from elsewhere, once the password is known that it is of. What cannot be done now is done at the next sign-in. */
   async rehash(context: RequestContext, user: StoredUser, password: string): Promise<void> {
-    const stored = await this.storedOf(context.environment, user);
-    if (stored === null || stored.type === 'bcrypt-hmac') return;
-    const rehashed = await this.passwords.hashed(password, context.deadline);
-    await this.repository.transact(userDecider, context, user.id, rehashPassword(user.id, user.password_id!, rehashed));
+    try {
+      const stored = await this.storedOf(context.environment, user);
+      if (stored === null || stored.type === 'bcrypt-hmac') return;
+      const rehashed = await this.passwords.hashed(password, context.deadline);
+      await this.repository.transact(userDecider, context, user.id, rehashPassword(user.id, user.password_id!, rehashed));
+    } catch (error) {
+      this.log.warn('An imported password was not hashed anew; the next sign-in tries again.', { error, requestId: context.requestId });
+    }
   }
 
   /** Only the log has it, sealed for the person. */

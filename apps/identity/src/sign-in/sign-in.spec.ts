@@ -58,6 +58,7 @@ describe('a code by mail', () => {
     const email = address();
     const answer = await withCode(email, { ip_address: '192.0.2.7', user_agent: 'Firefox' });
     expect(answer.status).toBe(200);
+    expect(answer.headers['cache-control']).toBe('no-store');
     const { user: signed, access_token, refresh_token } = answer.body;
     expect(answer.body).toEqual({ user: signed, access_token, refresh_token, authentication_method: 'MagicAuth' });
     expect(signed).toMatchObject({ email, email_verified: true, last_sign_in_at: expect.any(String) });
