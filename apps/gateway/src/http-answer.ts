@@ -28,10 +28,10 @@ export function send(reply: FastifyReply, answer: HttpAnswer): void {
 /** The answer to a refusal, or null when it is none: then it is a bug. */
 export function refusal(error: unknown): HttpAnswer | null {
   if (!(error instanceof DomainError) || !Object.hasOwn(ERRORS, error.code)) return null;
-  const { status, isOAuth }: DeclaredError = ERRORS[error.code as ErrorCode];
+  const { status, isOAuth, answeredAs = error.code }: DeclaredError = ERRORS[error.code as ErrorCode];
   const { errors, entity_id, role_slug, retryAfter, continuation } = error.details;
   const body = isOAuth
-    ? { error: error.code, error_description: error.message, message: error.message, ...continuation }
+    ? { error: answeredAs, error_description: error.message, message: error.message, ...continuation }
     : {
         message: error.message,
         code: error.code,

@@ -6,6 +6,8 @@ export interface DeclaredError {
   readonly doc: string;
   /** Answered as RFC 6749 says, `{error, error_description}`, instead of by a `code`, on which clients decide what to read. */
   readonly isOAuth?: true;
+  /** What clients know it by, where another code of ours has that name already. */
+  readonly answeredAs?: string;
   /** The answer says beside it what a client needs to go on with. */
   readonly isContinuation?: true;
   /** What nothing is refused by yet: the part of the product that it waits for. */
@@ -154,6 +156,13 @@ export const ERRORS = declare({
     isContinuation: true,
   },
   mfa_enrollment: { kind: 'forbidden', status: 403, doc: 'The user has to enrol a second factor first.', isContinuation: true },
+  mfa_enrollment_at_refresh: {
+    kind: 'forbidden',
+    status: 400,
+    doc: 'The user has to sign in again, with a second factor.',
+    isOAuth: true,
+    answeredAs: 'mfa_enrollment',
+  },
   mfa_challenge: {
     kind: 'forbidden',
     status: 403,
@@ -167,7 +176,6 @@ export const ERRORS = declare({
     doc: 'The organization asks for a single sign-on.',
     isOAuth: true,
     isContinuation: true,
-    comesWith: 'policies of organizations',
   },
   organization_authentication_methods_required: {
     kind: 'invalid',
@@ -175,7 +183,6 @@ export const ERRORS = declare({
     doc: 'The organization lets its members sign in otherwise.',
     isOAuth: true,
     isContinuation: true,
-    comesWith: 'policies of organizations',
   },
   organization_selection_required: {
     kind: 'forbidden',

@@ -284,7 +284,7 @@ function errorSchema(codes: readonly ErrorCode[]): Schema {
   const isInvalid = ERRORS[codes[0]!].status === 422;
   const schemas = [
     ...(others.length === 0 ? [] : [{ ...reference('schemas', 'Error'), properties: { code: { enum: others } }, ...(isInvalid && { required: ['errors'] }) }]),
-    ...(oauth.length === 0 ? [] : [{ ...reference('schemas', 'OAuthError'), properties: { error: { enum: oauth } } }]),
+    ...(oauth.length === 0 ? [] : [{ ...reference('schemas', 'OAuthError'), properties: { error: { enum: oauth.map(answerOf) } } }]),
     ...continuing.map((code) =>
       isOAuth(code)
         ? { ...reference('schemas', 'SignInContinuation'), properties: { error: { const: code } }, required: ['error', 'error_description'] }
@@ -292,6 +292,11 @@ function errorSchema(codes: readonly ErrorCode[]): Schema {
     ),
   ];
   return schemas.length === 1 ? schemas[0]! : { oneOf: schemas };
+}
+
+/** As clients know it. */
+function answerOf(code: ErrorCode): string {
+  return (ERRORS[code] satisfies DeclaredError as DeclaredError).answeredAs ?? code;
 }
 
 function isContinuation(code: ErrorCode): boolean {
@@ -310,7 +315,7 @@ function sentencesOf(code: ErrorCode): string {
 function errorExample(code: ErrorCode): Json {
   if (isOAuth(code)) {
     const token = isContinuation(code) && { pending_authentication_token: 'x4Q0…' };
-    return { error: code, error_description: ERRORS[code].doc, message: ERRORS[code].doc, ...token };
+    return { error: answerOf(code), error_description: ERRORS[code].doc, message: ERRORS[code].doc, ...token };
   }
   if (isContinuation(code)) return { message: ERRORS[code].doc, code, pending_authentication_token: 'x4Q0…' };
   const errors = code === 'invalid_request_parameters' ? [{ code: 'required', field: 'name', message: 'name is required.' }] : [];
@@ -367,8 +372,11 @@ const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
         },
         description: 'Of which one is to be proven.',
       },
+      connection_ids: { type: 'array', items: { type: 'string' }, description: 'Connections to identity providers, of which one is to be used.' },
+      sso_connection_ids: { type: 'array', items: { type: 'string' }, description: 'Connections to identity providers, of which one may be used.' },
+      auth_methods: { type: 'object', additionalProperties: { type: 'boolean' }, description: 'Which ways to sign in the organization allows.' },
     },
-    required: ['message', 'pending_authentication_token'],
+    required: ['message'],
   },
   FieldError: {
     type: 'object',

@@ -6,7 +6,7 @@ const lenient: Policy = { methods: { password: true, magic_auth: true }, require
 const after = (changes: Partial<SignInFacts> = {}, policy: Partial<Policy> = {}) =>
   nextGate({
     ...{ method: 'password', isEmailVerified: true, mfa: 'optional', hasFactor: false, isFactorProven: false, organizations: [], chosen: null },
-    policyOf: () => ({ ...lenient, ...policy }),
+    policy: { ...lenient, ...policy },
     ...changes,
   });
 const unverified = { isEmailVerified: false };
@@ -58,9 +58,5 @@ describe('after the credential is proven', () => {
     ['… which no other organization does', { ...two, chosen: 'org_zoo' }, {}, { gate: 'none', organizationId: 'org_zoo' }],
   ])('%s', (_, facts, policy, gate) => expect(after(facts, policy)).toEqual(gate));
 
-  it('the policy is that of the organization that was chosen', () => {
-    const policyOf = (id: string): Policy => ({ ...lenient, requiresSso: id === 'org_acme' });
-    expect(after({ ...two, chosen: 'org_acme', policyOf })).toMatchObject({ gate: 'sso_required' });
-    expect(after({ ...two, chosen: 'org_zoo', policyOf })).toMatchObject({ gate: 'none' });
-  });
+  it('nobody is let into an organization whose policy is not known', () => expect(() => after({ ...one, policy: null })).toThrow('org_acme'));
 });

@@ -1,3 +1,4 @@
+import type { Policy as OrganizationPolicy } from '../domain/authentication-policy.decider.ts';
 import type { Factor } from '../domain/session.decider.ts';
 
 /** An organization that somebody may sign in to. */
@@ -14,6 +15,11 @@ export interface Policy {
   readonly requiresMfa: boolean;
 }
 
+/** As gates go by it. */
+export function gatePolicyOf({ methods, sso, mfa }: OrganizationPolicy): Policy {
+  return { methods, requiresSso: sso === 'required', requiresMfa: mfa === 'required' };
+}
+
 /** Everything that a sign-in is decided by. Each step that is finished adds to it. */
 export interface SignInFacts {
   /** By what the user showed at first who it is. */
@@ -27,8 +33,8 @@ export interface SignInFacts {
   readonly organizations: readonly Choice[];
   /** What was chosen in this sign-in; null: nothing yet. */
   readonly chosen: string | null;
-  /** Of the organization that it would be in: null where there is none. */
-  readonly policyOf: (organizationId: string) => Policy;
+  /** Of the organization that was chosen, or of the only one; null where neither is. */
+  readonly policy: Policy | null;
 }
 
 /** What is asked for next, or the organization (or none) that the session begins in. */
@@ -52,7 +58,8 @@ export function nextGate(facts: SignInFacts): Gate {
   const organizationId = chosen ?? (organizations.length === 1 ? organizations[0]!.id : null);
   if (organizationId === null)
     return organizations.length === 0 ? { gate: 'none', organizationId: null } : { gate: 'organization_selection_required', organizations };
-  const { methods, requiresSso, requiresMfa } = facts.policyOf(organizationId);
+  if (facts.policy === null) throw new Error(`Nobody looked up what ${organizationId} asks of its members.`);
+  const { methods, requiresSso, requiresMfa } = facts.policy;
   if (method !== 'sso') {
     if (requiresSso) return { gate: 'sso_required', organizationId };
     if ((method === 'password' || method === 'magic_auth') && !methods[method]) return { gate: 'organization_authentication_methods_required', organizationId };

@@ -25,6 +25,11 @@ export function moreIsNeeded(code: ContinuationCode, continuation: Continuation)
   return new DomainError('forbidden', code, MESSAGES[code], { continuation });
 }
 
+/** The person has to come through the identity provider of the organization. */
+export function ssoRequired(continuation: object): DomainError {
+  return new DomainError('invalid', 'sso_required', 'The organization asks for a single sign-on.', { continuation });
+}
+
 export function invalidRequest(message: string): DomainError {
   return new DomainError('invalid', 'invalid_request', message);
 }

@@ -362,6 +362,64 @@ describe('a refresh token', () => {
   });
 });
 
+describe('what an organization asks of its members', () => {
+  const memberOf = async (policy: Body) => {
+    const [{ id, email }, acme] = [await user({ password: PASSWORD }), await organization()];
+    await join(acme, id);
+    const before = await signedIn(email);
+    await suite.patch(`/admin/organizations/${acme}/authentication_policy`, policy).expect(200);
+    return { email, acme, before };
+  };
+
+  it('a single sign-on, of those who are signed in as well', async () => {
+    const { email, before } = await memberOf({ sso: 'required' });
+    const answer = await withCode(email);
+    expect([answer.status, answer.body]).toEqual([
+      400,
+      { ...oauth('sso_required'), email, connection_ids: [], pending_authentication_token: expect.any(String) },
+    ]);
+    const refused = await refresh(before.refresh_token);
+    expect([refused.status, refused.body]).toEqual([400, oauth('sso_required')]);
+  });
+
+  it('another way to sign in', async () => {
+    const { email } = await memberOf({ methods: { magic_auth: false } });
+    const answer = await withCode(email);
+    expect([answer.status, answer.body]).toEqual([
+      400,
+      {
+        ...oauth('organization_authentication_methods_required'),
+        ...{
+          email,
+          sso_connection_ids: [],
+          pending_authentication_token: expect.any(String),
+          auth_methods: expect.objectContaining({ magic_auth: false, password: true }),
+        },
+      },
+    ]);
+    await ask({ grant_type: 'password', email, password: PASSWORD }).expect(200);
+  });
+
+  it('a second factor', async () => {
+    const { email, before } = await memberOf({ mfa: 'required' });
+    const answer = await withCode(email);
+    expect([answer.status, answer.body]).toMatchObject([403, { code: 'mfa_enrollment', pending_authentication_token: expect.any(String), user: { email } }]);
+    expect((await refresh(before.refresh_token)).body).toEqual(oauth('mfa_enrollment'));
+  });
+});
+
+describe('an access token', () => {
+  it('says what the template of its environment adds', async () => {
+    const [{ id, email }, acme] = [await user({ first_name: 'Ada' }), await organization('Acme')];
+    const membership = await join(acme, id);
+    const content = '{"name":"{{user.first_name}} of {{organization.name}}","member":"{{organization_membership.id}}"}';
+    await suite.put('/user_management/jwt_template', { content }).expect(200);
+    const { access_token } = await signedIn(email);
+    expect(claimsOf(access_token)).toMatchObject({ sub: id, org_id: acme, name: 'Ada of Acme', member: membership.id });
+    await suite.put('/user_management/jwt_template', { content: '{}' }).expect(200);
+  });
+});
+
 describe('a session', () => {
   const signedInTo = async () => {
     const [{ id, email }, acme] = [await user(), await organization()];

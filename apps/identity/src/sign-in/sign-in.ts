@@ -25,10 +25,11 @@ import {
 } from '../domain/session.decider.ts';
 import { foldedEmail, toPublicUser, type StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import { LAST_SIGN_IN } from '../readers/last-sign-ins.ts';
 import { AccessTokens } from './access-tokens.ts';
 import { FailedAttempts } from './failed-attempts.ts';
-import { nextGate, type Gate } from './next-gate.ts';
+import { gatePolicyOf, nextGate, type Gate } from './next-gate.ts';
 import { PasswordCheck } from './password-check.ts';
 import { invalidPendingToken, PendingAuthentications, type PendingAuthentication } from './pending-authentications.ts';
 import { RefreshFamilies, type ReadFamily } from './refresh-families.ts';
@@ -38,7 +39,7 @@ import { SessionIds } from './session-ids.ts';
 import { Sessions } from './sessions.ts';
 import { invalidClient, SignInClients, type SignInClient } from './sign-in-client.ts';
 import { SignInPeople } from './sign-in-people.ts';
-import { invalidCredentials, invalidGrant, invalidRequest, moreIsNeeded } from './sign-in-refusals.ts';
+import { invalidCredentials, invalidGrant, invalidRequest, moreIsNeeded, ssoRequired } from './sign-in-refusals.ts';
 
 /** Per address or challenge. */
 const ATTEMPTS = { most: 10, perSeconds: 60 };
@@ -79,6 +80,7 @@ export class SignIn {
     private readonly families: RefreshFamilies,
     private readonly tokens: AccessTokens,
     private readonly settings: EnvironmentSettingsReader,
+    private readonly policies: OrganizationPolicies,
     private readonly process: IdentitySettings,
     private readonly repository: Repository,
     private readonly stamps: Stamps,
@@ -178,15 +180,18 @@ export class SignIn {
     if (before !== null && before.object !== 'sign_in') throw invalidPendingToken();
     const proven = [...(before?.proven ?? []), ...(factor === null ? [] : [factor])];
     const { mfa } = await this.settings.settings(context);
+    const organizations = chosen === null ? await this.people.choices(context, user.id) : [];
+    const candidate = chosen ?? (organizations.length === 1 ? organizations[0]!.id : null);
+    const policy = candidate === null ? null : gatePolicyOf(await this.policies.policy(context, candidate));
     const gate = nextGate({
       method: proven[0]!,
       isEmailVerified: user.email_verified,
       mfa,
       hasFactor: false,
       isFactorProven: proven.includes('mfa'),
-      organizations: chosen === null ? await this.people.choices(context, user.id) : [],
+      organizations,
       chosen,
-      policyOf: () => LENIENT,
+      policy,
     });
     const about: ProvenFactor = {
       id: sessionId,
@@ -209,7 +214,7 @@ export class SignIn {
     const membership = organizationId === null ? null : await this.people.membership(environment, user.id, organizationId);
     if (organizationId !== null && membership === null)
       throw new DomainError('invalid', 'invalid_organization_id', 'The user is no active member of it any more.');
-    const claims = await this.tokens.claims(context, { user_id: user.id, session_id: sessionId, client_id: client.id, membership });
+    const claims = await this.tokens.claims(context, { user, session_id: sessionId, client_id: client.id, membership });
     const { sessions } = await this.settings.settings(context);
     const now = this.clock.now();
     const end = now + sessions.maximum_seconds * 1_000;
@@ -236,7 +241,7 @@ export class SignIn {
     if (!isRepeat || read === null) throw invalidPendingToken();
     const { organization_id } = read.family;
     const membership = organization_id === null ? null : await this.people.membership(context.environment, user.id, organization_id);
-    const claims = await this.tokens.claims(context, { user_id: user.id, session_id: session.id, client_id: client.id, membership });
+    const claims = await this.tokens.claims(context, { user, session_id: session.id, client_id: client.id, membership });
     return this.answer(context, { user, session, membership, claims, read, generation: read.family.generation });
   }
 
@@ -258,7 +263,8 @@ export class SignIn {
         throw invalidGrant();
       }
       const [session, membership, user] = await this.requireLiving(operation, read);
-      const claims = await this.tokens.claims(context, { user_id: user.id, session_id: sessionId, client_id: client.id, membership });
+      if (membership !== null) await this.requirePolicy(context, session, membership.organization_id);
+      const claims = await this.tokens.claims(context, { user, session_id: sessionId, client_id: client.id, membership });
       // Nothing was spent yet: whatever could refuse has been asked.
       const generation = role === 'present' ? tokenGeneration + 1 : family.generation;
       if (role === 'present') {
@@ -270,6 +276,14 @@ export class SignIn {
       const answer = await this.answer(context, { user, session, membership, claims, read, generation });
       return operation.session?.seal_session === true ? { ...answer, sid: sessionId, sealed_session: sealedSession(answer, operation.session) } : answer;
     }
+  }
+
+  /** What an organization asks of its members counts for those as well who are signed in. @throws DomainError `sso_required`, `mfa_enrollment` */
+  private async requirePolicy(context: RequestContext, { auth_method }: StoredSession, organizationId: string): Promise<void> {
+    const policy = gatePolicyOf(await this.policies.policy(context, organizationId));
+    if (auth_method === 'sso') return;
+    if (policy.requiresSso) throw ssoRequired({});
+    if (policy.requiresMfa) throw new DomainError('forbidden', 'mfa_enrollment_at_refresh', 'The organization requires a second factor.');
   }
 
   /** The session of a token, its user, and the membership that the next token is for. @throws DomainError `invalid_grant`, `organization_membership_not_found` */
@@ -337,10 +351,13 @@ export class SignIn {
       case 'organization_selection_required':
         return moreIsNeeded(gate.gate, { ...shown, organizations: gate.organizations });
       case 'sso_required':
-      case 'organization_authentication_methods_required':
+        return ssoRequired({ pending_authentication_token: token, email: user.email ?? '', connection_ids: [] });
+      case 'organization_authentication_methods_required': {
+        const { methods } = await this.policies.policy(context, gate.organizationId);
         return new DomainError('invalid', gate.gate, 'The organization lets its members sign in otherwise.', {
-          continuation: { pending_authentication_token: token, email: user.email ?? '' },
+          continuation: { pending_authentication_token: token, email: user.email ?? '', sso_connection_ids: [], auth_methods: methods },
         });
+      }
     }
   }
 
@@ -411,8 +428,6 @@ export class SignIn {
 }
 
 const OWN_VENDOR = 'gatehouse';
-/** Of an organization that asks for nothing of its own. */
-const LENIENT = { methods: { password: true, magic_auth: true }, requiresSso: false, requiresMfa: false };
 
 function isBeforeReset(state: NonNullable<SessionState>, { last_reset }: StoredUser): boolean {
   const began = state.object === 'sign_in' ? state.began_at : state.object === 'session' ? state.created_at : '';

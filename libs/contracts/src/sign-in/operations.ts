@@ -37,10 +37,12 @@ Where more is asked for, the answer is 403 (400 for what only another way to sig
     'authentication_method_not_allowed',
     'email_verification_required',
     'mfa_enrollment',
+    'mfa_enrollment_at_refresh',
     'mfa_challenge',
     'sso_required',
     'organization_authentication_methods_required',
     'organization_selection_required',
+    'token_too_big',
     'too_many_requests',
   ],
   emits: [
