@@ -213,7 +213,7 @@ describe('the forwarder', () => {
   });
 
   it('passes over a record that cannot be told, and says so', async () => {
-    await record('organization', 0, { subject, public: [{ id: 'event_1', name: 'session.created' }] });
+    await record('organization', 0, { subject, public: [{ id: 'event_1', name: 'dsync.activated' }] });
     await record('organization', 1, announced('event_2'));
     await start();
     await until(() => delivered.length === 1);

@@ -97,6 +97,6 @@ describe('the public events of a record', () => {
   });
 
   it('are refused without a contract class', () => {
-    expect(() => publicEventsOf(recorded({ public: [{ id: 'event_1', name: 'session.created' }] }))).toThrow('has no contract class');
+    expect(() => publicEventsOf(recorded({ public: [{ id: 'event_1', name: 'dsync.activated' }] }))).toThrow('has no contract class');
   });
 });
