@@ -42,17 +42,22 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
     return () => openedAt(url);
   });
 
-  readModelsContract('a replica set of MongoDB, which is asked for nothing older than it has answered', async () => {
-    const set = (await givenSmallReplicaSet())!;
-    return async () => {
-      const opened = await openedAt(set.url);
-      const close = async (): Promise<void> => {
-        await opened.close();
-        expect(set.careless).toEqual([]);
+  readModelsContract(
+    'a replica set of MongoDB, which is asked for nothing older than it has answered',
+    async () => {
+      const set = (await givenSmallReplicaSet())!;
+      return async () => {
+        const opened = await openedAt(set.url);
+        const close = async (): Promise<void> => {
+          await opened.close();
+          expect(set.careless).toEqual([]);
+        };
+        return { ...opened, close };
       };
-      return { ...opened, close };
-    };
-  });
+    },
+    // The questions are those of above; each takes the way through two more servers.
+    120,
+  );
 
   interface Thing {
     readonly id: string;
@@ -111,7 +116,7 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
     const storage = await MongodbStorage.connect({ url: MongodbQuestions.of(await newDatabase()), log });
     asked.watch(storage);
     const table = new MongodbReadModels(storage).table(byId);
-    const rows = Array.from({ length: 20_500 }, (_, number): Write => ({
+    const rows = Array.from({ length: 10_500 }, (_, number): Write => ({
       environment: 'one',
       id: String(number).padStart(6, '0'),
       position: '1',
@@ -122,7 +127,7 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
     asked.take();
     await table.clear();
     const begins = asked.take().flatMap(({ filter }) => (filter['_id'] as { readonly $gt?: string } | undefined)?.$gt ?? []);
-    expect(begins).toEqual(['', 'one\0' + '009999', 'one\0' + '019999']);
+    expect(begins).toEqual(['', 'one\0' + '009999']);
     for await (const row of table.dump()) throw new Error(`${row.id} is still there.`);
     await storage.close();
   }, 30_000);

@@ -54,7 +54,7 @@ function removal(environment: string, id: string, position = nextPosition()): Wr
 const person = (id: string, name = `name of ${id}`, ...tags: string[]): Person => ({ id, name, tags });
 const numbered = (number: number): string => `person_${String(number).padStart(4, '0')}`;
 
-export function readModelsContract(name: string, given: () => Promise<OpenReadModels>): void {
+export function readModelsContract(name: string, given: () => Promise<OpenReadModels>, steps = 600): void {
   describe(`read models in ${name}`, () => {
     let open: OpenReadModels;
     let opened: Opened;
@@ -534,7 +534,7 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
         const alive = new Map<string, Person>();
         const held = new Set<string>();
         const random = seeded(20_261_121);
-        for (let step = 0; step < 600; step++) {
+        for (let step = 0; step < steps; step++) {
           const id = numbered(random(120));
           if (random(5) === 0 && held.has(id)) {
             await table.write([removal('one', id)]);
