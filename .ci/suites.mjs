@@ -51,7 +51,9 @@ export const costly = [
   'test/cluster-restore.spec.ts',
   'test/command-line.spec.ts',
   'test/damaged-log.spec.ts',
+  'test/erased-people.spec.ts',
   'test/installations.spec.ts',
+  'test/key-files.spec.ts',
   'test/restored-keys.spec.ts',
 ];
 
