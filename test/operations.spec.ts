@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { openApiDocument } from '#libs/contracts/src/openapi';
 import { Group } from '#libs/contracts/src/groups/group';
-import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { operations, takesKey, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import { User } from '#libs/contracts/src/users/user';
@@ -23,6 +23,9 @@ const seed = seedOf('operations');
 const IN_DEVELOPMENT_ONLY = 'DecideOrganizationDomain';
 /** What they tell of depends on a DNS server. */
 const TOLD_LATER = new Set(['CheckOrganizationDomain', 'VerifyOrganizationDomain']);
+
+/** Each answer holds a token of its own. */
+const ANSWERED_ANEW = new Set(['CreateWidgetToken']);
 
 const document = openApiDocument('0.1.0');
 const published = operations().filter(({ name, route }) => route !== null && name !== IN_DEVELOPMENT_ONLY);
@@ -71,6 +74,31 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
   CheckAccess: async ({ ids }) => ({ path: `${rightsOf(ids)}/check`, body: QUESTION }),
   ExplainAccess: async ({ ids }) => ({ path: `${rightsOf(ids)}/check/explain`, body: QUESTION }),
   CheckAccessBatch: async ({ ids }) => ({ path: `${rightsOf(ids)}/check_batch`, body: { checks: [QUESTION] } }),
+  GetJwtTemplate: async ({ caller }) => {
+    await caller.put('/user_management/jwt_template', { content: '{}' }).expect(200);
+    return {};
+  },
+  GetTokenKeySet: async ({ caller }) => ({ path: `/sso/jwks/${await suite.clientIdOf(caller)}` }),
+  SendEmailVerification: async (at) => ({ path: `/user_management/users/${await newUser(at)}/email_verification/send` }),
+  ConfirmEmailVerification: async (at) => {
+    const path = `/user_management/users/${await newUser(at)}/email_verification`;
+    const { user } = await at.caller.post(`${path}/send`).expect(200);
+    const sent = await at.caller.eventually('/events?events=email_verification.created&order=desc&limit=1', { data: [{ data: { user_id: user.id } }] });
+    const { code } = await at.caller.get(`/user_management/email_verification/${sent.data[0].data.id}`).expect(200);
+    return { path: `${path}/confirm`, body: { code } };
+  },
+  ConfirmPasswordReset: async ({ caller }) => {
+    const email = `${randomUUID()}@acme.test`;
+    await caller.post('/user_management/users', { email }).expect(201);
+    const { password_reset_token: token } = await caller.post('/user_management/password_reset', { email }).expect(201);
+    return { body: { token, new_password: 'ride-a-giraffe-7' } };
+  },
+  Authenticate: async ({ caller }) => {
+    const email = `${randomUUID()}@acme.test`;
+    const { code } = await caller.post('/user_management/magic_auth', { email }).expect(201);
+    const client = { client_id: await suite.clientIdOf(caller), client_secret: caller.key };
+    return { body: { ...client, grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', email, code } };
+  },
   CreateResourceType: async () => ({ body: { slug: named('type'), name: 'Type', parent_type_slugs: ['organization'] } }),
   DeleteResourceType: async ({ caller }) => ({
     path: `/admin/resource_types/${await slugOf(caller, '/admin/resource_types', { parent_type_slugs: ['organization'] })}`,
@@ -151,7 +179,7 @@ async function carriedOut(operation: RegisteredOperation): Promise<Done> {
   for (const isNew of [world === null, true]) {
     const at = (world = isNew ? await newWorld() : world!);
     for (const request of await requestsFor(operation, at)) {
-      const [requestId, key] = [randomUUID(), isKeyed(operation) ? randomUUID() : null];
+      const [requestId, key] = [randomUUID(), takesKey(operation) ? randomUUID() : null];
       const before = await suite.head();
       const answer = await ask(at, 0, request, { 'X-Request-ID': requestId, ...(key !== null && { 'Idempotency-Key': key }) });
       const told = answer.status < 300 && operation.kind === 'command' ? await toldAfter(before, requestId) : new Map<string, string>();
@@ -161,10 +189,6 @@ async function carriedOut(operation: RegisteredOperation): Promise<Done> {
     }
   }
   throw new Error(`No request was carried out: ${JSON.stringify([...statuses])}. Give its fields examples, let there be what it needs, or prepare it.`);
-}
-
-function isKeyed({ kind, route }: RegisteredOperation): boolean {
-  return kind === 'command' && route!.method === 'post';
 }
 
 function tells({ name, options: { emits = [] } }: RegisteredOperation): boolean {
@@ -194,7 +218,8 @@ describe('what one gateway is asked', () => {
   it.each(cases('query'))('the other answers as it does: %s', async (_, operation) => {
     const { world, request, answer } = await carriedOut(operation);
     const { status, body } = await ask(world, -1, request);
-    expect([status, body]).toEqual([answer.status, answer.body]);
+    expect(status).toBe(answer.status);
+    if (!ANSWERED_ANEW.has(operation.name)) expect(body).toEqual(answer.body);
   });
 });
 

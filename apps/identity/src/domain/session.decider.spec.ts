@@ -23,7 +23,7 @@ const created: SessionEvent = {
   type: 'session.created',
   data: { id, user_id, auth_method: 'password', ip_address: '192.0.2.1', user_agent: 'Firefox', ...session },
 };
-const ended: SessionEvent = { type: 'session.ended', data: { id, reason: 'revoked' } };
+const ended: SessionEvent = { type: 'session.revoked', data: { id, reason: 'revoked' } };
 
 describe('a sign-in', () => {
   it('begins with the first factor that is proven', () =>

@@ -14,7 +14,7 @@ export type SessionEvent =
   | Fact<'authentication.email_verification_succeeded', ProvenFactor>
   | Fact<'authentication.mfa_succeeded', ProvenFactor>
   | Fact<'session.created', SessionCreated>
-  | Fact<'session.ended', { readonly id: string; readonly reason: EndReason }>;
+  | Fact<'session.revoked', { readonly id: string; readonly reason: EndReason }>;
 
 export type Factor = AuthenticationEvent['type'];
 
@@ -77,7 +77,7 @@ function evolve(state: SessionState, event: SessionEvent & { readonly at: string
     case 'session.created':
       // Its fact says it all: rows are none before it.
       return state === null || state.object === 'sign_in' ? { object: 'session', ...event.data, created_at: event.at } : state;
-    case 'session.ended':
+    case 'session.revoked':
       if (state?.object === 'session') return { ...state, object: 'ended_session', ended_at: event.at };
       return state?.object === 'sign_in' ? { object: 'ended_sign_in', id: state.id, user_id: state.user_id } : state;
   }
@@ -95,7 +95,7 @@ function toPublicEvent(event: SessionEvent, _before: SessionState, after: Sessio
     }
     case 'session.created':
       return after?.object === 'session' ? { payload: toPublicSession(after), names: ['session.created'] } : null;
-    case 'session.ended':
+    case 'session.revoked':
       return after?.object === 'ended_session' ? { payload: toPublicSession(after), names: ['session.revoked'] } : null;
   }
 }
@@ -122,7 +122,7 @@ export const sessionDecider: Decider<SessionState, SessionEvent> = {
     'authentication.email_verification_succeeded': [ofUser],
     'authentication.mfa_succeeded': [ofUser],
     'session.created': [{ of: ({ data }) => holderOfUser(data.user_id), fields: ['ip_address', 'user_agent'] }],
-    'session.ended': [{ of: (_fact, { after }) => holderOfUser(after!.user_id), fields: ['ip_address', 'user_agent'] }],
+    'session.revoked': [{ of: (_fact, { after }) => holderOfUser(after!.user_id), fields: ['ip_address', 'user_agent'] }],
   },
   evolve,
   organization: (state) => (state !== null && 'organization_id' in state ? (state.organization_id ?? undefined) : undefined),
@@ -170,7 +170,7 @@ export function beginSession(session: NewSession): Decide {
 
 /** Nothing where there was none, or it has ended. */
 export function endSession(id: string, reason: EndReason): Decide {
-  return (state) => (state?.object === 'session' || state?.object === 'sign_in' ? [{ type: 'session.ended', data: { id, reason } }] : []);
+  return (state) => (state?.object === 'session' || state?.object === 'sign_in' ? [{ type: 'session.revoked', data: { id, reason } }] : []);
 }
 
 /** As `endSession`, of one that began at this time (ISO 8601) or before: who has signed in since stays. */

@@ -284,7 +284,7 @@ describe('a refresh token', () => {
     await refresh(refresh_token).expect(400, oauth('invalid_grant'));
     await refresh(second.refresh_token).expect(400, oauth('invalid_grant'));
     expect(await eventsOf(signed.id)).toContain('session.revoked');
-    expect((await suite.records('session.ended')).map(({ data }) => data)).toContainEqual({ id: sessionOf(second), reason: 'refresh_token_reused' });
+    expect((await suite.records('session.revoked')).map(({ data }) => data)).toContainEqual({ id: sessionOf(second), reason: 'refresh_token_reused' });
   });
 
   it('is refused elsewhere, changed, or with a wrong secret, which ends nothing', async () => {
