@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { invalidPendingToken } from './sign-in-refusals.ts';
 
 const COLLECTION = 'pending_authentications';
 const LIFETIME_MS = 10 * 60_000;
@@ -62,8 +62,4 @@ export class PendingAuthentications {
   private keyOf(token: string): string {
     return this.naming.keyOf(COLLECTION, token);
   }
-}
-
-export function invalidPendingToken(): DomainError {
-  return new DomainError('invalid', 'invalid_pending_authentication_token', 'The pending authentication token is unknown, used or expired.');
 }

@@ -42,3 +42,7 @@ export function invalidGrant(message = 'The grant is unknown, used, expired or e
 export function invalidCredentials(): DomainError {
   return new DomainError('invalid', 'invalid_credentials', 'Invalid credentials.');
 }
+
+export function invalidPendingToken(): DomainError {
+  return new DomainError('invalid', 'invalid_pending_authentication_token', 'The pending authentication token is unknown, used or expired.');
+}

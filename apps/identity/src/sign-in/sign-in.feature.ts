@@ -3,7 +3,12 @@ import { attemptDecider } from '../domain/attempt.decider.ts';
 import { sessionDecider } from '../domain/session.decider.ts';
 import { sessionsView } from '../views/sessions.view.ts';
 import { AccessTokens } from './access-tokens.ts';
+import { Attempts } from './attempts.ts';
+import { Authentications } from './authentications.ts';
+import { Continuations } from './continuations.ts';
+import { ContinuedSignIns } from './continued-sign-ins.ts';
 import { FailedAttempts } from './failed-attempts.ts';
+import { GRANTS, Grants } from './grants/grants.ts';
 import { PasswordCheck } from './password-check.ts';
 import { PendingAuthentications } from './pending-authentications.ts';
 import { RefreshFamilies } from './refresh-families.ts';
@@ -18,7 +23,8 @@ export const signIn = feature({
   deciders: [sessionDecider, attemptDecider],
   views: [sessionsView],
   providers: [
-    ...[SignIn, SignInClients, SignInPeople, PasswordCheck, PendingAuthentications, FailedAttempts],
+    ...[SignIn, SignInClients, SignInPeople, Grants, ...GRANTS, Attempts, FailedAttempts, PasswordCheck],
+    ...[PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
     ...[Sessions, SessionIds, RefreshFamilies, AccessTokens],
   ],
   reactions: [EndSessionsOfInactiveMemberships, EndSessionsBeforePasswordResets],

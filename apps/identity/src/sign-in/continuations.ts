@@ -1,0 +1,42 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { EmailVerifications } from '../codes/email-verifications.ts';
+import { toPublicUser, type StoredUser } from '../domain/user.decider.ts';
+import { OrganizationPolicies } from '../readers/organization-policies.ts';
+import type { Gate } from './next-gate.ts';
+import { moreIsNeeded, ssoRequired } from './sign-in-refusals.ts';
+
+/** Tells a client what has to be done before a session begins, with everything that it takes. */
+@Injectable()
+export class Continuations {
+  constructor(
+    private readonly verifications: EmailVerifications,
+    private readonly policies: OrganizationPolicies,
+  ) {}
+
+  /** What to throw at this gate. */
+  async at(context: RequestContext, gate: Exclude<Gate, { readonly gate: 'none' }>, user: StoredUser, token: string): Promise<DomainError> {
+    const shown = { pending_authentication_token: token, user: toPublicUser(user) };
+    switch (gate.gate) {
+      case 'email_verification_required': {
+        const { id } = await this.verifications.current(context, user);
+        return moreIsNeeded(gate.gate, { pending_authentication_token: token, email: user.email ?? '', email_verification_id: id });
+      }
+      case 'mfa_enrollment':
+        return moreIsNeeded(gate.gate, shown);
+      case 'mfa_challenge':
+        return moreIsNeeded(gate.gate, { ...shown, authentication_factors: [] });
+      case 'organization_selection_required':
+        return moreIsNeeded(gate.gate, { ...shown, organizations: gate.organizations });
+      case 'sso_required':
+        return ssoRequired({ pending_authentication_token: token, email: user.email ?? '', connection_ids: [] });
+      case 'organization_authentication_methods_required': {
+        const { methods } = await this.policies.policy(context, gate.organizationId);
+        return new DomainError('invalid', gate.gate, 'The organization lets its members sign in otherwise.', {
+          continuation: { pending_authentication_token: token, email: user.email ?? '', sso_connection_ids: [], auth_methods: methods },
+        });
+      }
+    }
+  }
+}

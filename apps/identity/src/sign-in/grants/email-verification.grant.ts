@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import { EmailVerifications } from '../../codes/email-verifications.ts';
+import { Attempts } from '../attempts.ts';
+import { ContinuedSignIns } from '../continued-sign-ins.ts';
+import type { SignInClient } from '../sign-in-client.ts';
+import type { Given, Grant, Proof } from './grant.ts';
+
+/** The code that was sent since the address is not verified yet. */
+@Injectable()
+export class EmailVerificationGrant implements Grant<'code' | 'pending_authentication_token'> {
+  readonly type = 'urn:{vendor}:oauth:grant-type:email-verification:code';
+  readonly needs = ['code', 'pending_authentication_token'] as const;
+  readonly needsSecret = true;
+
+  constructor(
+    private readonly continued: ContinuedSignIns,
+    private readonly verifications: EmailVerifications,
+    private readonly attempts: Attempts,
+  ) {}
+
+  /** @throws DomainError `invalid_pending_authentication_token`, `too_many_requests`, and as `EmailVerifications.redeem` */
+  async prove({ context, code, pending_authentication_token: token }: Given<'code' | 'pending_authentication_token'>, client: SignInClient): Promise<Proof> {
+    const { pending, user } = await this.continued.require(context, client, token);
+    const { session_id: sessionId, chosen } = pending;
+    await this.attempts.count(context, sessionId);
+    await this.attempts.redeemed(context, 'email_verification', () => this.verifications.redeem(context, { userId: user.id, code, redeemedBy: sessionId }), {
+      client,
+      user_id: async () => user.id,
+      email: user.email ?? '',
+    });
+    return { sessionId, user: await this.continued.requireUser(context, user.id), factor: 'email_verification', chosen, token };
+  }
+}

@@ -1,0 +1,49 @@
+import { Injectable } from '@nestjs/common';
+import type { Authenticate } from '#libs/contracts/src/sign-in/operations';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
+import type { SignInClient } from '../sign-in-client.ts';
+import { invalidRequest } from '../sign-in-refusals.ts';
+import { EmailVerificationGrant } from './email-verification.grant.ts';
+import type { Given, Grant, RenewingGrant } from './grant.ts';
+import { MagicAuthGrant } from './magic-auth.grant.ts';
+import { OrganizationSelectionGrant } from './organization-selection.grant.ts';
+import { PasswordGrant } from './password.grant.ts';
+import { RefreshTokenGrant } from './refresh-token.grant.ts';
+
+const OWN_VENDOR = 'gatehouse';
+
+/** Every grant that there is. */
+export const GRANTS = [PasswordGrant, MagicAuthGrant, EmailVerificationGrant, OrganizationSelectionGrant, RefreshTokenGrant];
+
+/** Finds the grant that a request names. */
+@Injectable()
+export class Grants {
+  private readonly byType: ReadonlyMap<string, Grant | RenewingGrant>;
+
+  constructor(
+    password: PasswordGrant,
+    magicAuth: MagicAuthGrant,
+    emailVerification: EmailVerificationGrant,
+    organizationSelection: OrganizationSelectionGrant,
+    refreshToken: RefreshTokenGrant,
+    { GRANT_TYPE_VENDOR }: IdentitySettings,
+  ) {
+    const all = [password, magicAuth, emailVerification, organizationSelection, refreshToken];
+    const vendors = [GRANT_TYPE_VENDOR, OWN_VENDOR];
+    this.byType = new Map(all.flatMap((grant) => vendors.map((vendor) => [grant.type.replace('{vendor}', vendor), grant] as const)));
+  }
+
+  /** @throws DomainError `invalid_request` */
+  named(type: string | undefined): Grant | RenewingGrant {
+    const grant = this.byType.get(type ?? '');
+    if (grant === undefined) throw invalidRequest(type === undefined ? 'grant_type is required.' : `'${type}' is no grant type of this server.`);
+    return grant;
+  }
+}
+
+/** What the grant needs, is there. @throws DomainError `invalid_request` that names the first that is missing */
+export function requireGiven({ needs, needsSecret }: Grant | RenewingGrant, operation: Authenticate, { hasSecret }: SignInClient): Given {
+  for (const name of needs) if (!operation[name]) throw invalidRequest(`${name} is required.`);
+  if (needsSecret && !hasSecret) throw invalidRequest('client_secret is required.');
+  return operation as Given;
+}

@@ -1,0 +1,43 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '#libs/platform/src/domain-error';
+import { MagicAuths } from '../../codes/magic-auths.ts';
+import { foldedEmail } from '../../domain/user.decider.ts';
+import { EnvironmentSettingsReader } from '../../readers/environment-settings-reader.ts';
+import { Attempts } from '../attempts.ts';
+import { SessionIds } from '../session-ids.ts';
+import type { SignInClient } from '../sign-in-client.ts';
+import { SignInPeople } from '../sign-in-people.ts';
+import { invalidPendingToken } from '../sign-in-refusals.ts';
+import type { Given, Grant, Proof } from './grant.ts';
+
+/** Address and the code that was sent there. */
+@Injectable()
+export class MagicAuthGrant implements Grant<'email' | 'code'> {
+  readonly type = 'urn:{vendor}:oauth:grant-type:magic-auth:code';
+  readonly needs = ['email', 'code'] as const;
+  readonly needsSecret = true;
+
+  constructor(
+    private readonly settings: EnvironmentSettingsReader,
+    private readonly people: SignInPeople,
+    private readonly magicAuths: MagicAuths,
+    private readonly attempts: Attempts,
+    private readonly ids: SessionIds,
+  ) {}
+
+  /** @throws DomainError `authentication_method_not_allowed`, `too_many_requests`, and as `MagicAuths.redeem` */
+  async prove({ context, email, code }: Given<'email' | 'code'>, client: SignInClient): Promise<Proof> {
+    const { sign_in_methods } = await this.settings.settings(context);
+    if (!sign_in_methods.magic_auth) throw new DomainError('forbidden', 'authentication_method_not_allowed', 'Nobody signs in with a code by mail here.');
+    await this.attempts.count(context, foldedEmail(email));
+    const sessionId = await this.ids.ofShown(context, client.id, 'magic_auth', foldedEmail(email), code);
+    const { userId } = await this.attempts.redeemed(context, 'magic_auth', () => this.magicAuths.redeem(context, { email, code, sessionId }), {
+      client,
+      user_id: async () => (await this.people.withEmail(context, email))?.id ?? null,
+      email,
+    });
+    const user = await this.people.withId(context.environment, userId);
+    if (user === null) throw invalidPendingToken();
+    return { sessionId, user, factor: 'magic_auth', chosen: null, token: null };
+  }
+}
