@@ -36,6 +36,8 @@ const LONGEST_KEY_BYTES = 1_978;
 /** Name of a tree, and of the one entry in it, whose version is the number of the process that opened the environment last. */
 const OWNER = 'owner';
 const OWNER_KEY = Buffer.from(OWNER);
+/** Of a tree. */
+const READS = ['get', 'getRange', 'getKeys', 'getKeysCount'] as const satisfies readonly (keyof Tree)[];
 
 interface Options {
   readonly path: string;
@@ -68,6 +70,7 @@ export class LmdbEnvironment {
   private turn: Turn | null = null;
   private lastTurn: Turn | null = null;
   private readonly unsettled = new Set<Turn>();
+  private readonly trees: object[] = [];
   private isInTransaction = false;
   private failure: DomainError | null = null;
   private isClosed = false;
@@ -98,9 +101,10 @@ export class LmdbEnvironment {
   db<Key extends number | string | Buffer, Value>(name: string, keyEncoder: KeyEncoder<Key>, decode?: (bytes: Buffer) => Value): Tree<Key, Value> {
     const encoder = decode && { encode: (bytes: Buffer) => bytes, decode };
     const openTree = () => this.root.openDB<Value, Key>({ name, encoding: 'binary', keyEncoder, ...(encoder && { encoder }) } as never);
+    const db = this.options.readOnly ? openTree() : this.transaction(openTree);
+    this.trees.push(db);
     // Opened for reading, it has none of the methods that write.
-    if (this.options.readOnly) return openTree() as unknown as Tree<Key, Value>;
-    const db = this.transaction(openTree);
+    if (this.options.readOnly) return db as unknown as Tree<Key, Value>;
     const methods = { put: 'put', remove: 'remove', clear: 'clearAsync', drop: 'drop' } as const;
     const writes = Object.entries(methods).map(([name, method]) => [name, db[method].bind(db) as Write['write']] as const);
     const put = db.put.bind(db) as (key: unknown, bytes: unknown, options: object) => unknown;
@@ -168,11 +172,17 @@ export class LmdbEnvironment {
     });
   }
 
+  /** Takes what is written until nothing is under way, and refuses whoever reads or writes from then on. */
   async close(): Promise<void> {
-    // After a failure the binding waits for commits that never come.
-    if (!this.failure) await this.turn?.committed.promise.catch(() => undefined);
+    // A read that met the binding while it waits for a commit to close would fail later, where nobody can catch it. After a failure it waits for commits that never come.
+    while (!this.failure && this.unsettled.size > 0) await Promise.allSettled([...this.unsettled].map((turn) => turn.flushed.promise));
     this.isClosed = true;
+    for (const tree of this.trees) for (const name of READS) Object.defineProperty(tree, name, { value: () => this.refuseAsClosed() });
     if (!this.failure) await this.root.close();
+  }
+
+  private refuseAsClosed(): never {
+    throw unavailable('What is stored is closed: the process ends.');
   }
 
   private raiseOwnerNumber(): number {
@@ -187,7 +197,7 @@ export class LmdbEnvironment {
     // Whatever the binding would refuse is refused here, to whoever asked: at the end of the turn it would take everybody else's writes with it.
     if (key !== undefined && typeof key !== 'number' && (key.length === 0 || key.length > LONGEST_KEY_BYTES))
       throw new RangeError(`A key has 1 to ${LONGEST_KEY_BYTES} bytes, not ${key.length}.`);
-    if (this.isClosed) throw new Error(`${this.options.path} is closed.`);
+    if (this.isClosed) this.refuseAsClosed();
     if (this.isInTransaction) write(key, bytes);
     else (this.turn ??= this.beginTurn()).writes.push({ write, key, bytes });
   }

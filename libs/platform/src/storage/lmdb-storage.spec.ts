@@ -6,8 +6,9 @@ import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { newEvent, take } from '#libs/event-sourcing/src/log/event-store.contract';
 import { startLogWriter } from '#libs/testing/src/log-writer-process';
 import { seededNumbers, seedOf } from '#libs/testing/src/seed';
+import type { DomainError } from '../domain-error.ts';
 import { DirectoryHeld } from './kernel-lock.ts';
-import { byteTextKeys } from './lmdb-keys.ts';
+import { byteText, byteTextKeys } from './lmdb-keys.ts';
 import { DamagedData, LmdbStorage, NewerFormat } from './lmdb-storage.ts';
 
 const directories: string[] = [];
@@ -161,6 +162,44 @@ describe('the storage of a data directory', () => {
     expect(await found()).toBe(false);
   });
 });
+
+describe('a storage that closes', () => {
+  // The binding goes on as if it were open while it waits for what is being written, and then throws where nobody can catch it.
+  it('refuses reads and writes with a code, and takes what was written before', async () => {
+    const directory = await newDirectory();
+    const storage = await LmdbStorage.open({ directory });
+    const tree = storage.log.db('things', byteTextKeys);
+    for (let number = 0; number < 50; number++) storage.log.db(`tree ${number}`, byteTextKeys).put(byteText('one'), Buffer.alloc(100_000));
+    tree.put(byteText('one'), Buffer.from('1'));
+    await storage.log.committed();
+    tree.put(byteText('two'), Buffer.from('2'));
+    let isClosed = false;
+    const closed = storage.close().then(() => (isClosed = true));
+    const outcomes = new Set<unknown>();
+    while (!isClosed) {
+      outcomes.add(tried(() => tree.get(byteText('one'))?.toString()));
+      outcomes.add(tried(() => [...tree.getRange()].length > 0));
+      await nextTurn();
+    }
+    await closed;
+    for (const read of [() => tree.get(byteText('one')), () => tree.getRange(), () => tree.getKeys(), () => tree.getKeysCount()])
+      outcomes.add(tried(() => read() !== undefined));
+    outcomes.add(tried(() => tree.put(byteText('three'), Buffer.of(3))));
+    expect([...outcomes].sort()).toEqual(['1', 'service_unavailable', true]);
+    const opened = await LmdbStorage.open({ directory });
+    expect(opened.log.db('things', byteTextKeys).get(byteText('two'))?.toString()).toBe('2');
+    await opened.close();
+  });
+});
+
+/** What it answers, or the code of its refusal. */
+function tried(access: () => unknown): unknown {
+  try {
+    return access();
+  } catch (error) {
+    return (error as DomainError).code;
+  }
+}
 
 describe('a full disk', () => {
   it('ends the process with one sentence, and loses nothing that was acknowledged', async () => {
