@@ -137,5 +137,5 @@ function keepFailed(outcomes) {
   }
   if (found.length === 0) return;
   writeFileSync(file, `${JSON.stringify(kept, null, 2)}\n`);
-  console.log(`The seeds that failed are in .ci/failed-seeds.json: commit it, with what mends them.`);
+  console.log(`The seeds that failed are in .ci/failed-seeds.json: commit it, with what corrects them.`);
 }

@@ -37,14 +37,14 @@ export class Program {
   }
 
   /** Milliseconds from the start until `url` answered 200. */
-  async answers(url: string, patience = 600_000): Promise<number> {
-    while (performance.now() - this.started < patience) {
+  async answers(url: string, timeoutMs = 600_000): Promise<number> {
+    while (performance.now() - this.started < timeoutMs) {
       if (this.hasEnded) throw new Error(`${this.child.spawnargs.join(' ')} ended before it answered.`);
       const answer = await fetch(url).catch(() => null);
       await answer?.arrayBuffer();
       if (answer?.status === 200) return performance.now() - this.started;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    throw new Error(`${url} did not answer 200 in ${patience / 1_000} s.`);
+    throw new Error(`${url} did not answer 200 in ${timeoutMs / 1_000} s.`);
   }
 }

@@ -113,7 +113,7 @@ describe('the command line', () => {
     });
   });
 
-  it('mends what was read of a log that was put back to an earlier state', async () => {
+  it('repairs what was read of a log that was put back to an earlier state', async () => {
     const variables = { DATA_DIR: join(root, 'put-back'), DATA_MIN_FREE: '0' };
     const log = join(variables.DATA_DIR, 'log');
     const first = await SuiteProcess.start(variables);

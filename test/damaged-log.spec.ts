@@ -23,7 +23,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   unreadable: {
     cause: 'unreadable',
     revision: 1,
-    // Of a type that nobody handles: whoever does would stand still.
+    // Of a type that nobody handles: whoever does would halt.
     damage: (others, stored, { meta }) => others.appendToStream(stored, jsonEvent({ type: 'spec.garbled', data: 'none of it', metadata: { ...meta } })),
   },
   misplaced: {
@@ -185,7 +185,7 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
     ]);
   }, 120_000);
 
-  it('is whole again, as far as it can be mended or skipped', async () => {
+  it('is whole again, as far as it can be repaired or skipped', async () => {
     for (const kind of ['counted', 'hidden']) await others.setStreamMetadata(`${installation}.${streams.get(kind)}`, {});
     for (const kind of SKIPPABLE.filter((each) => each !== 'another')) expect(await skip(kind, '1', '--reason', 'spec')).toMatchObject({ code: 0, stderr: '' });
     await bothName(['ended']);

@@ -52,7 +52,7 @@ describe('keys that are older than the log', () => {
   it('are told of, where an empty value would pass for an erased one', async () => {
     const { status, body } = await ask('GET', `${USERS}/${lost.body.id}`);
     expect([status, body.email]).toEqual([503, undefined]);
-    expect((await gatehouse(variables, 'views', 'list')).stdout).toMatch(/^users .*stands still/m);
+    expect((await gatehouse(variables, 'views', 'list')).stdout).toMatch(/^users .*halted/m);
     expect((await ask('POST', '/organizations', { name: 'Goes on' })).status).toBe(201);
   });
 

@@ -54,7 +54,7 @@ function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Rea
       // Clients sleep whatever it says.
       return { ...(retryAfter <= LONGEST_RETRY && { 'Retry-After': String(retryAfter) }), ...(error instanceof LimitReached && error.headers) };
     case 503:
-      // Waiting does not mend it.
+      // Waiting does not help.
       return error.code === 'event_log_damaged' ? undefined : { 'Retry-After': String(retryAfter) };
     default:
       return undefined;

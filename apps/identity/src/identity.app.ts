@@ -24,7 +24,7 @@ export const identityApp: App = {
 };
 
 /**
- * Makes a key of the environment `development` work from the first request on. Where an engine is away, or a view stands still, the process starts all the same
+ * Makes a key of the environment `development` work from the first request on. Where an engine is away, or a view is halted, the process starts all the same
  * and the key follows. @throws StartRefused
  */
 export async function ensureKey(process: RunningApp, value: string, clientId: string | null): Promise<void> {

@@ -349,7 +349,7 @@ export class TcpOperationServer {
   }
 }
 
-interface Arrivals {
+interface ConnectionEvents {
   /** Before it has shown anything. */
   arrived(socket: Socket): void;
   /** By TLS it has shown who it is; without TLS, it is on this machine. */
@@ -359,16 +359,16 @@ interface Arrivals {
 
 /** Nest's server, which holds the listening socket and the open connections. What arrives on them is ours, since operations are no patterns and have no observables. */
 class Listener extends ServerTCP {
-  private readonly arrivals: Arrivals;
+  private readonly events: ConnectionEvents;
   private readonly refusalOf: ServiceSecurity['refusalOf'];
 
-  constructor({ server, refusalOf }: ServiceSecurity, arrivals: Arrivals) {
+  constructor({ server, refusalOf }: ServiceSecurity, events: ConnectionEvents) {
     super(server === null ? {} : { tlsOptions: server });
-    this.arrivals = arrivals;
+    this.events = events;
     this.refusalOf = refusalOf;
     this.server.maxConnections = MAX_PEERS + 2 * MAX_STRANGERS;
-    this.server.on('connection', (socket: Socket) => arrivals.arrived(socket));
-    this.server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => arrivals.failed(error, socket));
+    this.server.on('connection', (socket: Socket) => events.arrived(socket));
+    this.server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => events.failed(error, socket));
   }
 
   open(host: string, port: number): Promise<AddressInfo> {
@@ -391,12 +391,12 @@ class Listener extends ServerTCP {
   override bindHandler(socket: Socket): void {
     const refusal = this.refusalOf(socket);
     if (refusal !== null) {
-      this.arrivals.failed(refusal, socket);
+      this.events.failed(refusal, socket);
       socket.destroy();
       return;
     }
     this.trackOpenSocket(socket);
-    this.arrivals.connected(socket);
+    this.events.connected(socket);
   }
 
   /** Told to whoever called `open`; later ones are those of single connections. */

@@ -24,7 +24,7 @@ export interface Feature {
   /** Followed in the order of the log, each from where it came to; built by Nest like the providers. */
   readonly reactions: readonly Type<Reaction>[];
   /** What works beside requests for as long as the process runs; built by Nest like the providers. */
-  readonly parts: readonly Type<BackgroundComponent>[];
+  readonly backgroundComponents: readonly Type<BackgroundComponent>[];
   /** Facts by which callers take something away although their type does not end in `.deleted`: a repeated command finds that it did so. */
   readonly removals: readonly string[];
   /** Times that are kept of what the service decides on; whoever notices a use records it. */
@@ -33,7 +33,7 @@ export interface Feature {
 
 /** A feature folder of a service. */
 export function feature(declared: Partial<Feature>): Feature {
-  return { deciders: [], views: [], providers: [], reactions: [], parts: [], removals: [], stamps: [], ...declared };
+  return { deciders: [], views: [], providers: [], reactions: [], backgroundComponents: [], removals: [], stamps: [], ...declared };
 }
 
 interface Options {
@@ -50,14 +50,14 @@ export function service(owner: ServiceName, features: readonly Feature[], { awai
   const primaries = primariesOf(views);
   const deletions = deletionsView(owner, [...[...primaries.values()].flatMap(deletedTypes), ...features.flatMap((one) => one.removals)]);
   const reactions = features.flatMap((one) => one.reactions);
-  const parts = features.flatMap((one) => one.parts);
+  const backgroundComponents = features.flatMap((one) => one.backgroundComponents);
   const stamps = features.flatMap((one) => one.stamps);
 
   @Module({
     providers: [
       ...features.flatMap((one) => one.providers),
       ...reactions,
-      ...parts,
+      ...backgroundComponents,
       { provide: Deletions, useFactory: (readModels: ReadModels) => new Deletions(readModels, deletions), inject: [ReadModels] },
     ],
   })
@@ -74,7 +74,7 @@ export function service(owner: ServiceName, features: readonly Feature[], { awai
       }
       for (const reaction of reactions) this.get(Reactions).add(this.get(reaction));
       for (const kept of stamps) this.get(Reactions).add(stampEnds(kept, this.get(Stamps)));
-      for (const part of parts) this.get(Lifecycle).add(this.get(part));
+      for (const component of backgroundComponents) this.get(Lifecycle).add(this.get(component));
     }
 
     private get<Provided>(type: abstract new (...args: never[]) => Provided): Provided {

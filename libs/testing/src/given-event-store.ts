@@ -43,7 +43,7 @@ export async function givenOwnServer(...how: Parameters<typeof givenServerHere>)
 }
 
 export async function givenStore(url: string, installation = 'gatehouse'): Promise<EventstoredbEventStore> {
-  const store = await EventstoredbEventStore.connect({ url, installation, log, patience: 10_000 });
+  const store = await EventstoredbEventStore.connect({ url, installation, log, timeoutMs: 10_000 });
   opened.push(() => store.close());
   return store;
 }

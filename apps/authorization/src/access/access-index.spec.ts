@@ -139,8 +139,8 @@ class Recorded {
   }
 }
 
-function contextOf({ history }: Recorded, patience = 5_000): RequestContext {
-  return { ...systemContext(history.environment, clock.now()), deadline: clock.now() + patience };
+function contextOf({ history }: Recorded, timeoutMs = 5_000): RequestContext {
+  return { ...systemContext(history.environment, clock.now()), deadline: clock.now() + timeoutMs };
 }
 
 /** Everything that one may ask. */
@@ -163,8 +163,8 @@ async function isKnown(recorded: Recorded): Promise<void> {
   expect(answers).toBe(answersOf(recorded.asRecorded(), recorded));
 }
 
-const refused = async (recorded: Recorded, patience?: number): Promise<DomainError> =>
-  index.ofOrganization(contextOf(recorded, patience), recorded.organization).then(
+const refused = async (recorded: Recorded, timeoutMs?: number): Promise<DomainError> =>
+  index.ofOrganization(contextOf(recorded, timeoutMs), recorded.organization).then(
     () => Promise.reject(new Error('It answered.')),
     (error: DomainError) => error,
   );

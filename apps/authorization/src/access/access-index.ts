@@ -129,7 +129,7 @@ export class AccessIndex implements BackgroundComponent {
   }
 
   /**
-   * The organization of a living membership. Use it before the next `await`.
+   * The organization of a live membership. Use it before the next `await`.
    * @throws DomainError as `ofOrganization`
    */
   async ofMembership({ environment, deadline }: RequestContext, membershipId: string): Promise<OrganizationIndex> {
@@ -143,7 +143,7 @@ export class AccessIndex implements BackgroundComponent {
   }
 
   /**
-   * The organization of a living resource. Use it before the next `await`.
+   * The organization of a live resource. Use it before the next `await`.
    * @throws DomainError as `ofOrganization`
    */
   async ofResource({ environment, deadline }: RequestContext, resourceId: string): Promise<OrganizationIndex> {
@@ -155,7 +155,7 @@ export class AccessIndex implements BackgroundComponent {
   }
 
   /**
-   * The organization of a living group. Use it before the next `await`.
+   * The organization of a live group. Use it before the next `await`.
    * @throws DomainError as `ofOrganization`
    */
   async ofGroup({ environment, deadline }: RequestContext, groupId: string): Promise<OrganizationIndex> {
@@ -543,7 +543,7 @@ function concerns({ type, meta }: RecordedEvent, environment: string, organizati
 }
 
 function isMostlyGone({ tree, ended }: OrganizationIndex): boolean {
-  return (tree.deadNodes > MANY_GONE && tree.deadNodes > tree.size) || (ended.gone > MANY_GONE && ended.gone > ended.living);
+  return (tree.deadNodes > MANY_GONE && tree.deadNodes > tree.size) || (ended.gone > MANY_GONE && ended.gone > ended.live);
 }
 
 function unreadable(): DomainError {

@@ -73,7 +73,7 @@ type ModelFact = Partial<RoleFact> & { readonly id: string; readonly parents?: R
 
 const ORGANIZATION: ResourceType = { id: null, slug: 'organization', parents: [] };
 
-/** The living roles, permissions and resource types of an environment, as checks and validations need them. Names and times are told by rows. */
+/** The live roles, permissions and resource types of an environment, as checks and validations need them. Names and times are told by rows. */
 export class EnvironmentModel {
   /** Of the stream that it is folded from. */
   version = 0;
@@ -95,7 +95,7 @@ export class EnvironmentModel {
     this.defaultRole = this.roles.bySlug(DEFAULT_ROLE)!;
   }
 
-  /** A living role of the environment. */
+  /** A live role of the environment. */
   roleBySlug(slug: string): Role | null {
     return this.roles.bySlug(slug);
   }
@@ -195,7 +195,7 @@ function picked({ slug, parents }: ModelFact): Partial<ResourceType> {
   return { ...(slug !== undefined && { slug }), ...(parents !== undefined && { parents }) };
 }
 
-/** The living roles of an environment, or those that one organization made. */
+/** The live roles of an environment, or those that one organization made. */
 export class RoleTable {
   private readonly ids = new Map<string, Role>();
   private readonly slugs = new Map<string, Role>();

@@ -64,7 +64,7 @@ class Lists {
  * node, by membership and by group. About 45 bytes each.
  */
 export class GrantTable {
-  /** Living ones. */
+  /** Live ones. */
   size = 0;
   private used = 0;
   private subjects = new Int32Array(0);

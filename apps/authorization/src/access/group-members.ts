@@ -19,16 +19,13 @@ export class GroupMembers {
   // Each one more than it is; 0: none.
   private firstOfMembership = new Int32Array(0);
   private firstOfGroup = new Int32Array(0);
-  private living = new Int32Array(0);
+  private live = new Int32Array(0);
   private gone = new Int32Array(0);
   private free = NONE;
 
   get bytes(): number {
-    const { memberships, groups, nextOfMembership, nextOfGroup, firstOfMembership, firstOfGroup, living, gone } = this;
-    return [memberships, groups, nextOfMembership, nextOfGroup, firstOfMembership, firstOfGroup, living, gone].reduce(
-      (sum, array) => sum + array.byteLength,
-      0,
-    );
+    const { memberships, groups, nextOfMembership, nextOfGroup, firstOfMembership, firstOfGroup, live, gone } = this;
+    return [memberships, groups, nextOfMembership, nextOfGroup, firstOfMembership, firstOfGroup, live, gone].reduce((sum, array) => sum + array.byteLength, 0);
   }
 
   add(group: number, membership: number): void {
@@ -36,7 +33,7 @@ export class GroupMembers {
     const pair = this.take();
     this.firstOfMembership = grown(this.firstOfMembership, membership + 1);
     this.firstOfGroup = grown(this.firstOfGroup, group + 1);
-    this.living = grown(this.living, group + 1);
+    this.live = grown(this.live, group + 1);
     this.gone = grown(this.gone, group + 1);
     this.memberships[pair] = membership;
     this.groups[pair] = group;
@@ -44,7 +41,7 @@ export class GroupMembers {
     this.firstOfMembership[membership] = pair + 1;
     this.nextOfGroup[pair] = this.firstOfGroup[group]!;
     this.firstOfGroup[group] = pair + 1;
-    this.living[group]!++;
+    this.live[group]!++;
     this.size++;
   }
 
@@ -81,7 +78,7 @@ export class GroupMembers {
   }
 
   countOf(group: number): number {
-    return group < this.living.length ? this.living[group]! : 0;
+    return group < this.live.length ? this.live[group]! : 0;
   }
 
   /** The memberships in a group. */
@@ -110,10 +107,10 @@ export class GroupMembers {
     if (before === NONE) this.firstOfMembership[membership] = this.nextOfMembership[pair]!;
     else this.nextOfMembership[before] = this.nextOfMembership[pair]!;
     this.memberships[pair] = NONE;
-    this.living[group]!--;
+    this.live[group]!--;
     this.gone[group]!++;
     this.size--;
-    if (this.gone[group]! > this.living[group]!) this.sweep(group);
+    if (this.gone[group]! > this.live[group]!) this.sweep(group);
   }
 
   /** What was taken out may be used again from here on. */

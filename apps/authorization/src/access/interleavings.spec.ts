@@ -92,14 +92,14 @@ async function assign(of: string, membership: string, resource: string): Promise
   await tell('role_assignment.created', data, of, `${membership}.${role}.${resource}`);
 }
 
-function context(patience = 5_000): RequestContext {
-  return { ...systemContext(environment, clock.now()), deadline: clock.now() + patience };
+function context(timeoutMs = 5_000): RequestContext {
+  return { ...systemContext(environment, clock.now()), deadline: clock.now() + timeoutMs };
 }
 
 /** Whether it is allowed, or what is refused. */
-async function ask(membership: string, resource: string, patience?: number): Promise<boolean | string> {
+async function ask(membership: string, resource: string, timeoutMs?: number): Promise<boolean | string> {
   try {
-    const organizationIndex = await index.ofMembership(context(patience), membership);
+    const organizationIndex = await index.ofMembership(context(timeoutMs), membership);
     const node = organizationIndex.tree.nodeById(resource);
     if (node === undefined) return 'no resource';
     return organizationIndex.allows(organizationIndex.membershipNumber(membership), organizationIndex.model.permissionBySlug(permission.slug)!, node);

@@ -66,8 +66,8 @@ export class MembershipRoutes {
 
   private rehash(): void {
     const { hashes, places } = this;
-    const living = places.reduce((sum, place) => sum + (place > 0 ? 1 : 0), 0);
-    const length = (2 * living) / places.length > FULLEST ? places.length * 2 : places.length;
+    const live = places.reduce((sum, place) => sum + (place > 0 ? 1 : 0), 0);
+    const length = (2 * live) / places.length > FULLEST ? places.length * 2 : places.length;
     this.hashes = new Uint32Array(length);
     this.places = new Int32Array(length);
     this.used = 0;

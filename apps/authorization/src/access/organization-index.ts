@@ -106,9 +106,9 @@ export class OrganizationIndex {
   }
 
   /** Memberships and groups that are over keep their places. */
-  get ended(): { readonly gone: number; readonly living: number } {
+  get ended(): { readonly gone: number; readonly live: number } {
     const gone = this.gone + this.endedGroups.size;
-    return { gone, living: this.memberships.size + this.groups.size - gone };
+    return { gone, live: this.memberships.size + this.groups.size - gone };
   }
 
   /** The numbers of all memberships that live. */
@@ -120,7 +120,7 @@ export class OrganizationIndex {
     return this.memberships.hashOf(membership);
   }
 
-  /** A living role that can be given here: of the environment, or of this organization. */
+  /** A live role that can be given here: of the environment, or of this organization. */
   roleBySlug(slug: string): Role | null {
     return this.customRoles.bySlug(slug) ?? this.model.roleBySlug(slug);
   }
@@ -144,7 +144,7 @@ export class OrganizationIndex {
     return { id, members: [...this.members.of(number)].map((membership) => this.memberships.idOf(membership)) };
   }
 
-  /** Whether a living membership or group has the role, on any living resource or as an organization role. */
+  /** Whether a live membership or group has the role, on any live resource or as an organization role. */
   isAssigned(roleId: string): boolean {
     const number = this.roleNumbers.get(roleId);
     if (number === undefined) return false;
@@ -153,21 +153,21 @@ export class OrganizationIndex {
     return this.grants.hasRole(number);
   }
 
-  /** Whether a living membership or group has a living role on the node itself. */
+  /** Whether a live membership or group has a live role on the node itself. */
   hasAssignmentsOn(node: Node): boolean {
     const { grants } = this;
     for (let grant = grants.firstOn(node); grant !== NONE; grant = grants.nextOn(grant)) if (this.roles[grants.roleOf(grant)]!.isAlive) return true;
     return false;
   }
 
-  /** The number of a living membership, or -1. */
+  /** The number of a live membership, or -1. */
   membershipNumber(id: string): number {
-    return this.living(this.memberships.numberOf(id));
+    return this.live(this.memberships.numberOf(id));
   }
 
   /** Of the id that `readId` read last. */
   membershipNumberOfRead(hash: number): number {
-    return this.living(this.memberships.numberOfRead(hash));
+    return this.live(this.memberships.numberOfRead(hash));
   }
 
   isActive(membership: number): boolean {
@@ -247,7 +247,7 @@ export class OrganizationIndex {
     for (const chain of this.rolesOnTheWay(membership, node)) if (chain.role.grants(permission.number)) yield chain;
   }
 
-  /** Every living role that the membership has on the node or above it, nearest first, whatever its status. */
+  /** Every live role that the membership has on the node or above it, nearest first, whatever its status. */
   *rolesOnTheWay(membership: number, node: Node): Generator<Chain> {
     for (let at = node; at >= 0; at = this.tree.parentOf(at)) {
       if (at === this.tree.root) for (const role of this.effectiveRolesOf(membership)) yield { role, source: 'organization_role', group: null, node: at };
@@ -255,7 +255,7 @@ export class OrganizationIndex {
     }
   }
 
-  /** Every living role that the membership has anywhere, or its groups have. */
+  /** Every live role that the membership has anywhere, or its groups have. */
   *rolesAnywhere(membership: number): Generator<Chain> {
     for (const role of this.effectiveRolesOf(membership)) yield { role, source: 'organization_role', group: null, node: this.tree.root };
     for (const subject of this.subjectsOf(membership))
@@ -429,7 +429,7 @@ export class OrganizationIndex {
     return number === NONE ? null : of === 'membership' ? membershipSubject(number) : groupSubject(number);
   }
 
-  private living(number: number): number {
+  private live(number: number): number {
     return number === NONE || this.states[number] === ENDED ? NONE : number;
   }
 

@@ -2,9 +2,9 @@ import { START, type EventStore, type Position, type RecordedEvent } from '#libs
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { contentOf, type ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
-import type { LivingGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
+import type { StoredGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
-import type { LivingRoleAssignment } from '../domain/role-assignment.decider.ts';
+import type { StoredRoleAssignment } from '../domain/role-assignment.decider.ts';
 import {
   endedUsersView,
   groupMembersView,
@@ -31,8 +31,8 @@ export class IndexRows {
   readonly groups: Table<StoredGroup>;
   private readonly members: Table<StoredMember>;
   private readonly endedUsers: Table<{ readonly id: string }>;
-  private readonly assignments: Table<LivingRoleAssignment>;
-  private readonly groupAssignments: Table<LivingGroupRoleAssignment>;
+  private readonly assignments: Table<StoredRoleAssignment>;
+  private readonly groupAssignments: Table<StoredGroupRoleAssignment>;
 
   constructor(
     readModels: ReadModels,

@@ -8,9 +8,9 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import type { OrganizationIndex } from '../access/organization-index.ts';
-import type { LivingGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
+import type { StoredGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
 import type { AssignedResource, AssignedRole } from '../domain/assignments.decider.ts';
-import type { LivingRoleAssignment } from '../domain/role-assignment.decider.ts';
+import type { StoredRoleAssignment } from '../domain/role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 import { areOfSameTime, boundsOfSameTime, groupEntryId, mayBeGroupEntry } from './group-entries.ts';
@@ -24,12 +24,12 @@ const SLICE = 100;
 const textOf = serialiserOf(RoleAssignment);
 
 /** What a list of assignments is made of. */
-interface Parts {
+interface ListSources {
   readonly index: OrganizationIndex;
   readonly direct: Where;
   readonly ofGroups: Where;
   /** The memberships that have something because of an assignment of their group. */
-  readonly membersOf: (assignment: LivingGroupRoleAssignment) => readonly string[];
+  readonly membersOf: (assignment: StoredGroupRoleAssignment) => readonly string[];
 }
 
 interface Item {
@@ -42,8 +42,8 @@ interface Item {
 /** The assignments of memberships: those stored, and those that they have because their groups have them. */
 @Injectable()
 export class AssignmentLists {
-  private readonly direct: Table<LivingRoleAssignment>;
-  private readonly ofGroups: Table<LivingGroupRoleAssignment>;
+  private readonly direct: Table<StoredRoleAssignment>;
+  private readonly ofGroups: Table<StoredGroupRoleAssignment>;
 
   constructor(
     private readonly transport: OperationTransport,
@@ -53,12 +53,12 @@ export class AssignmentLists {
     this.ofGroups = readModels.table(tableOf(groupRoleAssignmentsView));
   }
 
-  pages(context: RequestContext, parts: Parts): MergedPages<Item> {
+  pages(context: RequestContext, listed: ListSources): MergedPages<Item> {
     const { environment } = context;
-    const { direct, ofGroups } = parts;
+    const { direct, ofGroups } = listed;
     const sources: Source<Item>[] = [];
-    if (direct.values.length > 0) sources.push((stretch) => this.directItems(environment, parts, stretch));
-    if (ofGroups.values.length > 0) sources.push((stretch) => this.groupItems(environment, parts, stretch));
+    if (direct.values.length > 0) sources.push((stretch) => this.directItems(environment, listed, stretch));
+    if (ofGroups.values.length > 0) sources.push((stretch) => this.groupItems(environment, listed, stretch));
     return new MergedPages(
       sources,
       (id) => this.wasListed(environment, id),
@@ -83,13 +83,13 @@ export class AssignmentLists {
     if (!mayBeGroupEntry(id) || groups.length === 0) return false;
     const where = { index: 'group', values: groups };
     for await (const assignment of this.rowsOfGroups(environment, where, { from: id, isAscending: true, most: 1 })) {
-      if (groupEntryId(assignment.id, membershipId) === id) return isLiving(index, assignment);
+      if (groupEntryId(assignment.id, membershipId) === id) return isLive(index, assignment);
       if (assignment.id > boundsOfSameTime(id).to) return false;
     }
     return false;
   }
 
-  private async *directItems(environment: string, { index, direct: where }: Parts, { from, isAscending, most }: Stretch): AsyncGenerator<Item> {
+  private async *directItems(environment: string, { index, direct: where }: ListSources, { from, isAscending, most }: Stretch): AsyncGenerator<Item> {
     const order = isAscending ? 'asc' : 'desc';
     // Two at least: where a slice begins with what the last one ended with, the other is news.
     const limit = Math.max(2, Math.min(most, SLICE));
@@ -99,7 +99,7 @@ export class AssignmentLists {
         const { id } = row;
         if (id === at && at !== from) continue;
         const assignment = contentOf(row);
-        if (isLiving(index, assignment) && index.membership(assignment.organization_membership_id) !== null)
+        if (isLive(index, assignment) && index.membership(assignment.organization_membership_id) !== null)
           yield { id, assignment: directAssignment(assignment) };
       }
       if (!page.hasAfter) return;
@@ -108,22 +108,22 @@ export class AssignmentLists {
   }
 
   /** In the order of ids, which is that of the groups' assignments by time; those of one millisecond are mixed. */
-  private async *groupItems(environment: string, parts: Parts, stretch: Stretch): AsyncGenerator<Item> {
-    const { index, ofGroups } = parts;
-    let together: LivingGroupRoleAssignment[] = [];
+  private async *groupItems(environment: string, listed: ListSources, stretch: Stretch): AsyncGenerator<Item> {
+    const { index, ofGroups } = listed;
+    let together: StoredGroupRoleAssignment[] = [];
     for await (const assignment of this.rowsOfGroups(environment, ofGroups, stretch)) {
-      if (!isLiving(index, assignment)) continue;
+      if (!isLive(index, assignment)) continue;
       if (together[0] !== undefined && !areOfSameTime(together[0].id, assignment.id)) {
-        yield* this.entries(together, parts, stretch);
+        yield* this.entries(together, listed, stretch);
         together = [];
       }
       together.push(assignment);
     }
-    yield* this.entries(together, parts, stretch);
+    yield* this.entries(together, listed, stretch);
   }
 
-  private async *entries(assignments: readonly LivingGroupRoleAssignment[], { membersOf }: Parts, { from, isAscending }: Stretch): AsyncGenerator<Item> {
-    const entries: { readonly id: string; readonly assignment: LivingGroupRoleAssignment; readonly member: string }[] = [];
+  private async *entries(assignments: readonly StoredGroupRoleAssignment[], { membersOf }: ListSources, { from, isAscending }: Stretch): AsyncGenerator<Item> {
+    const entries: { readonly id: string; readonly assignment: StoredGroupRoleAssignment; readonly member: string }[] = [];
     for (const assignment of assignments) {
       // Each of them may have thousands of members.
       if (entries.length > 0) await nextTurn();
@@ -136,7 +136,7 @@ export class AssignmentLists {
     for (const { id, assignment, member } of entries) yield { id, assignment: groupEntry(id, assignment, member), groupId: assignment.group_id };
   }
 
-  private async *rowsOfGroups(environment: string, where: Where, { from, isAscending }: Stretch): AsyncGenerator<LivingGroupRoleAssignment> {
+  private async *rowsOfGroups(environment: string, where: Where, { from, isAscending }: Stretch): AsyncGenerator<StoredGroupRoleAssignment> {
     const bounds = from === null ? null : boundsOfSameTime(from);
     const begin = bounds === null ? {} : isAscending ? { from: bounds.from } : { to: bounds.to };
     for (let after: string | undefined; ;) {
@@ -160,21 +160,21 @@ export class AssignmentLists {
 }
 
 /** Whether what was assigned there is still there. */
-export function isLiving(index: OrganizationIndex, { role, resource }: { readonly role: AssignedRole; readonly resource: AssignedResource }): boolean {
+export function isLive(index: OrganizationIndex, { role, resource }: { readonly role: AssignedRole; readonly resource: AssignedResource }): boolean {
   return index.roleById(role.id) !== null && index.tree.nodeById(resource.id) !== undefined;
 }
 
 /** As the API shows it. */
-export function directAssignment(assignment: LivingRoleAssignment): RoleAssignment {
+export function directAssignment(assignment: StoredRoleAssignment): RoleAssignment {
   return shown(assignment, assignment.id, assignment.organization_membership_id, { type: 'direct', group_role_assignment_id: null, group: null });
 }
 
-function groupEntry(id: string, assignment: LivingGroupRoleAssignment, membership: string): RoleAssignment {
+function groupEntry(id: string, assignment: StoredGroupRoleAssignment, membership: string): RoleAssignment {
   return shown(assignment, id, membership, { type: 'group', group_role_assignment_id: assignment.id, group: null });
 }
 
 function shown(
-  { role, resource, created_at }: Pick<LivingRoleAssignment, 'role' | 'resource' | 'created_at'>,
+  { role, resource, created_at }: Pick<StoredRoleAssignment, 'role' | 'resource' | 'created_at'>,
   id: string,
   organization_membership_id: string,
   source: RoleAssignment['source'],

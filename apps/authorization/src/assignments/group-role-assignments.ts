@@ -33,15 +33,15 @@ import {
   groupRoleAssignments,
   type GroupRoleAssignmentEvent,
   type GroupRoleAssignmentState,
-  type LivingGroupRoleAssignment,
+  type StoredGroupRoleAssignment,
 } from '../domain/group-role-assignment.decider.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { AssignmentGuard } from './assignment-guard.ts';
-import { isLiving } from './assignment-lists.ts';
+import { isLive } from './assignment-lists.ts';
 import { assignedResource } from './role-assignments.ts';
 
 type Given = Assigned<'group_id'>;
-type Kept = Transacted<GroupRoleAssignmentState, GroupRoleAssignmentEvent>;
+type Assigning = Transacted<GroupRoleAssignmentState, GroupRoleAssignmentEvent>;
 
 const ON_ORGANIZATION = { unless: 'organization' } as const;
 const SLICE = 100;
@@ -53,7 +53,7 @@ const textOf = serialiserOf(GroupRoleAssignment);
 /** Which role a group has where, and with it all of its members. */
 @Injectable()
 export class GroupRoleAssignments {
-  private readonly rows: Table<LivingGroupRoleAssignment>;
+  private readonly rows: Table<StoredGroupRoleAssignment>;
   /** The end of the last replacement that was asked for, by group. */
   private readonly turns = new Map<string, Promise<void>>();
 
@@ -74,7 +74,7 @@ export class GroupRoleAssignments {
     return filteredPage(this.rows, query, {
       idPrefix: 'gra',
       where: { index: 'group', values: [query.group_id] },
-      textsOf: async (rows) => rows.map(contentOf).map((assignment) => (isLiving(index, assignment) ? textOf(shown(assignment)) : null)),
+      textsOf: async (rows) => rows.map(contentOf).map((assignment) => (isLive(index, assignment) ? textOf(toPublicAssignment(assignment)) : null)),
     });
   }
 
@@ -90,7 +90,7 @@ export class GroupRoleAssignments {
     // Another may have been made since this command's own was taken back.
     const assignment = groupRoleAssignments.require(transacted.state, groupRoleAssignmentId(context));
     await this.settle(context, given, assignment.id, transacted.position);
-    return shown(assignment);
+    return toPublicAssignment(assignment);
   }
 
   /** In this process one after another, so that two sets that are asked for at once do not end as a mixture of both. */
@@ -135,7 +135,7 @@ export class GroupRoleAssignments {
 
   @Handles(GetGroupRoleAssignment)
   async get({ context, group_id, role_assignment_id }: GetGroupRoleAssignment): Promise<GroupRoleAssignment> {
-    return shown(await this.found(context, group_id, role_assignment_id));
+    return toPublicAssignment(await this.found(context, group_id, role_assignment_id));
   }
 
   @Handles(DeleteGroupRoleAssignmentById)
@@ -152,15 +152,15 @@ export class GroupRoleAssignments {
   private async replaceNow({ context, group_id, role_assignments }: ReplaceGroupRoleAssignments): Promise<List<GroupRoleAssignment>> {
     const index = await this.access.ofGroup(context, group_id);
     const wanted = givenByKey(index, group_id, role_assignments, 'role_assignments');
-    const kept = await this.keepAll(context, index.id, wanted);
-    const positions = kept.map(({ position }) => position);
+    const assigned = await this.assignAll(context, index.id, wanted);
+    const positions = assigned.map(({ position }) => position);
     for await (const assignments of this.assignmentsOf(context, group_id)) {
       const rest = assignments.filter((assignment) => !wanted.has(keyOf(assignment)));
       positions.push(...(await allDone(rest.map((assignment) => this.remove(context, assignment)))));
     }
-    tellLast(context, positions);
-    const living = kept.flatMap(({ state }) => (state?.object === 'group_role_assignment' ? [shown(state)] : []));
-    const newestFirst = living.sort((one, other) => (one.id < other.id ? 1 : -1));
+    answerLastPosition(context, positions);
+    const existing = assigned.flatMap(({ state }) => (state?.object === 'group_role_assignment' ? [toPublicAssignment(state)] : []));
+    const newestFirst = existing.sort((one, other) => (one.id < other.id ? 1 : -1));
     return { object: 'list', data: newestFirst, list_metadata: { before: null, after: null } };
   }
 
@@ -171,19 +171,19 @@ export class GroupRoleAssignments {
     const unwanted = givenByKey(index, group_id, remove, 'remove');
     const isTwice = [...unwanted.keys()].some((key) => wanted.has(key));
     if (isTwice) throw invalid('not_together', 'remove', 'A role cannot be given and taken away on one resource at once.');
-    const kept = await this.keepAll(context, index.id, wanted);
+    const assigned = await this.assignAll(context, index.id, wanted);
     const removed = await allDone(
       [...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, groupRoleAssignments.removeAny())),
     );
-    tellLast(
+    answerLastPosition(
       context,
-      [...kept, ...removed].map(({ position }) => position),
+      [...assigned, ...removed].map(({ position }) => position),
     );
   }
 
   /** All of them, those that are there too, in the order of the request: so each has the same ids whenever the command is repeated. */
-  private async keepAll(context: RequestContext, organizationId: string, wanted: ReadonlyMap<string, Given>): Promise<readonly Kept[]> {
-    const kept = await this.guard.past(context, async () => {
+  private async assignAll(context: RequestContext, organizationId: string, wanted: ReadonlyMap<string, Given>): Promise<readonly Assigning[]> {
+    const assigned = await this.guard.past(context, async () => {
       const index = await this.access.ofOrganization(context, organizationId);
       for (const given of wanted.values()) this.guard.refuseClosed(index, given);
       return allDone(
@@ -192,19 +192,19 @@ export class GroupRoleAssignments {
         ),
       );
     });
-    await allDone([...wanted].map(([key, given], place) => this.settleKept(context, { key, given }, kept[place]!)));
-    return kept;
+    await allDone([...wanted].map(([key, given], place) => this.settleAssigned(context, { key, given }, assigned[place]!)));
+    return assigned;
   }
 
-  private async found(context: RequestContext, groupId: string, id: string): Promise<LivingGroupRoleAssignment> {
+  private async found(context: RequestContext, groupId: string, id: string): Promise<StoredGroupRoleAssignment> {
     const index = await this.access.ofGroup(context, groupId);
     const row = await this.rows.find(context, id);
     const assignment = row === null ? null : contentOf(row);
-    if (assignment?.group_id !== groupId || !isLiving(index, assignment)) throw notFound('Group role assignment', id);
+    if (assignment?.group_id !== groupId || !isLive(index, assignment)) throw notFound('Group role assignment', id);
     return assignment;
   }
 
-  private async *assignmentsOf({ environment }: RequestContext, groupId: string): AsyncGenerator<readonly LivingGroupRoleAssignment[]> {
+  private async *assignmentsOf({ environment }: RequestContext, groupId: string): AsyncGenerator<readonly StoredGroupRoleAssignment[]> {
     const where = { index: 'group', values: [groupId] };
     for (let after: string | undefined; ;) {
       const { rows, hasAfter } = await this.rows.page(environment, { where, order: 'asc', limit: SLICE, ...(after !== undefined && { after }) });
@@ -215,7 +215,11 @@ export class GroupRoleAssignments {
   }
 
   /** Also what this very command gave before, and took back: it is refused again. What somebody else took away since stays away. */
-  private async settleKept(context: RequestContext, { key, given }: { readonly key: string; readonly given: Given }, { state, position }: Kept): Promise<void> {
+  private async settleAssigned(
+    context: RequestContext,
+    { key, given }: { readonly key: string; readonly given: Given },
+    { state, position }: Assigning,
+  ): Promise<void> {
     if (state?.object === 'group_role_assignment') return this.settle(context, state, state.id, position);
     const repeated = await this.guard.givenBy(context, streamName(groupRoleAssignmentDecider.category, context.environment, key));
     if (repeated !== null) await this.settle(context, given, repeated.id, repeated.position);
@@ -228,7 +232,7 @@ export class GroupRoleAssignments {
   }
 
   /** As a command of its own, since what there is to be removed differs when the command is repeated, and ids count. */
-  private async remove(context: RequestContext, assignment: LivingGroupRoleAssignment): Promise<string> {
+  private async remove(context: RequestContext, assignment: StoredGroupRoleAssignment): Promise<string> {
     const own = { ...context, commandId: newCommandId(this.clock.now()), attempt: 1, sentAt: undefined, receipt: {} };
     const decision = groupRoleAssignments.remove(assignment.id);
     return (await this.repository.transact(groupRoleAssignmentDecider, own, keyOf(assignment), decision)).position;
@@ -260,12 +264,12 @@ function keyOf({ group_id, role, resource }: Given): string {
 }
 
 /** As the API shows it. */
-function shown({ object, id, group_id, role, resource, created_at }: LivingGroupRoleAssignment): GroupRoleAssignment {
+function toPublicAssignment({ object, id, group_id, role, resource, created_at }: StoredGroupRoleAssignment): GroupRoleAssignment {
   return { object, id, group_id, role, resource, created_at, updated_at: created_at };
 }
 
 /** Of what was recorded one by one, the answer tells the end. */
-function tellLast({ receipt }: RequestContext, positions: readonly string[]): void {
+function answerLastPosition({ receipt }: RequestContext, positions: readonly string[]): void {
   const last = positions.toSorted().at(-1);
   if (last !== undefined) receipt.position = last;
 }

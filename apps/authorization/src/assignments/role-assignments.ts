@@ -20,17 +20,17 @@ import { AccessIndex } from '../access/access-index.ts';
 import { namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { Node } from '../domain/resource-tree.ts';
-import { roleAssignmentDecider, roleAssignments, type LivingRoleAssignment } from '../domain/role-assignment.decider.ts';
+import { roleAssignmentDecider, roleAssignments, type StoredRoleAssignment } from '../domain/role-assignment.decider.ts';
 import { both, roleAssignmentsView } from '../views/role-assignments.view.ts';
 import { AssignmentGuard } from './assignment-guard.ts';
-import { AssignmentLists, directAssignment, isLiving } from './assignment-lists.ts';
+import { AssignmentLists, directAssignment, isLive } from './assignment-lists.ts';
 
 type Where = NonNullable<PageRequest['where']>;
 
 /** Which role a membership has where. */
 @Injectable()
 export class RoleAssignments {
-  private readonly rows: Table<LivingRoleAssignment>;
+  private readonly rows: Table<StoredRoleAssignment>;
 
   constructor(
     private readonly repository: Repository,
@@ -56,7 +56,7 @@ export class RoleAssignments {
       return { given, key, transacted: await this.repository.transact(roleAssignmentDecider, context, key, roleAssignments.assign(given)) };
     });
     // Also one that is there already: whoever gave it may not have looked yet.
-    const assignment = roleAssignments.living(transacted.state);
+    const assignment = roleAssignments.live(transacted.state);
     if (assignment === null) throw notFound('Role assignment', key);
     await this.guard.settle(context, given, transacted.position, (own) =>
       this.repository.transact(roleAssignmentDecider, own, key, roleAssignments.remove(assignment.id)),
@@ -82,7 +82,7 @@ export class RoleAssignments {
       const row = await this.rows.find(context, id);
       if (row === null && (await this.lists.isGroupEntry(context.environment, index, organization_membership_id, id))) throw fromGroup();
       const assignment = row === null ? null : contentOf(row);
-      if (assignment?.organization_membership_id !== organization_membership_id || !isLiving(index, assignment)) throw notFound('Role assignment', id);
+      if (assignment?.organization_membership_id !== organization_membership_id || !isLive(index, assignment)) throw notFound('Role assignment', id);
       const key = roleAssignments.keyOf(organization_membership_id, assignment.role.id, assignment.resource.id);
       return this.repository.transact(roleAssignmentDecider, context, key, roleAssignments.remove(id));
     });
@@ -135,7 +135,7 @@ export class RoleAssignments {
   }
 }
 
-export function assignedResource({ tree }: OrganizationIndex, node: Node): LivingRoleAssignment['resource'] {
+export function assignedResource({ tree }: OrganizationIndex, node: Node): StoredRoleAssignment['resource'] {
   return { id: tree.idOf(node), external_id: tree.externalIdOf(node), resource_type_slug: tree.typeSlugOf(node) };
 }
 

@@ -32,7 +32,7 @@ export type Assigned<Holder extends string> = Given & { readonly [Name in Holder
 export type NewAssignment<Holder extends string> = { readonly id: string } & Assigned<Holder>;
 
 /** One that was not deleted. */
-export type LivingAssignment<Category extends string, Holder extends string> = NewAssignment<Holder> & {
+export type StoredAssignment<Category extends string, Holder extends string> = NewAssignment<Holder> & {
   readonly object: Category;
   readonly created_at: string;
 };
@@ -44,7 +44,7 @@ interface DeletedAssignment<Category extends string> {
   readonly organization_id: string;
 }
 
-export type AssignmentState<Category extends string, Holder extends string> = LivingAssignment<Category, Holder> | DeletedAssignment<Category> | null;
+export type AssignmentState<Category extends string, Holder extends string> = StoredAssignment<Category, Holder> | DeletedAssignment<Category> | null;
 
 export type AssignmentEvent<Category extends string, Holder extends string> =
   Fact<`${Category}.created`, NewAssignment<Holder>> | Fact<`${Category}.deleted`, { readonly id: string }>;
@@ -67,7 +67,7 @@ interface Kind<Category extends string, Holder extends string> {
 export function assignments<Category extends string, Holder extends string>(kind: Kind<Category, Holder>) {
   type State = AssignmentState<Category, Holder>;
   type Event = AssignmentEvent<Category, Holder>;
-  type Living = LivingAssignment<Category, Holder>;
+  type Stored = StoredAssignment<Category, Holder>;
   type Decide = Decision<State, Event>;
 
   const { category, holder, idPrefix, noun, duplicate } = kind;
@@ -83,13 +83,13 @@ export function assignments<Category extends string, Holder extends string>(kind
     return state?.id === data.id ? { object: `deleted_${category}`, id: state.id, organization_id: state.organization_id } : state;
   };
 
-  const living = (state: State): Living | null => (state !== null && 'role' in state ? state : null);
+  const live = (state: State): Stored | null => (state !== null && 'role' in state ? state : null);
 
   const assign =
     (given: Assigned<Holder>): Decide =>
     (state, context) => {
       const id = context.id(idPrefix);
-      const present = living(state);
+      const present = live(state);
       if (present !== null) {
         if (duplicate !== null && present.id !== id) throw duplicate(given);
         return [];
@@ -105,12 +105,12 @@ export function assignments<Category extends string, Holder extends string>(kind
     (state, context) => {
       const id = context.id(idPrefix, ordinal);
       // Deleted by somebody else since this very command made it.
-      return living(state) !== null || state?.id === id ? [] : created({ id, ...given });
+      return live(state) !== null || state?.id === id ? [] : created({ id, ...given });
     };
 
   /** Whichever assignment of the role there is. */
   const removeAny = (): Decide => (state) => {
-    const present = living(state);
+    const present = live(state);
     return present === null ? [] : deleted(present);
   };
 
@@ -118,11 +118,11 @@ export function assignments<Category extends string, Holder extends string>(kind
   const remove =
     (id: string): Decide =>
     (state) =>
-      living(state)?.id === id ? deleted({ id }) : [];
+      live(state)?.id === id ? deleted({ id }) : [];
 
   /** @throws DomainError `entity_not_found` where it is no more, or another by now */
-  const require = (state: State, id: string): Living => {
-    const present = living(state);
+  const require = (state: State, id: string): Stored => {
+    const present = live(state);
     if (present?.id !== id) throw notFound(noun, id);
     return present;
   };
@@ -144,10 +144,10 @@ export function assignments<Category extends string, Holder extends string>(kind
         { ends: 'resource.deleted' satisfies ResourceEvent['type'], index: 'resource' },
         { ends: 'organization.deleted' satisfies OrganizationEvent['type'], index: 'organization' },
       ],
-      keyOf: (row: Living) => keyOf(row[holder], row.role.id, row.resource.id),
+      keyOf: (row: Stored) => keyOf(row[holder], row.role.id, row.resource.id),
       end: remove,
     },
   };
 
-  return { decider, keyOf, living, assign, keep, removeAny, remove, require };
+  return { decider, keyOf, live, assign, keep, removeAny, remove, require };
 }

@@ -58,7 +58,7 @@ interface Times {
 
 export type StoredResourceType = NewResourceType & Times;
 export type StoredPermission = NewPermission & Times;
-/** Holds the ids of its permissions, each of which is living: their slugs are those of the model's permissions. */
+/** Holds the ids of its permissions, each of which is live: their slugs are those of the model's permissions. */
 export type StoredRole = Omit<NewRole, 'permissions'> & Times & { readonly permission_ids: readonly string[] };
 
 /** All that an environment's roles are made of. Its resource types may be about to be closed. */
@@ -306,7 +306,7 @@ function roleWithSlugs(slugs: ReadonlyMap<string, string>, { permission_ids, res
 /** By the permissions of a model, which later models share: a thousand roles may be told of at once, and there may be ten thousand permissions. */
 const knownSlugs = new WeakMap<AuthorizationModel['permissions'], ReadonlyMap<string, string>>();
 
-/** The slugs of the living permissions by their ids: what is not in it is dead, whoever refers to it. */
+/** The slugs of the live permissions by their ids: what is not in it is dead, whoever refers to it. */
 export function permissionSlugs({ permissions }: AuthorizationModel): ReadonlyMap<string, string> {
   let slugs = knownSlugs.get(permissions);
   if (slugs === undefined) knownSlugs.set(permissions, (slugs = new Map(permissions.map(({ id, slug }) => [id, slug]))));

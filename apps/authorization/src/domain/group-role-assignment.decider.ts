@@ -1,12 +1,12 @@
 import { DomainError } from '#libs/platform/src/domain-error';
 
 import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
-import { assignments, type AssignmentEvent, type AssignmentState, type LivingAssignment } from './assignments.decider.ts';
+import { assignments, type AssignmentEvent, type AssignmentState, type StoredAssignment } from './assignments.decider.ts';
 
 type Category = 'group_role_assignment';
 type Holder = 'group_id';
 
-export type LivingGroupRoleAssignment = LivingAssignment<Category, Holder>;
+export type StoredGroupRoleAssignment = StoredAssignment<Category, Holder>;
 export type GroupRoleAssignmentState = AssignmentState<Category, Holder>;
 export type GroupRoleAssignmentEvent = AssignmentEvent<Category, Holder>;
 

@@ -105,8 +105,8 @@ export const organizationRolesDecider: Decider<State, OrganizationRolesEvent> = 
 
 type Decide = Decision<State, OrganizationRolesEvent>;
 
-/** Whether a permission lives, as the model says. */
-type Living = (permissionId: string) => boolean;
+/** Whether a permission isLive, as the model says. */
+type IsLivePermission = (permissionId: string) => boolean;
 
 const MAX_ROLES = 1_000;
 
@@ -130,10 +130,10 @@ export function createOrganizationRole(organizationId: string, { slug, name, des
 }
 
 /** Whatever changes leaves out the permissions that died meanwhile. */
-export function updateOrganizationRole(slug: string, given: Partial<Pick<GivenRole, 'name' | 'description'>>, lives: Living): Decide {
+export function updateOrganizationRole(slug: string, given: Partial<Pick<GivenRole, 'name' | 'description'>>, isLive: IsLivePermission): Decide {
   return (state) => {
     const role = organizationRoleBySlug(state, slug);
-    return changesOf(role, changes(role, given, ['name', 'description']), living(role, lives));
+    return changesOf(role, changes(role, given, ['name', 'description']), livePermissions(role, isLive));
   };
 }
 
@@ -141,21 +141,21 @@ export function setOrganizationRolePermissions(slug: string, permissions: readon
   return (state) => withinPairs(state, changesOf(organizationRoleBySlug(state, slug), {}, permissions));
 }
 
-export function addOrganizationRolePermission(slug: string, permission: PermissionReference, lives: Living): Decide {
+export function addOrganizationRolePermission(slug: string, permission: PermissionReference, isLive: IsLivePermission): Decide {
   return (state) => {
     const role = organizationRoleBySlug(state, slug);
-    return withinPairs(state, changesOf(role, {}, [...living(role, lives).filter(({ id }) => id !== permission.id), permission]));
+    return withinPairs(state, changesOf(role, {}, [...livePermissions(role, isLive).filter(({ id }) => id !== permission.id), permission]));
   };
 }
 
-export function removeOrganizationRolePermission(slug: string, permissionId: string, lives: Living): Decide {
+export function removeOrganizationRolePermission(slug: string, permissionId: string, isLive: IsLivePermission): Decide {
   return (state) => {
     const role = organizationRoleBySlug(state, slug);
     if (!role.permissions.some(({ id }) => id === permissionId)) return [];
     return changesOf(
       role,
       {},
-      living(role, lives).filter(({ id }) => id !== permissionId),
+      livePermissions(role, isLive).filter(({ id }) => id !== permissionId),
     );
   };
 }
@@ -219,7 +219,7 @@ export function organizationRoleBySlug(state: State, slug: string): StoredOrgani
   return role;
 }
 
-/** As the API shows it: `slugs` are those of the living permissions by their ids. */
+/** As the API shows it: `slugs` are those of the live permissions by their ids. */
 export function toPublicOrganizationRole(
   { organization_id: _, resource_type_id: _type, permissions, ...role }: StoredOrganizationRole,
   slugs: ReadonlyMap<string, string>,
@@ -238,8 +238,8 @@ function pairsOf(state: State): number {
   return (state?.roles ?? []).reduce((sum, { permissions }) => sum + permissions.length, 0);
 }
 
-function living({ permissions }: StoredOrganizationRole, lives: Living): readonly PermissionReference[] {
-  return permissions.filter(({ id }) => lives(id));
+function livePermissions({ permissions }: StoredOrganizationRole, isLive: IsLivePermission): readonly PermissionReference[] {
+  return permissions.filter(({ id }) => isLive(id));
 }
 
 function changesOf(

@@ -43,7 +43,7 @@ export class ResourceTree {
   onRemoved: ((node: Node) => void) | null = null;
 
   private nodes = 0;
-  private living = 0;
+  private live = 0;
   private isLoading = true;
   private capacity = 4;
   /** Four words of a ULID for each node. */
@@ -121,12 +121,12 @@ export class ResourceTree {
 
   /** Resources that live, the organization resource among them. */
   get size(): number {
-    return this.living;
+    return this.live;
   }
 
   /** Places taken up by resources that are no more: loading the tree anew gives them back. */
   get deadNodes(): number {
-    return this.nodes - this.living;
+    return this.nodes - this.live;
   }
 
   /** Nodes are smaller than this. */
@@ -330,7 +330,7 @@ export class ResourceTree {
       if (isEach) this.leaveIds(node);
       if (this.textLength[node] === 0) continue;
       if (isEach) this.leaveNames(node);
-      this.living--;
+      this.live--;
       this.types[this.type[node]!]!.count--;
     }
     if (isEach) return;
@@ -345,7 +345,7 @@ export class ResourceTree {
     this.ids.set(this.wanted, 4 * node);
     this.parent[node] = parent;
     this.top[node] = this.left[node] = this.right[node] = NONE;
-    if (node === ORGANIZATION) this.living = 1;
+    if (node === ORGANIZATION) this.live = 1;
     if (++this.identified > FULL * this.byId.length) {
       this.byId = new Int32Array(2 * this.byId.length);
       this.fillIds();
@@ -383,7 +383,7 @@ export class ResourceTree {
     this.textAt[node] = this.textEnd;
     this.textLength[node] = externalId.length;
     this.textEnd = end;
-    this.living++;
+    this.live++;
   }
 
   private hasText(node: Node, text: string): boolean {

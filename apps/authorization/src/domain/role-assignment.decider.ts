@@ -1,10 +1,10 @@
 import type { MembershipEvent } from '#apps/identity/src/domain/membership.decider';
-import { assignments, type AssignmentEvent, type AssignmentState, type LivingAssignment } from './assignments.decider.ts';
+import { assignments, type AssignmentEvent, type AssignmentState, type StoredAssignment } from './assignments.decider.ts';
 
 type Category = 'role_assignment';
 type Holder = 'organization_membership_id';
 
-export type LivingRoleAssignment = LivingAssignment<Category, Holder>;
+export type StoredRoleAssignment = StoredAssignment<Category, Holder>;
 export type RoleAssignmentState = AssignmentState<Category, Holder>;
 export type RoleAssignmentEvent = AssignmentEvent<Category, Holder>;
 

@@ -68,7 +68,7 @@ describe.each(await givenEngineSets())('on %s', (_, open) => {
     if (open === null) return;
     engines = await open();
     environment = idOf('environment');
-    // Of a caller, who is refused what the system would have to mend.
+    // Of a caller, who is refused what the system would have to change.
     context = () => ({ ...systemContext(environment, clock.now()), actor: { id: 'key', source: 'api', name: '\u0001'.repeat(255) } });
   });
   afterEach(() => engines?.close());

@@ -7,7 +7,7 @@ import { ResourceRows } from '../repositories/resource-rows.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
 import { typeKey } from '../views/resources.view.ts';
 
-/** Rows that are read at once, while nothing living is found. */
+/** Rows that are read at once, while nothing live is found. */
 const MOST_AT_ONCE = 500;
 
 /**
@@ -33,7 +33,7 @@ export class TypeUses {
 
   async byResources(context: RequestContext, typeId: string): Promise<boolean> {
     return isAny(this.resources.table, context, { index: 'type', values: [typeKey(typeId)] }, async (rows) =>
-      (await this.resources.living(context, rows)).some((row) => row !== null),
+      (await this.resources.live(context, rows)).some((row) => row !== null),
     );
   }
 }

@@ -64,15 +64,15 @@ export class ResourceRows {
   }
 
   /** The rows with null for what is dead: by itself, by what it hangs under, or with its organization. */
-  async living(context: RequestContext, stored: readonly StoredRow<ResourceRow>[]): Promise<readonly (ResourceRow | null)[]> {
+  async live(context: RequestContext, stored: readonly StoredRow<ResourceRow>[]): Promise<readonly (ResourceRow | null)[]> {
     const rows = stored.map(contentOf);
     const organizations = await this.existingOrganizations(
       context,
       rows.map(({ organization_id }) => organization_id),
     );
     const candidates = rows.filter(({ organization_id }) => organizations.has(organization_id));
-    const living = await this.hanging(context.environment, candidates);
-    const doubtful = candidates.filter((row) => !living.has(row));
+    const live = await this.hanging(context.environment, candidates);
+    const doubtful = candidates.filter((row) => !live.has(row));
     // What was moved while its ancestors were being read seems to hang under nothing.
     if (doubtful.length > 0) {
       const again = await this.table.getMany(
@@ -81,15 +81,15 @@ export class ResourceRows {
       );
       const moved = again.flatMap((row) => (row === null ? [] : [contentOf(row)]));
       const found = new Map([...(await this.hanging(context.environment, moved))].map((row) => [row.id, row]));
-      return rows.map((row) => (living.has(row) ? row : organizations.has(row.organization_id) ? (found.get(row.id) ?? null) : null));
+      return rows.map((row) => (live.has(row) ? row : organizations.has(row.organization_id) ? (found.get(row.id) ?? null) : null));
     }
-    return rows.map((row) => (living.has(row) ? row : null));
+    return rows.map((row) => (live.has(row) ? row : null));
   }
 
   /** Those of the named organizations that were not deleted. */
   async existingOrganizations(context: RequestContext, named: readonly string[]): Promise<ReadonlySet<string>> {
     const ids = [...new Set(named)];
-    const lives = await Promise.all(ids.map((id) => this.isLiving(context, id)));
+    const lives = await Promise.all(ids.map((id) => this.isLive(context, id)));
     return new Set(ids.filter((_, index) => lives[index]));
   }
 
@@ -97,11 +97,11 @@ export class ResourceRows {
     // An organization that another service has just told of has no row here yet.
     return this.views.retryAtHead(context.deadline, async () => {
       const stored = (await look()).filter((row) => row !== null);
-      return (await this.living(context, stored)).find((row) => row !== null) ?? null;
+      return (await this.live(context, stored)).find((row) => row !== null) ?? null;
     });
   }
 
-  private async isLiving(context: RequestContext, organizationId: string): Promise<boolean> {
+  private async isLive(context: RequestContext, organizationId: string): Promise<boolean> {
     try {
       await this.access.requireOrganization(context, organizationId);
       return true;
@@ -114,7 +114,7 @@ export class ResourceRows {
   /** Those from which the organization resource is reached. */
   private async hanging(environment: string, rows: readonly ResourceRow[]): Promise<ReadonlySet<ResourceRow>> {
     const parents = new Map<string, string | null>();
-    const living = new Set<ResourceRow>();
+    const live = new Set<ResourceRow>();
     let open = rows.map((row) => ({ row, above: row.parent_resource_id }));
     // Rows that are read one after another may seem to hang under each other.
     for (let level = 0; open.length > 0 && level < MAX_LEVELS; level++) {
@@ -125,14 +125,14 @@ export class ResourceRows {
       missing.forEach((id, index) => parents.set(id, found[index] == null ? null : contentOf(found[index]).parent_resource_id));
       open = open.flatMap(({ row, above }) => {
         if (isTop(row, above)) {
-          living.add(row);
+          live.add(row);
           return [];
         }
         const next = parents.get(above!) ?? null;
         return next === null ? [] : [{ row, above: next }];
       });
     }
-    return living;
+    return live;
   }
 }
 

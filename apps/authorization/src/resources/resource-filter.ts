@@ -55,7 +55,7 @@ function namedIn(query: ListAuthorizationResources): NamedParent | null {
   return named;
 }
 
-/** The id of a living parent, of the organization that is asked for if one is. */
+/** The id of a live parent, of the organization that is asked for if one is. */
 async function parentOf(
   { context, organization_id }: ListAuthorizationResources,
   named: NamedParent,

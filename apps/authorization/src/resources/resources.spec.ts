@@ -323,9 +323,9 @@ describe('resources', () => {
         suite.patch(`/authorization/resources/${right.id}`, { parent_resource_id: one.id }),
       ]);
       expect(moves[1].status).toBe(204);
-      const living = await list(`organization_id=${organization_id}`);
-      for (const id of living) await suite.get(`/authorization/resources/${id}`).expect(200);
-      expect(living).not.toContain(other.id);
+      const live = await list(`organization_id=${organization_id}`);
+      for (const id of live) await suite.get(`/authorization/resources/${id}`).expect(200);
+      expect(live).not.toContain(other.id);
     });
   });
 
@@ -490,17 +490,17 @@ describe('resources', () => {
         ids.push((await create({ organization_id, resource_type_slug: 'project', parent_resource_id: trees[number % 4]!.id })).id);
       await suite.delete(`/authorization/resources/${trees[1]!.id}?cascade_delete=true`).expect(204);
       await suite.delete(`/authorization/resources/${trees[2]!.id}?cascade_delete=true`).expect(204);
-      const living = ids.filter((_, index) => index % 4 === 0 || index % 4 === 3).reverse();
+      const live = ids.filter((_, index) => index % 4 === 0 || index % 4 === 3).reverse();
       const seen: string[] = [];
       for (let after: string | null = ''; after !== null;) {
         const page: { data: { id: string }[]; list_metadata: { after: string | null } } = await suite
           .get(`/authorization/resources?organization_id=${organization_id}&resource_type_slug=project&limit=5${after === '' ? '' : `&after=${after}`}`)
           .expect(200);
         seen.push(...idsOf(page));
-        expect(page.data).toHaveLength(Math.min(5, living.length - seen.length + page.data.length));
+        expect(page.data).toHaveLength(Math.min(5, live.length - seen.length + page.data.length));
         after = page.list_metadata.after;
       }
-      expect(seen).toEqual(living);
+      expect(seen).toEqual(live);
     });
   });
 });

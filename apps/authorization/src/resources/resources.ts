@@ -122,7 +122,7 @@ export class Resources {
     return filteredPage(this.rows.table, query, {
       idPrefix: 'authz_resource',
       where,
-      textsOf: async (stored) => (await this.rows.living(context, stored)).map((row) => (row === null || !isMeant(row) ? null : shown(row))),
+      textsOf: async (stored) => (await this.rows.live(context, stored)).map((row) => (row === null || !isMeant(row) ? null : shown(row))),
     });
   }
 

@@ -184,9 +184,9 @@ export class GivenHistory {
   }
 
   private group(): Told | null {
-    const living = this.groups.filter((id) => !this.ended.has(id));
-    if (living.length > 4) {
-      const id = living[this.next(living.length)]!;
+    const existing = this.groups.filter((id) => !this.ended.has(id));
+    if (existing.length > 4) {
+      const id = existing[this.next(existing.length)]!;
       return this.ending(id, this.told('group', id, 'group.deleted', { id }));
     }
     const id = this.id('group');
@@ -195,7 +195,7 @@ export class GivenHistory {
   }
 
   private pair(): Told | null {
-    const [group, membership] = [this.living(this.groups), this.livingOrGone(this.memberships)];
+    const [group, membership] = [this.existing(this.groups), this.existingOrDeleted(this.memberships)];
     if (group === null || membership === null) return null;
     const [key, data] = [`${group} ${membership}`, { group_id: group, organization_membership_id: membership }];
     if (this.pairs.delete(key)) return this.told('group', group, 'group.member_removed', data);
@@ -204,7 +204,7 @@ export class GivenHistory {
   }
 
   private resource(): Told {
-    const parent = this.living(this.resources)!;
+    const parent = this.existing(this.resources)!;
     const [id, type] = [this.id('authz_resource'), this.types[this.next(2)]!];
     this.resources.push(id);
     this.parents.set(id, parent);
@@ -219,7 +219,7 @@ export class GivenHistory {
   }
 
   private move(): Told | null {
-    const [id, parent] = [this.living(this.resources)!, this.living(this.resources)!];
+    const [id, parent] = [this.existing(this.resources)!, this.existing(this.resources)!];
     if (id === this.root || this.isUnder(parent, id)) return null;
     this.parents.set(id, parent);
     return this.told('resource_tree', this.organization, 'resource.moved', { id, parent_resource_id: parent });
@@ -273,8 +273,8 @@ export class GivenHistory {
       return { stream, type: `${stream.slice(0, stream.indexOf('-'))}.deleted`, data: { id } };
     }
     const ofGroup = this.next(3) === 0;
-    const whose = this.livingOrGone(ofGroup ? this.groups : this.memberships);
-    const [role, resource] = [this.livingOrGone(this.roles)!, this.livingOrGone(this.resources)!];
+    const whose = this.existingOrDeleted(ofGroup ? this.groups : this.memberships);
+    const [role, resource] = [this.existingOrDeleted(this.roles)!, this.existingOrDeleted(this.resources)!];
     if (whose === null) return null;
     const category = ofGroup ? 'group_role_assignment' : 'role_assignment';
     const stream = `${category}-${this.environment}-${whose}.${role}.${resource}`;
@@ -295,12 +295,12 @@ export class GivenHistory {
   }
 
   private withMembership(tell: (id: string, key: string) => Told): Told | null {
-    const id = this.living(this.memberships);
+    const id = this.existing(this.memberships);
     return id === null ? null : tell(id, `${this.organization}.${this.userOf.get(id)!}`);
   }
 
   private someRoles(): { id: string; slug: string }[] {
-    const roles = new Set(Array.from({ length: this.next(3) }, () => this.livingOrGone(this.roles)!));
+    const roles = new Set(Array.from({ length: this.next(3) }, () => this.existingOrDeleted(this.roles)!));
     return [...roles].map((id) => ({ id, slug: '' }));
   }
 
@@ -313,14 +313,14 @@ export class GivenHistory {
     return false;
   }
 
-  private living(ids: readonly string[]): string | null {
-    const living = ids.filter((id) => !this.ended.has(id));
-    return living.length === 0 ? null : living[this.next(living.length)]!;
+  private existing(ids: readonly string[]): string | null {
+    const existing = ids.filter((id) => !this.ended.has(id));
+    return existing.length === 0 ? null : existing[this.next(existing.length)]!;
   }
 
   /** Mostly what lives: what ended at the same moment slips in. */
-  private livingOrGone(ids: readonly string[]): string | null {
-    return this.next(8) > 0 ? this.living(ids) : (ids[this.next(ids.length || 1)] ?? null);
+  private existingOrDeleted(ids: readonly string[]): string | null {
+    return this.next(8) > 0 ? this.existing(ids) : (ids[this.next(ids.length || 1)] ?? null);
   }
 
   private ending(id: string, told: Told): Told {

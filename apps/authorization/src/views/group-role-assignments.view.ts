@@ -5,11 +5,11 @@ import {
   groupRoleAssignments,
   type GroupRoleAssignmentEvent,
   type GroupRoleAssignmentState,
-  type LivingGroupRoleAssignment,
+  type StoredGroupRoleAssignment,
 } from '../domain/group-role-assignment.decider.ts';
 import { both } from './role-assignments.view.ts';
 
-const indexes: readonly Index<LivingGroupRoleAssignment>[] = [
+const indexes: readonly Index<StoredGroupRoleAssignment>[] = [
   { name: 'organization', keys: ({ organization_id }) => [organization_id] },
   { name: 'group', keys: ({ group_id }) => [group_id] },
   { name: 'group_resource', keys: ({ group_id, resource }) => [both(group_id, resource.id)] },
@@ -20,11 +20,11 @@ const indexes: readonly Index<LivingGroupRoleAssignment>[] = [
 ];
 
 /** Every assignment that was not deleted; it means nothing once its group, role or resource is gone. */
-export const groupRoleAssignmentsView = primaryView<GroupRoleAssignmentState, GroupRoleAssignmentEvent, LivingGroupRoleAssignment>({
+export const groupRoleAssignmentsView = primaryView<GroupRoleAssignmentState, GroupRoleAssignmentEvent, StoredGroupRoleAssignment>({
   name: 'group_role_assignments',
   version: 1,
   decider: groupRoleAssignmentDecider,
   indexes,
   rowIdOf: ({ id }) => id,
-  rowOf: groupRoleAssignments.living,
+  rowOf: groupRoleAssignments.live,
 });

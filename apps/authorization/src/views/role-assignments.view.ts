@@ -3,12 +3,12 @@ import type { Index } from '#libs/read-models/src/read-models';
 import {
   roleAssignmentDecider,
   roleAssignments,
-  type LivingRoleAssignment,
+  type StoredRoleAssignment,
   type RoleAssignmentEvent,
   type RoleAssignmentState,
 } from '../domain/role-assignment.decider.ts';
 
-const indexes: readonly Index<LivingRoleAssignment>[] = [
+const indexes: readonly Index<StoredRoleAssignment>[] = [
   { name: 'organization', keys: ({ organization_id }) => [organization_id] },
   { name: 'membership', keys: ({ organization_membership_id }) => [organization_membership_id] },
   { name: 'membership_resource', keys: ({ organization_membership_id, resource }) => [both(organization_membership_id, resource.id)] },
@@ -24,11 +24,11 @@ export function both(id: string, other: string): string {
 }
 
 /** Every assignment that was not deleted; it means nothing once its membership, role or resource is gone. */
-export const roleAssignmentsView = primaryView<RoleAssignmentState, RoleAssignmentEvent, LivingRoleAssignment>({
+export const roleAssignmentsView = primaryView<RoleAssignmentState, RoleAssignmentEvent, StoredRoleAssignment>({
   name: 'role_assignments',
   version: 1,
   decider: roleAssignmentDecider,
   indexes,
   rowIdOf: ({ id }) => id,
-  rowOf: roleAssignments.living,
+  rowOf: roleAssignments.live,
 });

@@ -60,7 +60,7 @@ describe('the validation of an API key', () => {
     return { organization_id, user_id, membership, ...(await services.ask('CreateUserApiKey', { organization_id, user_id, name: 'Laptop' })) };
   };
   type Asked = { readonly [field: string]: unknown };
-  const validated = async ({ value }: Asked, asked = services, patience?: number) => (await asked.ask('ValidateApiKey', { value }, patience))['api_key'];
+  const validated = async ({ value }: Asked, asked = services, timeoutMs?: number) => (await asked.ask('ValidateApiKey', { value }, timeoutMs))['api_key'];
 
   it('asks the log for nothing where nobody has such a key, for its stream at first, and then for its end alone', async () => {
     const key = await created();

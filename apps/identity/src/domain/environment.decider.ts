@@ -98,13 +98,13 @@ export function createEnvironment(given: Pick<Environment, 'name' | 'client_id'>
 }
 
 export function setClientId(id: string, client_id: string): Decide {
-  return (state) => (living(state, id).client_id === client_id ? [] : [{ type: 'environment.updated', data: { client_id } }]);
+  return (state) => (requireEnvironment(state, id).client_id === client_id ? [] : [{ type: 'environment.updated', data: { client_id } }]);
 }
 
 export function createKey(environmentId: string, given: GivenKey): Decide {
   return (state, context) => {
     const id = context.id('environment_key');
-    const { keys } = living(state, environmentId);
+    const { keys } = requireEnvironment(state, environmentId);
     if (keys.some((key) => key.id === id)) return [];
     refuseTooMany(keys, context.now, MAX_KEYS);
     return [{ type: 'environment_key.created', data: { id, ...given } }];
@@ -114,7 +114,7 @@ export function createKey(environmentId: string, given: GivenKey): Decide {
 /** For a value that comes from outside at every start. Once revoked, it stays revoked. */
 export function ensureKey(environmentId: string, given: GivenKey): Decide {
   return (state, context) => {
-    const { keys, former_hashes = [] } = living(state, environmentId);
+    const { keys, former_hashes = [] } = requireEnvironment(state, environmentId);
     if (keys.some((key) => key.hash === given.hash) || former_hashes.includes(given.hash)) return [];
     return createKey(environmentId, given)(state, context);
   };
@@ -145,7 +145,7 @@ export function revokeKey(id: string): Decide {
   };
 }
 
-function living(state: EnvironmentState, id: string): NonNullable<EnvironmentState> {
+function requireEnvironment(state: EnvironmentState, id: string): NonNullable<EnvironmentState> {
   if (state === null) throw notFound('Environment', id);
   return state;
 }

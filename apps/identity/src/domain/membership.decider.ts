@@ -118,7 +118,7 @@ export function createMembership({ organization_id, user_id, roles }: NewMembers
 }
 
 export function setRoles(id: string, roles: readonly HeldRole[]): Decide {
-  return (state) => (sameRoles(living(state, id).roles, roles) ? [] : [{ type: 'organization_membership.updated', data: { id, roles } }]);
+  return (state) => (sameRoles(requireMembership(state, id).roles, roles) ? [] : [{ type: 'organization_membership.updated', data: { id, roles } }]);
 }
 
 /** The role is no more. A membership without any other has `fallback` from now on; one that lives no longer, or never had the role, stays as it is. */
@@ -143,7 +143,7 @@ export function takeRolesBack(id: string, given: readonly HeldRole[], before: Pi
 
 export function deactivate(id: string): Decide {
   return (state) => {
-    const membership = living(state, id);
+    const membership = requireMembership(state, id);
     refusePending(membership, 'deactivate');
     return membership.status === 'inactive' ? [] : [{ type: 'organization_membership.updated', data: { id, status: 'inactive' } }];
   };
@@ -151,7 +151,7 @@ export function deactivate(id: string): Decide {
 
 export function reactivate(id: string): Decide {
   return (state) => {
-    const membership = living(state, id);
+    const membership = requireMembership(state, id);
     refusePending(membership, 'reactivate');
     return membership.status === 'active' ? [] : [{ type: 'organization_membership.updated', data: { id, status: 'active' } }];
   };
@@ -160,7 +160,7 @@ export function reactivate(id: string): Decide {
 export function deleteMembership(id: string): Decide {
   return (state) => {
     if (state?.object === 'deleted_organization_membership' && state.id === id) return [];
-    living(state, id);
+    requireMembership(state, id);
     return [{ type: 'organization_membership.deleted', data: { id } }];
   };
 }
@@ -171,7 +171,7 @@ export function recordDeletion(id: string): Decide {
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more, also where the user has joined again since */
-function living(state: MembershipState, id: string): StoredMembership {
+function requireMembership(state: MembershipState, id: string): StoredMembership {
   if (state?.object !== 'organization_membership' || state.id !== id) throw notFound('Organization membership', id);
   return state;
 }

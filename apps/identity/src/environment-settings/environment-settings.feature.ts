@@ -9,5 +9,5 @@ export const environmentSettings = feature({
   deciders: [environmentSettingsDecider],
   views: [environmentSettingsView],
   providers: [EnvironmentSettings, EnvironmentSettingsReader],
-  parts: [KnownStates],
+  backgroundComponents: [KnownStates],
 });

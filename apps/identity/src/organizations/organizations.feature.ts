@@ -12,5 +12,5 @@ export const organizations = feature({
   deciders: [organizationDecider],
   views: [organizationsView],
   providers: [Organizations, OrganizationDomains, DomainVerification, DomainLookUps, { provide: DomainVerifier, useClass: DnsDomainVerifier }],
-  parts: [YoungDomainLookUps, OldDomainLookUps],
+  backgroundComponents: [YoungDomainLookUps, OldDomainLookUps],
 });

@@ -6,7 +6,7 @@ import { primaryView, type View } from '#libs/event-sourcing/src/views/view';
 import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from '../domain/group.decider.ts';
 import { searchKeys } from './name-search.ts';
 
-/** Every living group. Rows hold the members, whom no answer shows: they are answered through `shownGroup`. */
+/** Every live group. Rows hold the members, whom no answer shows: they are answered through `shownGroup`. */
 export const groupsView = primaryView<GroupState, GroupEvent, StoredGroup>({
   name: 'groups',
   noun: 'Group',

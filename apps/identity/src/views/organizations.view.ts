@@ -21,7 +21,7 @@ export function lookUpMinute(start: string): string {
   return start.slice(14, 16);
 }
 
-/** Every living organization, as the API shows it. */
+/** Every live organization, as the API shows it. */
 export const organizationsView = primaryView<OrganizationState, OrganizationEvent, Organization>({
   name: 'organizations',
   noun: 'Organization',

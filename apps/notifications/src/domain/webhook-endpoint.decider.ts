@@ -89,7 +89,7 @@ export function createEndpoint(given: Url & Pick<WebhookEndpoint, 'events' | 'se
 
 export function updateEndpoint(id: string, given: Partial<Url & Pick<WebhookEndpoint, 'status' | 'events'>>): Decide {
   return (state) => {
-    const endpoint = living(state, id);
+    const endpoint = requireWebhookEndpoint(state, id);
     const { status, events, endpoint_url, normalised_url } = given;
     const changes = {
       ...(endpoint_url !== undefined && endpoint_url !== endpoint.endpoint_url && { endpoint_url, normalised_url: normalised_url! }),
@@ -102,7 +102,7 @@ export function updateEndpoint(id: string, given: Partial<Url & Pick<WebhookEndp
 
 export function rotateSecret(id: string, secret: string, overlapSeconds: number): Decide {
   return (state, context) => {
-    const endpoint = living(state, id);
+    const endpoint = requireWebhookEndpoint(state, id);
     const rotation = context.id('webhook_secret_rotation');
     if (endpoint.rotation === rotation) return [];
     const previous_secret_expires_at = new Date(Date.parse(context.now) + overlapSeconds * 1000).toISOString();
@@ -113,20 +113,20 @@ export function rotateSecret(id: string, secret: string, overlapSeconds: number)
 export function deleteEndpoint(id: string): Decide {
   return (state) => {
     if (state?.object === 'deleted_webhook_endpoint') return [];
-    living(state, id);
+    requireWebhookEndpoint(state, id);
     return [{ type: 'webhook_endpoint.deleted', data: { id } }];
   };
 }
 
 /** @throws DomainError `entity_not_found` */
-export function living(state: WebhookEndpointState, id: string): StoredWebhookEndpoint {
+export function requireWebhookEndpoint(state: WebhookEndpointState, id: string): StoredWebhookEndpoint {
   if (state?.object !== 'webhook_endpoint') throw notFound('Webhook endpoint', id);
   return state;
 }
 
 /** A repeated command meets what it made; once that was deleted, it stays deleted. */
 function repeated(state: WebhookEndpointState, id: string): readonly WebhookEndpointEvent[] {
-  living(state, id);
+  requireWebhookEndpoint(state, id);
   return [];
 }
 

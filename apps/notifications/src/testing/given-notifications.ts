@@ -177,7 +177,7 @@ export class GivenNotifications {
       lifecycle,
       metrics,
     });
-    for (const part of work.parts) lifecycle.add(part);
+    for (const component of work.backgroundComponents) lifecycle.add(component);
     work.intake.follow(followers, lifecycle);
     await lifecycle.start();
     const webhooks = new WebhookDeliveries(deliveries, work, excerpts, clock, readModels);

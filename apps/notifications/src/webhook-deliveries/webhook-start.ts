@@ -19,7 +19,7 @@ export class WebhookStart implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    for (const part of this.work.parts) this.lifecycle.add(part);
+    for (const component of this.work.backgroundComponents) this.lifecycle.add(component);
     this.work.intake.follow(this.followers, this.lifecycle);
     this.sweeps.add('webhook_deliveries', (environment, now, limit) => this.sweep(environment, now - this.settings.DELIVERIES_RETENTION, limit));
   }

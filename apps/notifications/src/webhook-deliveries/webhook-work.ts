@@ -39,8 +39,8 @@ export class WebhookWork {
   readonly aside: SetAside;
   readonly intake: WebhookIntake;
   /** What runs beside requests. */
-  readonly parts: readonly BackgroundComponent[];
-  /** Also in a process that only the command line runs, where none of the parts was started. */
+  readonly backgroundComponents: readonly BackgroundComponent[];
+  /** Also in a process that only the command line runs, where none of the components was started. */
   readonly repeats: WebhookRepeats;
 
   constructor(
@@ -75,7 +75,7 @@ export class WebhookWork {
     const shared = { readModels, leases, replica: replicas.id, beginning, directory, retention: settings.EVENTS_RETENTION };
     this.intake = new WebhookIntake({ ...shared, deliveries, queues: this.queues, aside: this.aside, attempts, schedule, clock, log, metrics, timeout });
     this.repeats = new WebhookRepeats({ events, aside: this.aside, endpoints, deliveries, queues: this.queues, clock });
-    this.parts = [
+    this.backgroundComponents = [
       directory,
       { name: 'webhook connections', stage: 'announcements', start: async () => {}, stop: () => sender.close() },
       this.intake,

@@ -27,7 +27,7 @@ import { ShortLived } from '#libs/read-models/src/short-lived';
 import {
   createEndpoint,
   deleteEndpoint,
-  living,
+  requireWebhookEndpoint,
   rotateSecret,
   updateEndpoint,
   webhookEndpointDecider,
@@ -111,7 +111,7 @@ export class WebhookEndpoints {
 
   private async transact(context: RequestContext, id: string, decision: Decision<WebhookEndpointState, WebhookEndpointEvent>): Promise<WebhookEndpoint> {
     const { state } = await this.repository.transact(webhookEndpointDecider, context, id, decision);
-    return this.opened(context, living(state, id));
+    return this.opened(context, requireWebhookEndpoint(state, id));
   }
 
   private async opened({ environment }: RequestContext, endpoint: StoredWebhookEndpoint): Promise<WebhookEndpoint> {

@@ -186,11 +186,11 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
         throw new WrongUsage(`'${name}' is no key that can be given up: the message that named it begins with person, environment or answers.`);
       if ((await keys.findMany([name])).has(name)) throw new Error(`The data key ${name} is not missing.`);
       await keys.destroy(name);
-      tell(`What the data key ${name} sealed reads as erased from now on. Views that stood still before it go on with 'rebuild'.`);
+      tell(`What the data key ${name} sealed reads as erased from now on. Views that were halted before it go on with 'rebuild'.`);
     },
   },
   'views list': {
-    doc: 'Show how far each view, and whatever else follows the log, has read it, and which stand still.',
+    doc: 'Show how far each view, and whatever else follows the log, has read it, and which are halted.',
     run: async (process, _input, tell) => {
       const [views, followers] = await Promise.all([process.runtime.projector.status(), process.get(LeasedFollowers).status()]);
       const head = await process.engines.events.head();
@@ -209,7 +209,7 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     },
   },
   'views skip': {
-    doc: 'Leave the event out before which a view stands still, for ever, and go on.',
+    doc: 'Leave the event out before which a view is halted, for ever, and go on.',
     arguments: ['VIEW', 'POSITION'],
     options: { reason: { doc: 'Why; recorded in the log.', value: 'TEXT', isRequired: true } },
     run: async ({ runtime }, { arguments: [view, position], options }, tell) => {
@@ -249,7 +249,7 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       tell(isNew ? `${stream} goes on without revision ${revision}, in every process.` : `${stream} goes on without revision ${revision} already.`);
       const damages = await damage.inspect(stream!);
       if (damages.length > 0) tell(`Calls on it are refused all the same, since this is left: ${namedText(damages)}`);
-      else if (isNew) tell("A view that stood still before what was there goes on with 'views skip'.");
+      else if (isNew) tell("A view that was halted before what was there goes on with 'views skip'.");
     },
   },
 };
@@ -268,8 +268,8 @@ function reasonOf({ reason }: CommandInput['options']): string {
 }
 
 const STANDING: Readonly<Record<Halt['reason'], string>> = {
-  unfoldable: 'stands still before an event that it cannot fold',
-  ahead: "stands still, since the log ends before it: 'rebuild' mends it",
+  unfoldable: 'halted before an event that it cannot fold',
+  ahead: "halted, since the log ends before it: 'rebuild' repairs it",
   rebuilding: 'is being filled anew',
 };
 
@@ -279,7 +279,7 @@ async function expectNoDifference(differences: AsyncIterable<Difference>, tell: 
     count++;
     tell(`${view} ${environment} ${id}: ${stored === null ? 'is missing' : rebuilt === null ? 'should not be there' : 'is not what the log says'}`);
   }
-  if (count > 0) throw new Error(`${count} rows differ from what the log says: 'rebuild' mends them.`);
+  if (count > 0) throw new Error(`${count} rows differ from what the log says: 'rebuild' repairs them.`);
   tell('Every row is what the log says.');
 }
 
@@ -335,8 +335,8 @@ const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
 };
 
 async function expectFilled({ runtime }: RunningApp): Promise<void> {
-  const standing = (await runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
-  if (standing.length > 0) throw new Error(`These views stand still: ${standing.join(', ')}. The log says why; look with 'verify'.`);
+  const halted = (await runtime.projector.status()).filter(({ isStopped }) => isStopped).map(({ view }) => view);
+  if (halted.length > 0) throw new Error(`These views are halted: ${halted.join(', ')}. The log says why; look with 'verify'.`);
 }
 
 const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {

@@ -16,7 +16,7 @@ export interface Verified {
   readonly problem: string | null;
 }
 
-interface Walk {
+interface ChildResult {
   readonly head: Position | null;
   readonly firstProblem: LogProblem | null;
   /** Why the keys could not be looked at. */
@@ -47,7 +47,7 @@ export function problemText({ position, stream, detail }: LogProblem): string {
   return `The record at position ${position}${stream === null ? '' : ` (${stream})`} ${detail}${detail.endsWith('.') ? '' : '.'}`;
 }
 
-async function walk(args: readonly string[]): Promise<Walk> {
+async function walk(args: readonly string[]): Promise<ChildResult> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'verify-child.js'), ...args], { stdio: ['ignore', 'pipe', 'ignore'] });
   const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   let head: Position | null = null;

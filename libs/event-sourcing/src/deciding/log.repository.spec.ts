@@ -210,7 +210,7 @@ describe('a transaction', () => {
       expect(await events.read(streamOf('a'))).toHaveLength(31);
     });
 
-    it('is refused as a whole where they may not: a caller learns why, and the system what to mend', async () => {
+    it('is refused as a whole where they may not: a caller learns why, and the system what to change', async () => {
       await repository.transact(bookDecider, context(), 'a', create());
       const asked = context({ actor: { id: 'key', source: 'api', name: null } });
       await expect(repository.transact(bookDecider, asked, 'a', rename(30))).rejects.toMatchObject({ code: 'payload_too_large' });

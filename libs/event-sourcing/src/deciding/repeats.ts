@@ -15,7 +15,7 @@ export interface Call {
   readonly firstId: string;
 }
 
-interface Walk {
+interface StreamSearch {
   readonly calls: readonly Call[];
   /** Versions up to this one hold none of them. */
   readonly after?: number;
@@ -45,7 +45,7 @@ export function mayHaveRun({ attempt = 1, sentAt = Infinity }: RequestContext): 
 export async function recordedCalls(
   { events, clock }: { readonly events: EventStore; readonly clock: Clock },
   stream: string,
-  { calls, after = 0, upTo }: Walk,
+  { calls, after = 0, upTo }: StreamSearch,
 ): Promise<Found> {
   const open = new Map(calls.map((call) => [call.firstId, call]));
   const records = new Map<string, RecordedEvent[]>();

@@ -36,7 +36,7 @@ describe('a stream of ours in EventStoreDB that others have changed', () => {
   });
 
   async function givenStore(): Promise<EventstoredbEventStore> {
-    const connected = await EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, patience: 10_000 });
+    const connected = await EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, timeoutMs: 10_000 });
     opened.push(() => connected.close());
     return connected;
   }
@@ -336,7 +336,7 @@ describe('a stream of ours in EventStoreDB that others have changed', () => {
   });
 
   describe('goes on', () => {
-    it('where others cannot be told that it was mended', async () => {
+    it('where others cannot be told that it was repaired', async () => {
       await append('thing-1', 3);
       await others.setStreamMetadata(STORED, { maxCount: 1 });
       await expectDamaged(() => store.read('thing-1'));

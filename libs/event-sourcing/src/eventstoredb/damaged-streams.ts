@@ -16,7 +16,7 @@ import { contentForwards, skippedRecord } from './stream-content.ts';
 import type { StreamNames } from './stream-names.ts';
 import { type LogEvent, type ReadRequest, streamForwards } from './wire.ts';
 
-/** A damage that is known is looked at again, where somebody asks for its stream, this often: somebody may have mended it. */
+/** A damage that is known is looked at again, where somebody asks for its stream, this often: somebody may have repaired it. */
 const RECHECK_MS = 1_000;
 /** So often it is tried to tell the other processes of a damage. */
 const TELL_MS = 1_000;
@@ -29,7 +29,7 @@ const PAGE = 5_000;
 const LOOKS = 16;
 
 const FOUND = 'damage.found';
-const MENDED = 'damage.mended';
+const REPAIRED = 'damage.mended';
 const PASSED = 'damage.skipped';
 
 /** What an operator decided to go on without: revisions, with their ends. */
@@ -154,7 +154,7 @@ export class DamagedStreams extends LogDamage {
     const damages = [...(await this.hidden(stream)), ...(await this.content(stream))];
     for (const damage of damages) this.report(damage);
     const keys = new Set(damages.map(keyOf));
-    await this.mend(this.known.of(stream).filter(({ damage }) => !keys.has(keyOf(damage))));
+    await this.noteRepaired(this.known.of(stream).filter(({ damage }) => !keys.has(keyOf(damage))));
     // A command ends once it has looked.
     await this.telling;
     return damages;
@@ -211,7 +211,7 @@ export class DamagedStreams extends LogDamage {
     try {
       const metadata = await this.needs.metadata(stream);
       const hidden = metadata === null ? event.damage : (metadata[0]?.damage ?? null);
-      if (hidden === null) await this.mend(known);
+      if (hidden === null) await this.noteRepaired(known);
       else this.report(hidden);
     } catch (error) {
       if (isUnavailable(error)) {
@@ -240,7 +240,7 @@ export class DamagedStreams extends LogDamage {
     await this.refresh();
     const known = this.known.of(stream);
     const isSo = await Promise.all(known.map(({ damage }) => this.isStillSo(damage)));
-    await this.mend(known.filter((_, index) => !isSo[index]));
+    await this.noteRepaired(known.filter((_, index) => !isSo[index]));
     return known.filter((_, index) => isSo[index]).map(({ damage }) => damage);
   }
 
@@ -311,7 +311,7 @@ export class DamagedStreams extends LogDamage {
     if (type === PASSED && isSkip(data)) this.learnSkip(data);
     if (!isDamage(data)) return;
     if (type === FOUND) this.learnFound(data);
-    else if (type === MENDED) this.known.delete(data);
+    else if (type === REPAIRED) this.known.delete(data);
   }
 
   private learnFound(damage: Damage): void {
@@ -329,7 +329,7 @@ export class DamagedStreams extends LogDamage {
       if (damage.revision !== null && (damage.from ?? damage.revision) >= from && damage.revision <= revision) this.known.delete(damage);
   }
 
-  private async mend(known: readonly Known[]): Promise<void> {
+  private async noteRepaired(known: readonly Known[]): Promise<void> {
     for (const each of known) {
       const { damage, isTold } = each;
       if (isTold) await this.tellMended(damage);
@@ -343,7 +343,7 @@ export class DamagedStreams extends LogDamage {
   /** Where others cannot be told they find it themselves: here it counts all the same. @throws DomainError `service_unavailable` */
   private async tellMended(damage: Damage): Promise<void> {
     try {
-      await this.note(this.eventOf(MENDED, damage), () => this.known.get(damage) === undefined);
+      await this.note(this.eventOf(REPAIRED, damage), () => this.known.get(damage) === undefined);
     } catch (error) {
       if (isUnavailable(error) && !isRefused(error)) throw error;
     }

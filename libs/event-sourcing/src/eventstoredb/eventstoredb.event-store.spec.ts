@@ -159,7 +159,7 @@ describe('an event store in EventStoreDB', () => {
 
     it('or refuses the start when nobody says it in time', async () => {
       const { url, streams } = await givenOwnServer();
-      const store = await EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, patience: 100 });
+      const store = await EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, timeoutMs: 100 });
       opened.push(() => store.close());
       streams.answers.push('AccessDenied', 'AccessDenied');
       await expect(store.identity()).rejects.toThrow(

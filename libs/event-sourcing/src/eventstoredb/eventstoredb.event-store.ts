@@ -53,7 +53,7 @@ interface Options {
   readonly installation: string;
   readonly log: Log;
   /** Milliseconds that `connect` waits for an answer. */
-  readonly patience?: number;
+  readonly timeoutMs?: number;
 }
 
 /** The log in EventStoreDB, which all processes of a cluster share. Nobody sees streams of the server, of other installations and of other products here. */
@@ -72,7 +72,7 @@ export class EventstoredbEventStore extends EventStore {
     private readonly connection: Connection,
     private readonly names: StreamNames,
     private readonly log: Log,
-    private readonly patience: number,
+    private readonly timeoutMs: number,
   ) {
     super();
     const read = async (request: ReadRequest, count: number, milliseconds: number): Promise<readonly LogEvent[]> =>
@@ -98,10 +98,10 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   /** @throws StartRefused when the connection string is none, the credentials are wrong, or nobody answers there */
-  static async connect({ url, installation, log, patience = ENGINE_TIMEOUT_MS }: Options): Promise<EventstoredbEventStore> {
+  static async connect({ url, installation, log, timeoutMs = ENGINE_TIMEOUT_MS }: Options): Promise<EventstoredbEventStore> {
     const endpoints = endpointsOf(checkedUrl(url));
-    const store = new EventstoredbEventStore(new Connection(url), new StreamNames(installation), log, patience);
-    const deadline = Date.now() + patience;
+    const store = new EventstoredbEventStore(new Connection(url), new StreamNames(installation), log, timeoutMs);
+    const deadline = Date.now() + timeoutMs;
     for (let attempt = 1; ; attempt++) {
       try {
         // What was skipped is known before it is met again.
@@ -121,7 +121,7 @@ export class EventstoredbEventStore extends EventStore {
         await store.close();
         if (failure === 'ours' || failure === 'deleted') throw error;
         if (failure === 'refused') throw new StartRefused('EventStoreDB refuses the name and password in EVENTSTORE_URL, or does not let them read $all.');
-        throw new StartRefused(`EventStoreDB has not answered for ${patience / 1_000} s at the hosts of EVENTSTORE_URL${await causeAt(endpoints)}.`);
+        throw new StartRefused(`EventStoreDB has not answered for ${timeoutMs / 1_000} s at the hosts of EVENTSTORE_URL${await causeAt(endpoints)}.`);
       }
     }
   }
@@ -133,7 +133,7 @@ export class EventstoredbEventStore extends EventStore {
   async identity(): Promise<LogIdentity> {
     const { installation, identity: stream } = this.names;
     const event = identityEvent();
-    const deadline = Date.now() + this.patience;
+    const deadline = Date.now() + this.timeoutMs;
     for (let isTold = false; ; isTold = true) {
       const read = this.askedAtStart(deadline, (milliseconds) => this.connection.read(streamForwards(stream, 1, 1), milliseconds));
       const id = identityIn(stream, await read.catch((error: unknown) => refusedToRead(stream, error)));
@@ -225,9 +225,9 @@ export class EventstoredbEventStore extends EventStore {
     return this.asked(Math.max(deadline, Date.now() + ANSWER_MS), (milliseconds) => ask(Math.min(milliseconds, ANSWER_MS)));
   }
 
-  /** Asks for the end for as long as any call takes, and waits `patience` while what others have written is looked through. */
-  private headWithin(patience: number): Promise<Position> {
-    const limit = Date.now() + patience;
+  /** Asks for the end for as long as any call takes, and waits `timeoutMs` while what others have written is looked through. */
+  private headWithin(timeoutMs: number): Promise<Position> {
+    const limit = Date.now() + timeoutMs;
     return this.asked(Date.now() + ANSWER_MS, (milliseconds) => this.end.head(milliseconds, limit - Date.now()));
   }
 

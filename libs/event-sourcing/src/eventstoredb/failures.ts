@@ -9,7 +9,7 @@ const UNAUTHENTICATED = 16;
 
 /**
  * What has gone wrong, by what helps: asking again (`passing`: whatever the server or the way to it says, a broken stream and an ended call too), allowing
- * the user more (`refused`), nothing, since a stream was deleted for good (`deleted`), or mending this program (`ours`).
+ * the user more (`refused`), nothing, since a stream was deleted for good (`deleted`), or correcting this program (`ours`).
  */
 type Failure = 'passing' | 'refused' | 'deleted' | 'ours';
 

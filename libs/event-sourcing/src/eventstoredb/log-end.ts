@@ -29,10 +29,10 @@ export class LogEnd {
   constructor(private readonly needs: Needs) {}
 
   /**
-   * The position of the last record as it stands after the call. What lies behind it is looked through for up to `patience`, and further for who asks again.
+   * The position of the last record as it stands after the call. What lies behind it is looked through for up to `timeoutMs`, and further for who asks again.
    * @throws DomainError `service_unavailable`
    */
-  async head(milliseconds: number, patience = milliseconds): Promise<Position> {
+  async head(milliseconds: number, timeoutMs = milliseconds): Promise<Position> {
     // What comes while it is asked may be newer than the answer.
     const { scanned } = this.known;
     const [newest] = await this.needs.read(allBackwards(null, 1), 1, milliseconds);
@@ -40,7 +40,7 @@ export class LogEnd {
     // A log that was put back to an earlier state: nothing is known of it any more.
     if (end < scanned) this.forget();
     if (newest?.record != null) this.remember(end, end);
-    return within(this.scannedTo(end, newest?.at ?? null), patience, () =>
+    return within(this.scannedTo(end, newest?.at ?? null), timeoutMs, () =>
       unavailable('What others have written behind the end of the log is still looked through.'),
     );
   }

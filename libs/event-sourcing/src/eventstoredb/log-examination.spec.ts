@@ -83,7 +83,7 @@ describe('the log in EventStoreDB, read from end to end', () => {
     expect(new Set((await givenStore(server.url)).damage.list().map(({ stream }) => stream))).toEqual(new Set(damages.map(({ stream }) => stream)));
   });
 
-  it('names nothing twice, nor what was skipped, and sees what was mended', async () => {
+  it('names nothing twice, nor what was skipped, and sees what was repaired', async () => {
     await append('thing-1', 2);
     for (let count = 0; count < 3; count++) await others.appendToStream('gatehouse.thing-1', jsonEvent({ type: 'order', data: {} }));
     await append('thing-2', 2);

@@ -20,7 +20,7 @@ interface Needs {
 
 /**
  * The log from its beginning to its end as of the call, as it lies in `$all`, where what metadata hide is still there. A stream in which something is not as it was written, or
- * whose versions are not the next ones, is looked at itself; so are those that were damaged so far, which may have been mended. Memory does not grow with the log: where
+ * whose versions are not the next ones, is looked at itself; so are those that were damaged so far, which may have been repaired. Memory does not grow with the log: where
  * there are more streams than versions can be remembered of, half of them are left to another reading, in which only versions are looked at.
  */
 export async function* examined({ names, search, damage, slots }: Needs): AsyncIterable<ExaminedPage> {

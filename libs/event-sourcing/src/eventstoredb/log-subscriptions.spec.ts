@@ -31,7 +31,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
   beforeEach(async () => {
     port = await freePort();
     await serve(await givenLog());
-    store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, installation: 'gatehouse', log, patience: 10_000 });
+    store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, installation: 'gatehouse', log, timeoutMs: 10_000 });
     opened.push(() => store.close());
   });
   afterEach(async () => {
@@ -234,7 +234,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
     beforeEach(async () => {
       port = await freePort();
       await serve(await givenLog(), version);
-      store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, log, installation: 'gatehouse', patience: 10_000 });
+      store = await EventstoredbEventStore.connect({ url: `esdb://127.0.0.1:${port}?tls=false`, log, installation: 'gatehouse', timeoutMs: 10_000 });
       opened.push(() => store.close());
     });
 

@@ -191,7 +191,7 @@ describe('an event store in EventStoreDB', () => {
     });
 
     const connectAt = (url: string): Promise<unknown> =>
-      EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, patience: 100 }).catch((error: unknown) => error);
+      EventstoredbEventStore.connect({ url, installation: 'gatehouse', log, timeoutMs: 100 }).catch((error: unknown) => error);
 
     it('does not tell it either when nobody answers, or who answers is not trusted', async () => {
       const { address } = server;

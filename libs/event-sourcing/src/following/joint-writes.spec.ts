@@ -30,16 +30,16 @@ describe('what followers of a process write', () => {
   });
 
   it('goes to the store at once when the last has come who said that they would', async () => {
-    const [first, second, third] = [writes.announce(), writes.announce(), writes.announce()];
+    const [first, second, third] = [writes.reserve(), writes.reserve(), writes.reserve()];
     const written = [first.write(table, [], '1'), second.write(table, [], '2')];
     expect(readModels.given).toEqual([]);
-    third.isOver();
+    third.release();
     await Promise.all(written);
     expect(readModels.given).toEqual([['1', '2']]);
   });
 
   it('waits for nobody who takes long', async () => {
-    const [slow, quick] = [writes.announce(), writes.announce()];
+    const [slow, quick] = [writes.reserve(), writes.reserve()];
     await quick.write(table, [], '1');
     await slow.write(table, [], '2');
     expect(readModels.given).toEqual([['1'], ['2']]);

@@ -15,35 +15,35 @@ interface Waiting {
 /** What all that follow the log in this process store at about the same time goes to the store at once. Each learns what became of its own. */
 export class JointWrites {
   private waiting: Waiting[] = [];
-  private announced = 0;
+  private reserved = 0;
   private timer: NodeJS.Timeout | null = null;
   private isTurnWaited = false;
 
   constructor(private readonly readModels: ReadModels) {}
 
-  /** Says that something is about to be written: others wait for it a little. `isOver` is to be called where it does not come. */
-  announce(): { readonly write: JointWrites['write']; readonly isOver: () => void } {
-    this.announced += 1;
+  /** Says that something is about to be written: others wait for it a little. `release` is to be called where it does not come. */
+  reserve(): { readonly write: JointWrites['write']; readonly release: () => void } {
+    this.reserved += 1;
     let isThere = false;
-    const isOver = (): void => {
+    const release = (): void => {
       if (isThere) return;
       isThere = true;
-      this.announced -= 1;
-      if (this.announced === 0) this.send();
+      this.reserved -= 1;
+      if (this.reserved === 0) this.send();
     };
     const write: JointWrites['write'] = (...given) => {
       const written = this.write(...given);
-      isOver();
+      release();
       return written;
     };
-    return { write, isOver };
+    return { write, release };
   }
 
   /** As `Table.write`. @throws what that throws */
   write(table: Table<never>, writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ table, writes, checkpoint, fence, resolve, reject });
-      if (this.announced > 0) this.timer ??= setTimeout(() => this.send(), COMPANY_MS);
+      if (this.reserved > 0) this.timer ??= setTimeout(() => this.send(), COMPANY_MS);
       else this.sendAfterTurn();
     });
   }

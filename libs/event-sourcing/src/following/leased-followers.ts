@@ -76,7 +76,7 @@ export class LeasedFollowers implements Listener {
   constructor(private readonly needs: Needs) {
     needs.metrics.gauge({
       name: 'follower_ahead',
-      help: '1 while a forwarder or reaction stands still because the log does not have its position.',
+      help: '1 while a forwarder or reaction is halted because the log does not have its position.',
       labels: ['work'],
       collect: (gauge) => {
         for (const follower of this.followers) gauge.set({ work: follower.name }, follower.isAhead ? 1 : 0);
@@ -329,7 +329,7 @@ class LeasedFollower {
       this.isAhead = true;
       if (halt === null) await states.tell(name, { halt: { reason: 'ahead', position: checkpoint }, carriedOut }, token);
       log.error(
-        "The log does not have the position that was handled last: it was restored to an earlier state. This stands still until 'gatehouse rebuild' mends it.",
+        "The log does not have the position that was handled last: it was restored to an earlier state. This is halted until 'gatehouse rebuild' repairs it.",
         {
           work: name,
           position: checkpoint,

@@ -4,7 +4,7 @@ import { unavailable } from '#libs/platform/src/domain-error';
 import { type EventStore, type Position, START } from '../log/event-store.ts';
 import { SharedReading } from './shared-reading.ts';
 import type { Cursor } from './cursor.ts';
-import { type Kept, LogPutBack, Reading } from './reading.ts';
+import { type TailLimits, LogPutBack, Reading } from './reading.ts';
 
 /** How often it is asked where the log ends, while anybody follows it. */
 const HEARTBEAT = 1_000;
@@ -32,7 +32,7 @@ export class LogReader {
   constructor(
     private readonly events: EventStore,
     private readonly clock: Clock,
-    private readonly kept: Kept = { most: 4_096, meeting: 512 },
+    private readonly kept: TailLimits = { most: 4_096, meeting: 512 },
   ) {
     this.heads = new SharedReading(() => within(events.head(), HEAD_LIMIT, endUnknown));
   }
@@ -162,7 +162,7 @@ export class LogReader {
       if (one instanceof Reading) one.fail(new LogPutBack(head));
       else reading.putOut(one, new LogPutBack(head));
     }
-    if (reading.isStuck(head)) reading.fail(new Error('A subscription to the log stands still.'));
+    if (reading.isStuck(head)) reading.fail(new Error('A subscription to the log does not move.'));
     else this.meet(reading);
   }
 }

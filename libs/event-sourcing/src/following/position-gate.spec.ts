@@ -87,7 +87,7 @@ describe('whoever waits for a position', () => {
     await told;
   });
 
-  it('waits for nothing that stands still, nor for what is there already', async () => {
+  it('waits for nothing that is halted, nor for what is there already', async () => {
     here.isHalted = true;
     await gate.reached(at(3), clock.now() - 1, [here]);
     expect(here.hurried).toEqual([]);

@@ -136,7 +136,7 @@ describe('a reaction', () => {
     expect(await running!.metrics.text()).toContain('gatehouse_reaction_skipped_total{reaction="count"} 1');
   });
 
-  it('stands still before an event whose consequences the log does not take at once, says so, and passes nothing over', async () => {
+  it('is halted before an event whose consequences the log does not take at once, says so, and passes nothing over', async () => {
     let entered = false;
     await start(async () => {
       entered = true;

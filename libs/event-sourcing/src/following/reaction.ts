@@ -75,7 +75,7 @@ export class Reactions {
     this.skipped = metrics.counter({ name: 'reaction_skipped_total', help: 'Events that a reaction failed to handle and went past.', labels: ['reaction'] });
     this.stopped = metrics.gauge({
       name: 'reaction_stopped',
-      help: '1 while a reaction of this process stands still before an event: what follows from it is more than the log takes at once.',
+      help: '1 while a reaction of this process is halted before an event: what follows from it is more than the log takes at once.',
       labels: ['reaction'],
     });
   }
@@ -121,7 +121,7 @@ export class Reactions {
   /** What it was to record is not recorded anywhere else: it would be lost, such as a permission that stays given although it was deleted. */
   private halt(reaction: Reaction, { id, type, stream }: RecordedEvent, error: unknown): void {
     this.stopped.set({ reaction: reaction.name }, 1);
-    this.log.error('A reaction stands still before an event: what follows from it is more than the log takes at once.', {
+    this.log.error('A reaction halts before an event: what follows from it is more than the log takes at once.', {
       reaction: reaction.name,
       event: id,
       type,

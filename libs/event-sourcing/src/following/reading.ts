@@ -3,7 +3,7 @@ import { isFromLaterRelease } from '../log/upcasts.ts';
 import type { Cursor, Taken, Way } from './cursor.ts';
 
 /** How many records are kept. */
-export interface Kept {
+export interface TailLimits {
   /** For who is slow. Whoever falls further behind goes on by a reading of its own. */
   readonly most: number;
   /** Although nobody is behind: who comes from further back meets the others there. */
@@ -31,7 +31,7 @@ interface Needs {
   /** A batch was handed on; resolves when the next is to be read. */
   readonly onRead: (reading: Reading) => Promise<void> | null;
   readonly onEnded: (reading: Reading) => void;
-  readonly kept: Kept;
+  readonly kept: TailLimits;
 }
 
 /**

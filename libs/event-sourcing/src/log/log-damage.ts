@@ -42,7 +42,7 @@ export interface ExaminedPage {
   readonly portion: number;
 }
 
-/** What is wrong with single streams of a log that is there. Everybody else goes on; calls on such a stream are refused until it is mended or skipped. */
+/** What is wrong with single streams of a log that is there. Everybody else goes on; calls on such a stream are refused until it is repaired or skipped. */
 export abstract class LogDamage {
   /** What is known and not over, the oldest first, without asking anybody. Processes tell each other, and those that start later. */
   abstract list(): readonly Damage[];

@@ -12,7 +12,7 @@ import type { ReadYourWrites } from './read-your-writes.ts';
 import type { StoppedViews } from './stopped-views.ts';
 
 /**
- * Read models as services get them: reads are refused while their view stands still, and nothing is said not to be there before it was looked for at the end of
+ * Read models as services get them: reads are refused while their view is halted, and nothing is said not to be there before it was looked for at the end of
  * the log, since a row may come later than the answer to the command that made it.
  */
 export class GuardedReadModels extends ReadModels {

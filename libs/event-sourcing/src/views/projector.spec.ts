@@ -260,7 +260,7 @@ describe('the projector', () => {
       expect([await rowOf(anyView(people), '2'), await rowOf(anyView(people), '3')]).toEqual([{ name: 'name of 2' }, { name: 'name of 3' }]);
     });
 
-    it('waits for keys that do not answer, and does not stand still for that', async () => {
+    it('waits for keys that do not answer, and does not halt for that', async () => {
       const running = await start([anyView(people)]);
       const findMany = keys.findMany.bind(keys);
       let questions = 0;
@@ -299,7 +299,7 @@ describe('the projector', () => {
     await count('a', 1);
     const running = await start();
     const record = (type: string) => ({ ...event(type, null), meta: { ...event(type, null).meta, environment: SYSTEM_ENVIRONMENT } });
-    await expect(running.skip('amounts', START, 'by mistake', record)).rejects.toThrow('does not stand still');
+    await expect(running.skip('amounts', START, 'by mistake', record)).rejects.toThrow('is not halted');
     await running.skip('amounts', bad, 'written by a bug', record);
     expect(await times(1)).toEqual({ times: 2 });
     expect(await metrics.text()).toContain('gatehouse_view_stopped{view="amounts"} 0');

@@ -53,7 +53,7 @@ export class ProjectorMetrics {
     });
     metrics.gauge({
       name: 'view_stopped',
-      help: '1 while a view stands still: before an event that it cannot fold, or beyond the end of the log. Told by the process that would bring it along.',
+      help: '1 while a view is halted: before an event that it cannot fold, or beyond the end of the log. Told by the process that would bring it along.',
       labels: ['view'],
       collect: (gauge) => {
         gauge.reset();
@@ -79,7 +79,7 @@ export class ProjectorMetrics {
 export interface ViewStatus {
   readonly view: string;
   readonly table: string;
-  /** What it has seen last; where it stands still, the event that it stands before. */
+  /** What it has seen last; where it is halted, the event that it is halted before. */
   readonly position: Position;
   readonly isStopped: boolean;
   readonly reason: Halt['reason'] | null;
@@ -149,7 +149,7 @@ export class Projector implements BackgroundComponent {
     this.stopping = null;
   }
 
-  /** Resolves once every view that does not stand still has seen the log up to `position`, here or elsewhere. */
+  /** Resolves once every view that is not halted has seen the log up to `position`, here or elsewhere. */
   caughtUpWith(position: Position): Promise<void> {
     return this.needs.following.gate.reached(position, Infinity, this.views);
   }
@@ -194,18 +194,18 @@ export class Projector implements BackgroundComponent {
   }
 
   /**
-   * Leaves out the event before which a view stands still, for ever and in every rebuild; resolves when the view has gone on. The decision and its reason are
+   * Leaves out the event before which a view is halted, for ever and in every rebuild; resolves when the view has gone on. The decision and its reason are
    * recorded in the log, where whoever holds the view finds it.
    * @throws Error when the view does not stand before that position
    */
   async skip(viewName: string, position: Position, reason: string, record: (type: string) => NewEvent): Promise<void> {
     await this.look();
     const view = this.views.find((each) => each.view.name === viewName);
-    const standsThere = (): boolean => view?.halt?.reason === 'unfoldable' && view.halt.position === position;
-    if (view === undefined || !standsThere()) throw new Error(`${viewName} does not stand still before position ${position}.`);
+    const isHaltedThere = (): boolean => view?.halt?.reason === 'unfoldable' && view.halt.position === position;
+    if (view === undefined || !isHaltedThere()) throw new Error(`${viewName} is not halted before position ${position}.`);
     await recordSkip(this.needs.events, { view: viewName, position, reason }, record);
     this.hurry();
-    await this.until((each) => each !== view || !standsThere());
+    await this.until((each) => each !== view || !isHaltedThere());
     await this.caughtUpWith(await this.needs.events.head());
   }
 

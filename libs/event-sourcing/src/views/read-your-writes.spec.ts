@@ -210,7 +210,7 @@ describe('views that answers wait for', () => {
     expect([await process.placeOf('late'), await process.placeOf('next'), await process.late()]).toEqual(['a', 'a', 1]);
   });
 
-  it('keep nobody waiting while they stand still, or while nothing is brought along', async () => {
+  it('keep nobody waiting while they are halted, or while nothing is brought along', async () => {
     const process = await start();
     await process.record('shelf.filled', 'bad');
     const began = performance.now();

@@ -120,7 +120,7 @@ describe('a comparison with a rebuild', () => {
     await writing;
   });
 
-  it('is mended by a rebuild', async () => {
+  it('is repaired by a rebuild', async () => {
     await spoil('a', null);
     await projector.refill();
     expect(await found()).toEqual([]);

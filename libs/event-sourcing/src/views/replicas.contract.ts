@@ -644,7 +644,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
   });
 
   describe('find the log restored to an earlier state', () => {
-    it('and stand still, and say so, until one command mends all of it', async () => {
+    it('and are halted, and say so, until one command repairs all of it', async () => {
       const copy = join(directory, 'copy');
       for (let amount = 0; amount < 10; amount++) await count(1);
       await cluster.close();
@@ -685,7 +685,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       expect(await fourth.followers.status()).toMatchObject([{ isAhead: false }, { isAhead: false }]);
     });
 
-    it('and stand still, asking no more, also where it has grown past what they know and does not have their position', async () => {
+    it('and are halted, asking no more, also where it has grown past what they know and does not have their position', async () => {
       const early = await start({ announces: true });
       for (let amount = 0; amount < 10; amount++) await count(1);
       const head = await cluster.events.head();

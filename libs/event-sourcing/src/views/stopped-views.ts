@@ -6,7 +6,7 @@ export const KNOWN_WITHIN = 1_000;
 
 /** Why a table is not read. */
 interface Reasons {
-  /** Its view stands still for all processes. */
+  /** Its view is halted for all processes. */
   readonly halt: Halt['reason'] | null;
   /** It has come to an event that only a later release can fold. */
   readonly left: NeedsLaterRelease | null;
@@ -28,7 +28,7 @@ export class StoppedViews {
   /** What a query that needs the table is told; null where it may read. */
   refusal(table: string): DomainError | null {
     const reasons = this.tables.get(table);
-    return reasons === undefined ? null : (reasons.left ?? unavailable('What this answer is read from stands still; an operator has to look.', 30));
+    return reasons === undefined ? null : (reasons.left ?? unavailable('What this answer is read from is halted; an operator has to look.', 30));
   }
 
   /** Whether its rows say what the log says, as far as they go: not where the log was restored to an earlier state, or the rows are to go. */

@@ -20,7 +20,7 @@ export interface ViewRunnerNeeds {
   readonly events: EventStore;
   readonly reader: LogReader;
   readonly writes: JointWrites;
-  /** Unguarded: a view that stands still has to be read to go on. */
+  /** Unguarded: a view that is halted has to be read to go on. */
   readonly readModels: ReadModels;
   readonly states: FollowerStates;
   readonly stopped: StoppedViews;
@@ -105,7 +105,7 @@ export class ViewRunner implements Awaited {
     return this.left !== null && this.position < this.left.position;
   }
 
-  /** For a reader: a view that stands still keeps nobody waiting, since it refuses. */
+  /** For a reader: a view that is halted keeps nobody waiting, since it refuses. */
   hasSeen(position: Position): boolean {
     return this.halt !== null || this.awaitsLaterRelease || this.position >= position;
   }
@@ -119,7 +119,7 @@ export class ViewRunner implements Awaited {
     return this.isFollowing ? this.follower.behindSince(head) : null;
   }
 
-  /** For a start: a view that stands still may be about to go on, and one that is being filled is waited for. */
+  /** For a start: a view that is halted may be about to go on, and one that is being filled is waited for. */
   isFilledTo(position: Position): boolean {
     if (this.awaitsLaterRelease) return true;
     if (this.halt !== null) return this.halt.reason !== 'rebuilding' && (this.phase === 'halted' || this.phase === 'elsewhere');
@@ -297,16 +297,16 @@ export class ViewRunner implements Awaited {
   private async advance(events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> {
     const { fold, token } = this;
     if (signal.aborted || fold === null || !events.some((event) => fold.concerns(event))) return;
-    const turn = this.needs.writes.announce();
+    const place = this.needs.writes.reserve();
     try {
-      await fold.apply(events, { upTo, fence: token, write: turn.write });
+      await fold.apply(events, { upTo, fence: token, write: place.write });
       this.stored = upTo;
     } catch (error) {
       if (error instanceof NeedsLaterRelease) return signal.aborted ? undefined : this.leave(error);
       if (!(error instanceof Unfoldable)) throw error;
-      if (!signal.aborted) this.standBefore(error);
+      if (!signal.aborted) this.haltBefore(error);
     } finally {
-      turn.isOver();
+      place.release();
     }
   }
 
@@ -323,8 +323,8 @@ export class ViewRunner implements Awaited {
     this.going.abort();
   }
 
-  private standBefore({ view, event, message, cause }: Unfoldable): void {
-    this.needs.log.error('A view stands still before an event that it cannot fold; queries that need it answer 503.', {
+  private haltBefore({ view, event, message, cause }: Unfoldable): void {
+    this.needs.log.error('A view halts before an event that it cannot fold; queries that need it answer 503.', {
       view,
       type: event.type,
       position: event.position,
@@ -348,7 +348,7 @@ export class ViewRunner implements Awaited {
 
   private haltAhead(position: Position, head: Position): void {
     this.needs.log.error(
-      "The log does not have the position that a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has mended it.",
+      "The log does not have the position that a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has repaired it.",
       { view: this.view.name, position, head },
     );
     this.stop({ reason: 'ahead', position });

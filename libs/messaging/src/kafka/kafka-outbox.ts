@@ -22,7 +22,7 @@ const FINAL = [
 const GONE = ['UNKNOWN_TOPIC_OR_PARTITION'];
 
 /** Messages of one topic that go in one request, and the call that waits for them. */
-interface Part {
+interface Batch {
   readonly topic: string;
   readonly messages: readonly Message[];
   readonly size: number;
@@ -56,7 +56,7 @@ export class KafkaOutbox {
  * together in the next request.
  */
 class Lane {
-  private waiting: Part[] = [];
+  private waiting: Batch[] = [];
   private sending: Promise<void> = Promise.resolve();
   private isSending = false;
   private producer: NumberingProducer | null = null;
@@ -67,10 +67,10 @@ class Lane {
   ) {}
 
   async add(topic: string, messages: readonly Message[], deadline: number): Promise<void> {
-    const added = partsOf(messages).map(
-      (part) =>
+    const added = batchesOf(messages).map(
+      (batch) =>
         new Promise<void>((resolve, reject) => {
-          this.waiting.push({ topic, ...part, deadline, settle: (refusal) => (refusal === null ? resolve() : reject(refusal)) });
+          this.waiting.push({ topic, ...batch, deadline, settle: (refusal) => (refusal === null ? resolve() : reject(refusal)) });
         }),
     );
     if (!this.isSending) this.sending = this.sendAll();
@@ -90,15 +90,15 @@ class Lane {
     this.isSending = false;
   }
 
-  private next(): readonly Part[] {
+  private next(): readonly Batch[] {
     let size = 0;
-    const end = this.waiting.findIndex((part, index) => (size += part.size) > REQUEST_BYTES && index > 0);
+    const end = this.waiting.findIndex((batch, index) => (size += batch.size) > REQUEST_BYTES && index > 0);
     return this.waiting.splice(0, end < 0 ? this.waiting.length : end);
   }
 
   /** All topics in one request; where that fails each goes by itself, so that one that is refused does not take the others with it. */
-  private async send(parts: readonly Part[]): Promise<void> {
-    let left = [...byTopic(parts)].filter(([topic, own]) => !this.isOver(topic, own));
+  private async send(batches: readonly Batch[]): Promise<void> {
+    let left = [...byTopic(batches)].filter(([topic, own]) => !this.isOver(topic, own));
     if (left.length === 0 || (await this.tried(left)) === 'sent') return;
     for (let wait = FIRST_RETRY_MS; left.length > 0; wait = Math.min(2 * wait, LAST_RETRY_MS)) {
       await pause(wait);
@@ -113,14 +113,14 @@ class Lane {
     }
   }
 
-  private async tried(topics: readonly (readonly [topic: string, parts: readonly Part[]])[]): Promise<'sent' | 'later' | 'never'> {
+  private async tried(topics: readonly (readonly [topic: string, batches: readonly Batch[]])[]): Promise<'sent' | 'later' | 'never'> {
     const names = topics.map(([topic]) => topic);
-    const parts = topics.flatMap(([, own]) => own);
+    const batches = topics.flatMap(([, own]) => own);
     const producer = (this.producer ??= new NumberingProducer(this.options));
     try {
-      const messages = new Map(topics.map(([topic, own]) => [topic, own.flatMap((part) => part.messages)]));
+      const messages = new Map(topics.map(([topic, own]) => [topic, own.flatMap((batch) => batch.messages)]));
       const work = Promise.all(names.map((topic) => this.topics.ensure(topic))).then(() => producer.send(messages));
-      await within(work, deadlineOf(parts) - Date.now(), busUnavailable);
+      await within(work, deadlineOf(batches) - Date.now(), busUnavailable);
     } catch (error) {
       // Nobody knows how far the broker has counted. Under the same producer, the next message could be taken for the repetition of this one.
       if (this.producer === producer) this.producer = null;
@@ -129,36 +129,36 @@ class Lane {
       this.options.log.warn('Kafka did not take messages.', { topics: names, problem: sentenceOf(error) });
       return hasType(error, FINAL) ? 'never' : 'later';
     }
-    for (const part of parts) part.settle(null);
+    for (const batch of batches) batch.settle(null);
     return 'sent';
   }
 
-  private isOver(topic: string, parts: readonly Part[]): boolean {
-    const isOver = Date.now() >= deadlineOf(parts);
-    if (isOver) this.refuse(topic, parts);
+  private isOver(topic: string, batches: readonly Batch[]): boolean {
+    const isOver = Date.now() >= deadlineOf(batches);
+    if (isOver) this.refuse(topic, batches);
     return isOver;
   }
 
   /** What waits behind them goes with them: it must not overtake what its publisher will repeat. */
-  private refuse(topic: string, parts: readonly Part[]): void {
-    const behind = this.waiting.filter((part) => part.topic === topic);
-    this.waiting = this.waiting.filter((part) => part.topic !== topic);
-    for (const part of [...parts, ...behind]) part.settle(busUnavailable());
+  private refuse(topic: string, batches: readonly Batch[]): void {
+    const behind = this.waiting.filter((batch) => batch.topic === topic);
+    this.waiting = this.waiting.filter((batch) => batch.topic !== topic);
+    for (const batch of [...batches, ...behind]) batch.settle(busUnavailable());
   }
 }
 
-function partsOf(messages: readonly Message[]): { readonly messages: readonly Message[]; readonly size: number }[] {
-  const parts: { messages: Message[]; size: number }[] = [];
+function batchesOf(messages: readonly Message[]): { readonly messages: readonly Message[]; readonly size: number }[] {
+  const batches: { messages: Message[]; size: number }[] = [];
   for (const message of messages) {
     const size = sizeOf(message);
-    const last = parts.at(-1);
-    if (last === undefined || last.size + size > REQUEST_BYTES) parts.push({ messages: [message], size });
+    const last = batches.at(-1);
+    if (last === undefined || last.size + size > REQUEST_BYTES) batches.push({ messages: [message], size });
     else {
       last.messages.push(message);
       last.size += size;
     }
   }
-  return parts;
+  return batches;
 }
 
 function sizeOf({ key, value, headers }: Message): number {
@@ -167,18 +167,18 @@ function sizeOf({ key, value, headers }: Message): number {
   return size + 32;
 }
 
-function byTopic(parts: readonly Part[]): ReadonlyMap<string, readonly Part[]> {
-  const topics = new Map<string, Part[]>();
-  for (const part of parts) {
-    const known = topics.get(part.topic);
-    if (known) known.push(part);
-    else topics.set(part.topic, [part]);
+function byTopic(batches: readonly Batch[]): ReadonlyMap<string, readonly Batch[]> {
+  const topics = new Map<string, Batch[]>();
+  for (const batch of batches) {
+    const known = topics.get(batch.topic);
+    if (known) known.push(batch);
+    else topics.set(batch.topic, [batch]);
   }
   return topics;
 }
 
-function deadlineOf(parts: readonly Part[]): number {
-  return Math.min(...parts.map((part) => part.deadline));
+function deadlineOf(batches: readonly Batch[]): number {
+  return Math.min(...batches.map((batch) => batch.deadline));
 }
 
 /** The client wraps what the broker said. */
