@@ -123,7 +123,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const repository = naming === null ? null : new LogRepository(events, readModels, naming, clock, log, stopped, awaited);
   const current = repository === null ? null : new CurrentStates(repository, following);
   for (const view of primaries) repository?.registerPrimaryView(view);
-  if (services.length > 0) followErasures(followers, { events, keys, readModels, clock, log });
+  if (services.length > 0) await followErasures(followers, { events, keys, readModels, clock, log });
 
   const sweepers = new Sweepers({
     clock,

@@ -174,7 +174,7 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       const { runtime, engines } = process;
       if (options['check'] !== undefined) return expectNoDifference(runtime.differences(), tell);
       const began = Date.now();
-      await Promise.all([runtime.projector.refill(), process.get(LeasedFollowers).resume(), setBackErasures(engines)]);
+      await Promise.all([runtime.projector.refill(), process.get(LeasedFollowers).resume()]);
       tell(`Every view was filled, up to position ${await engines.events.head()}, in ${((Date.now() - began) / 1000).toFixed(1)} s.`);
     },
   },

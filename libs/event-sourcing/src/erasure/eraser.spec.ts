@@ -1,11 +1,13 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newUlid } from '#libs/platform/src/ids';
 import { Lifecycle } from '#libs/platform/src/lifecycle';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { StartRefused } from '#libs/platform/src/start-refused';
 import { keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
@@ -16,21 +18,55 @@ import { JointWrites } from '../following/joint-writes.ts';
 import { LeasedFollowers } from '../following/leased-followers.ts';
 import { LogFollowing } from '../following/memory-follower.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
-import type { NewEvent, Position, RecordedEvent } from '../log/event-store.ts';
+import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent } from '../log/event-store.ts';
 import { ERASURE_FINISHED } from '../log/protocol.ts';
 import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
 import { followErasures } from './eraser.ts';
 import { ERASED } from './erasing.ts';
 
 const clock = new SystemClock();
-const log = new PinoLog({ level: 'silent', readable: false });
+/** When keys were destroyed. */
+const destroyedAt: number[] = [];
+const destination = { write: (line: string) => void (line.includes('are destroyed') && destroyedAt.push(clock.now())) };
+const log = new PinoLog({ level: 'info', readable: false, destination });
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+/** A log that is put back under whoever follows it. */
+class ChangedLog extends EventStore {
+  constructor(public log: EventStore) {
+    super();
+  }
+
+  read(stream: string, from?: number): Promise<readonly RecordedEvent[]> {
+    return this.log.read(stream, from);
+  }
+
+  readBackwards(stream: string, count: number, from?: number): Promise<readonly RecordedEvent[]> {
+    return this.log.readBackwards(stream, count, from);
+  }
+
+  last(stream: string): Promise<RecordedEvent | null> {
+    return this.log.last(stream);
+  }
+
+  append(stream: string, expectedVersion: number, records: readonly NewEvent[]): Promise<Appended> {
+    return this.log.append(stream, expectedVersion, records);
+  }
+
+  head(): Promise<Position> {
+    return this.log.head();
+  }
+
+  subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
+    return this.log.subscribe(after, signal, pace);
+  }
+}
+
 const keyOf = (user: string) => `person.user-${ENVIRONMENT}-${user}` as const;
 
 describe('an erasure', () => {
   let root: string;
   let storage: LmdbStorage;
-  let events: LmdbEventStore;
+  let events: EventStore;
   let keys: LmdbKeyStore;
   let running: Lifecycle[];
 
@@ -58,7 +94,7 @@ describe('an erasure', () => {
   }
 
   /** Another process; where nothing else is said, keys are forgotten everywhere at once. */
-  async function start(forgottenAfter = 0): Promise<Lifecycle> {
+  async function start(forgottenAfter = 0): Promise<Lifecycle & Pick<LeasedFollowers, 'resume' | 'status'>> {
     const lifecycle = new Lifecycle();
     const metrics = new Metrics();
     const readModels = new LmdbReadModels(storage);
@@ -70,10 +106,10 @@ describe('an erasure', () => {
       lifecycle,
       metrics,
     });
-    followErasures(followers, { events, keys, readModels, clock, log, forgottenAfter });
+    await followErasures(followers, { events, keys, readModels, clock, log, forgottenAfter });
     await lifecycle.start();
     running.push(lifecycle);
-    return lifecycle;
+    return Object.assign(lifecycle, { resume: () => followers.resume(), status: () => followers.status() });
   }
 
   async function erase(...users: readonly string[]): Promise<Position> {
@@ -154,6 +190,70 @@ describe('an erasure', () => {
     await start(forgottenAfter);
     await until(async () => (await finished()).length === batches);
     expect((performance.now() - began) / forgottenAfter).toBeLessThan(batches - 1);
+  });
+
+  it.each(['\x01garbage', '0000000000000abc', '17.5'])('is refused where what says how far they have come is %j', async (damaged) => {
+    await storage.keys.put('eraser', Buffer.from(damaged));
+    await expect(start()).rejects.toThrow(StartRefused);
+    await expect(start()).rejects.toThrow(/how far erasures have come in .*keys is damaged: put it back from the backup of the keys/);
+  });
+
+  /** To where it was before some of it: as many records come after as there were. */
+  async function givenLogPutBack(): Promise<void> {
+    const copy = join(root, 'earlier');
+    await events.append(`note-${ENVIRONMENT}-before`, 0, [plain('before')]);
+    await close();
+    await cp(join(directory(), 'log'), copy, { recursive: true });
+    await open();
+    const before = await start();
+    for (const user of ['user_1', 'user_2']) {
+      await keys.obtain(keyOf(user));
+      await erase(user);
+    }
+    await until(async () => (await finished()).length === 2);
+    const head = await events.head();
+    await until(async () => (await keys.erasedUpTo()) === head);
+    await before.stop();
+    await close();
+    await rm(join(directory(), 'log'), { recursive: true });
+    await cp(copy, join(directory(), 'log'), { recursive: true });
+    await open();
+  }
+
+  it('that is recorded after the log was put back is carried out, also where what carries it out stood still meanwhile', async () => {
+    await givenLogPutBack();
+    await keys.obtain(keyOf('user_3'));
+    const { resume } = await start();
+    await erase('user_3');
+    for (let count = 0; count < 10; count++) await events.append(`note-${ENVIRONMENT}-${count}`, 0, [plain('later')]);
+    // Nobody says that they are destroyed: the keys know of erasures that this log does not have.
+    await pause(200);
+    expect([await finished(), await keys.find(keyOf('user_3'))]).toEqual([[], expect.objectContaining({ id: expect.any(String) })]);
+    await resume();
+    await until(async () => (await finished()).length === 1);
+    expect(await keys.find(keyOf('user_3'))).toBe('erased');
+  });
+
+  it('is waited for anew in a log that was put back, also by who has waited for later ones', async () => {
+    const forgottenAfter = 700;
+    const other = await LmdbStorage.open({ directory: join(root, 'other') });
+    const changed = new ChangedLog(events);
+    events = changed;
+    for (let count = 0; count < 5; count++) await events.append(`note-${ENVIRONMENT}-${count}`, 0, [plain('before')]);
+    const { resume, status } = await start(forgottenAfter);
+    const later = await erase('user_1');
+    await until(async () => (await finished()).length === 1);
+    changed.log = new LmdbEventStore(other);
+    await until(async () => (await status()).every(({ isAhead }) => isAhead));
+    const earlier = await erase('user_2');
+    expect(earlier < later).toBe(true);
+    destroyedAt.length = 0;
+    await resume();
+    await until(async () => (await finished()).length === 1 && destroyedAt.length === 1);
+    // A timer may be early by a part of a millisecond.
+    expect((await finished())[0]!.meta.at - destroyedAt[0]!).toBeGreaterThan(forgottenAfter - 5);
+    for (const lifecycle of running.splice(0)) await lifecycle.stop();
+    await other.close();
   });
 
   it('is repeated on keys of an older backup, and not on others', async () => {

@@ -16,6 +16,7 @@ import { ERASED, holdersOf } from './erasing.ts';
 
 /** Beside the time for which a process trusts a key that it has read: what was decided with it is appended by then, and its row written. */
 const APPENDED_WITHIN = 15_000;
+const ERASER = 'eraser';
 /** How often it is looked whether the keys are gone. */
 const LOOK = 1_000;
 
@@ -32,11 +33,13 @@ interface Needs {
 /**
  * Carries erasures out, in two steps that each go on after a restart: whoever holds the first lease destroys keys, and whoever holds the second records when no process can
  * have them any more. How far the first is lies with the keys, so that those of an older backup are destroyed again.
+ * @throws StartRefused where that is damaged
  */
-export function followErasures(
+export async function followErasures(
   followers: LeasedFollowers,
   { events, keys, readModels, clock, log, forgottenAfter = TRUSTED_FOR + APPENDED_WITHIN }: Needs,
-): void {
+): Promise<void> {
+  await keys.erasedUpTo();
   const erasedUpTo: CheckpointElsewhere = {
     isElsewhere: true,
     checkpoint: () => keys.erasedUpTo(),
@@ -46,9 +49,10 @@ export function followErasures(
     },
   };
   followers.add({
-    name: 'eraser',
+    name: ERASER,
     table: erasedUpTo,
     types: [ERASED],
+    isRepeatable: true,
     handle: async (records) => {
       const purposes = records.flatMap(purposesOf);
       await keys.destroy(...purposes);
@@ -62,20 +66,30 @@ export function followErasures(
     name: 'erasures.finish',
     table: readModels.table<never>({ name: 'erasures-finished', indexes: [], rebuildable: false }),
     types: [ERASED],
+    isRepeatable: true,
+    onBegin: () => {
+      forgottenUpTo = START;
+    },
     handle: async (records, signal) => {
       const { position } = records.at(-1)!;
       if (forgottenUpTo < position) {
-        let destroyedUpTo = await keys.erasedUpTo();
-        for (; destroyedUpTo < position && !signal.aborted; destroyedUpTo = await keys.erasedUpTo()) await waited(LOOK, signal);
+        const destroyed = await destroyedUpTo(position, signal);
         await waited(forgottenAfter, signal);
         if (signal.aborted) return false;
-        // Keys that are newer than the log may be ahead of it.
-        forgottenUpTo = destroyedUpTo > (await events.head()) ? position : destroyedUpTo;
+        forgottenUpTo = destroyed;
       }
       for (const record of records) await finish(record);
       return true;
     },
   });
+
+  /** How far keys are destroyed, once they are up to there. While the eraser stands still, what it has noted is of a log that was put back since. */
+  async function destroyedUpTo(position: Position, signal: AbortSignal): Promise<Position> {
+    for (; ; await waited(LOOK, signal)) {
+      const { position: destroyed, isAhead } = await followers.statusOf(ERASER);
+      if (signal.aborted || (destroyed >= position && !isAhead)) return destroyed;
+    }
+  }
 
   /** Once for each erasure: a stream of its own knows. */
   async function finish(record: RecordedEvent): Promise<void> {

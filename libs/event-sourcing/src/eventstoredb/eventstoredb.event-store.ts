@@ -6,7 +6,17 @@ import { StartRefused } from '#libs/platform/src/start-refused';
 import type { LogIdentity } from '#libs/platform/src/storage/log-note';
 import { causeAt } from '#libs/platform/src/unreachable';
 import { appendBytes } from '../log/append-bytes.ts';
-import { type Appended, AppendTooLarge, EventStore, type NewEvent, type Position, type RecordedEvent, WrongVersion } from '../log/event-store.ts';
+import {
+  type Appended,
+  AppendTooLarge,
+  EventStore,
+  type NewEvent,
+  type Position,
+  PositionOfAnotherLog,
+  type RecordedEvent,
+  START,
+  WrongVersion,
+} from '../log/event-store.ts';
 import { Connection } from './connection.ts';
 import { checkedUrl, endpointsOf } from './connection-string.ts';
 import { DamagedStreams } from './damaged-streams.ts';
@@ -24,6 +34,7 @@ import {
   type BatchResponse,
   eventOf,
   type LogEvent,
+  isPositionHere,
   positionOf,
   type ReadRequest,
   type ReadResponse,
@@ -202,6 +213,7 @@ export class EventstoredbEventStore extends EventStore {
   }
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
+    if (after !== START && !isPositionHere(after)) throw new PositionOfAnotherLog(after);
     try {
       yield* this.subscriptions.follow(after, { signal, pace });
     } catch (error) {

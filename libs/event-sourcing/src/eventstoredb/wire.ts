@@ -15,6 +15,7 @@ type RecordedMessage = InstanceType<typeof streams.ReadResp.ReadEvent.RecordedEv
 
 /** Commit and prepare as numbers of this many digits sort as text, for ten petabytes. */
 const POSITION_DIGITS = 16;
+const POSITION = new RegExp(`^\\d{${POSITION_DIGITS}}-\\d{${POSITION_DIGITS}}$`);
 const JSON_TYPE = 'application/json';
 
 /** Events of others that the server goes through at a time where it is asked for ours. */
@@ -156,6 +157,11 @@ export function refusalOf(response: BatchResponse): string {
 export function positionOf({ commit, prepare }: LogPosition): Position {
   if (commit.length > POSITION_DIGITS) throw new RangeError('EventStoreDB does not tell the positions of events: it is older than 22.10.');
   return `${commit.padStart(POSITION_DIGITS, '0')}-${prepare.padStart(POSITION_DIGITS, '0')}`;
+}
+
+/** Whether it was made by the function above. */
+export function isPositionHere(position: Position): boolean {
+  return POSITION.test(position);
 }
 
 /** Where an event lies. */

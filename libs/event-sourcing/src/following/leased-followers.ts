@@ -34,6 +34,10 @@ export interface LeasedFollowing {
   readonly table: Table<never> | CheckpointElsewhere;
   /** Under a new table, it begins at the end of the log instead, or where this says. */
   readonly from?: 'head' | (() => Promise<Position>) | undefined;
+  /** Doing again what was done changes nothing: resumed, it begins at the start of the log, so that nothing is passed over that came while it stood still. */
+  readonly isRepeatable?: true;
+  /** Told whenever it begins somewhere, before it is handed anything: what it remembers of before may be of another log. */
+  readonly onBegin?: () => void;
   /** Which of these it handles, by what is known without their content; absent: all. */
   readonly isFor?: ((event: RecordedEvent) => boolean) | undefined;
   /** Shares its lease out, with others, among the replicas: it is given back between two batches, with the checkpoint of the last one stored. */
@@ -133,6 +137,11 @@ export class LeasedFollowers implements Listener {
 
   status(): Promise<readonly FollowerStatus[]> {
     return Promise.all(this.followers.map((follower) => follower.status()));
+  }
+
+  /** Of one that was added here, whichever process holds it. */
+  statusOf(name: string): Promise<FollowerStatus> {
+    return this.followers.find((follower) => follower.name === name)!.status();
   }
 
   /** Has those go on from the end of the log that stand beyond it, whichever process holds them. @throws Error when a holder does not answer */
@@ -338,10 +347,12 @@ class LeasedFollower {
       );
       return null;
     }
-    const from = isAhead ? head : checkpoint === START ? await this.beginning(head) : checkpoint;
+    const end = this.following.isRepeatable === true ? START : head;
+    const from = isAhead ? end : checkpoint === START ? await this.beginning(head) : checkpoint;
     await table.write([], from, token);
+    this.following.onBegin?.();
     if (isAsked) await states.tell(name, { halt: null, carriedOut: requested }, token);
-    if (isAhead) log.warn('What stood at a position that the log does not have goes on from its end.', { work: name, position: from });
+    if (isAhead) log.warn('What stood at a position that the log does not have goes on from its end, or its start.', { work: name, position: from });
     this.isAhead = false;
     return from;
   }

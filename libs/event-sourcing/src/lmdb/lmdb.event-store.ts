@@ -13,6 +13,7 @@ import {
   MAX_APPEND_BYTES,
   type NewEvent,
   type Position,
+  PositionOfAnotherLog,
   type RecordedEvent,
   START,
   WrongVersion,
@@ -35,6 +36,7 @@ const RECENT = 4_096;
 const GAP_WINDOW = 100_000;
 const POSITION_DIGITS = 16;
 const CHECKSUM_BYTES = 4;
+const POSITION = new RegExp(`^\\d{${POSITION_DIGITS}}$`);
 const ULID_LENGTH = 26;
 /** Behind every name. */
 const LAST_NAME = '\x7f';
@@ -164,6 +166,7 @@ export class LmdbEventStore extends EventStore {
   }
 
   async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
+    if (after !== START && !POSITION.test(after)) throw new PositionOfAnotherLog(after);
     for (let at = Number(after); !signal.aborted;) {
       if (at >= this.durable) {
         await this.arrivals.next(signal);

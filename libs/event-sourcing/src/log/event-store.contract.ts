@@ -1,7 +1,16 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { newUlid } from '#libs/platform/src/ids';
 import { appendBytes } from './append-bytes.ts';
-import { AppendTooLarge, type EventStore, MAX_APPEND_BYTES, type NewEvent, type RecordedEvent, START, WrongVersion } from './event-store.ts';
+import {
+  AppendTooLarge,
+  type EventStore,
+  MAX_APPEND_BYTES,
+  type NewEvent,
+  PositionOfAnotherLog,
+  type RecordedEvent,
+  START,
+  WrongVersion,
+} from './event-store.ts';
 
 /** Opens the log of one place; opening again after `close` finds what was appended. */
 export type OpenEventStore = () => Promise<{ readonly store: EventStore; close(): Promise<void> }>;
@@ -330,6 +339,11 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
         if (again) await reopen();
         for (const [index, { position }] of all.entries()) expect(idsOf(await take(store, 29 - index, position))).toEqual(idsOf(all.slice(index + 1)));
       }
+    });
+
+    it.each(['\x01\xff', 'abc', '1.5', '17', '0000000000000001-', `00${'1'.repeat(13)}x`])('has no position %j, and says so', async (position) => {
+      await store.append('thing-1', 0, [newEvent()]);
+      await expect(take(store, 1, position)).rejects.toThrow(PositionOfAnotherLog);
     });
 
     it('waits at the end of the log for what comes', async () => {

@@ -6,6 +6,11 @@ export type Position = string;
 /** Sorts before every position. */
 export const START: Position = '';
 
+/** Whether a text can be a position at all, of whichever log. */
+export function isPosition(text: unknown): text is Position {
+  return typeof text === 'string' && /^(?:\d+(?:-\d+)?)?$/.test(text);
+}
+
 /** A public event that a record announces: its id is given at append, so that feed, Kafka, webhooks and a rebuild agree. */
 export interface PublicEventReference {
   readonly id: string;

@@ -4,7 +4,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { removeScrubbed, syncDirectory } from '#libs/platform/src/storage/erasable-environment';
-import type { Position } from '../log/event-store.ts';
+import { isPosition, type Position } from '../log/event-store.ts';
 import type { KeyPurpose } from './key-store.ts';
 import type { WrappedKey } from './master-keys.ts';
 
@@ -39,8 +39,9 @@ export async function takeOverKeyFiles(directory: string, place: NewPlace): Prom
   const names = (await readdir(directory)).filter((name) => KEY_FILE.test(name) || name === ERASER || name.endsWith(DRAFT));
   const note = join(directory, TAKEN);
   if (names.length > 0 && !existsSync(note)) {
+    const erasedUpTo = names.includes(ERASER) ? await positionIn(join(directory, ERASER)) : null;
     await moveKeys(directory, place);
-    if (names.includes(ERASER)) await place.setErasedUpTo((await readFile(join(directory, ERASER), 'utf8')).trim());
+    if (erasedUpTo !== null) await place.setErasedUpTo(erasedUpTo);
     await writeFile(note, '', { mode: 0o600, flush: true });
     await syncDirectory(directory);
   }
@@ -99,6 +100,13 @@ function keyIn(path: string, text: string): KeyInFile {
   const isWhole = isErased ? purpose !== 'naming' && purpose !== 'passwords' : ['master', 'iv', 'wrapped'].every((name) => typeof stored?.[name] === 'string');
   if (!isThere || !isWhole) throw new StartRefused(`The data key in ${path} is damaged: put it back from the backup of the keys.`);
   return stored as unknown as KeyInFile;
+}
+
+/** @throws StartRefused for what is none */
+async function positionIn(path: string): Promise<Position> {
+  const text = (await readFile(path, 'utf8')).trim();
+  if (!isPosition(text)) throw new StartRefused(`What says how far erasures have come, ${path}, is damaged: put it back from the backup of the keys.`);
+  return text;
 }
 
 function objectIn(text: string): Readonly<Record<string, unknown>> | null {

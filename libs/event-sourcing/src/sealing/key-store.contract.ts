@@ -114,6 +114,10 @@ export function keyStoreContract(name: string, given: () => Promise<OpenKeyStore
       expect(await (await open([master])).erasedUpTo()).toBe('00000000000000000017');
       await store.setErasedUpTo('00000000000000000003');
       expect(await store.erasedUpTo()).toBe('00000000000000000003');
+      for (const damaged of ['\x01garbage', '17.5', '17-']) {
+        await store.setErasedUpTo(damaged);
+        await expect(store.erasedUpTo()).rejects.toThrow(/^What says how far erasures have come .*is damaged/);
+      }
     });
   });
 }

@@ -75,6 +75,7 @@ export abstract class KeyStore {
   /**
    * Up to where the log's erasures were carried out on these keys. It lies with them, so that keys from an older backup come with the place from which on the
    * erasures have to be repeated.
+   * @throws StartRefused where it is damaged
    */
   abstract erasedUpTo(): Promise<Position>;
 

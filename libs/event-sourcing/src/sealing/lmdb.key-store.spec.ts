@@ -234,6 +234,15 @@ describe('data keys in LMDB', () => {
       expect((await readFile(former)).every((byte) => byte === 0)).toBe(true);
     });
 
+    it('are left as they are where what says how far erasures have come is damaged', async () => {
+      await writeFile(join(directory, 'eraser.position'), '00000\0\0\0');
+      const before = await readdir(directory);
+      await expect(openEnvironment(directory).then((environment) => LmdbKeyStore.open(environment, [wrapping]))).rejects.toThrow(
+        /how far erasures have come, .*eraser\.position, is damaged/,
+      );
+      expect((await readdir(directory)).filter((name) => !name.endsWith('.mdb'))).toEqual(before);
+    });
+
     it('are looked at where they lie', async () => {
       const looking = await LmdbKeyStore.openForReading(directory, [wrapping]);
       expect(await looking.find(person(1))).toMatchObject({ bytes: keys.get(person(1)) });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { type ErasableEnvironment, ErasableForReading, syncDirectory } from '#libs/platform/src/storage/erasable-environment';
-import type { Position } from '../log/event-store.ts';
+import { type Position, START } from '../log/event-store.ts';
 import { keyFilesIn, takeOverKeyFiles, type KeyInFile } from './key-files.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { KEY_BYTES, MasterKeys, type WrappedKey } from './master-keys.ts';
@@ -70,13 +70,13 @@ export class LmdbKeyStore extends WrappedKeyStore {
     return new LmdbKeyStore({ path: directory, getMany }, null, masters, new SystemClock());
   }
 
-  async erasedUpTo(): Promise<Position> {
-    const [position] = await this.entries.getMany([ERASER]);
-    return position?.toString() ?? '';
-  }
-
   async setErasedUpTo(position: Position): Promise<void> {
     await this.writable.put(ERASER, Buffer.from(position));
+  }
+
+  protected async loadErasedUpTo(): Promise<unknown> {
+    const [position] = await this.entries.getMany([ERASER]);
+    return position?.toString() ?? START;
   }
 
   protected async load(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>> {
@@ -96,8 +96,8 @@ export class LmdbKeyStore extends WrappedKeyStore {
     await this.writable.erase(new Map(purposes.map((purpose) => [purpose, Buffer.of(TOMBSTONE)])));
   }
 
-  protected damaged(purpose: string): Error {
-    return new StartRefused(`The data key for ${purpose} in ${this.entries.path} is damaged: put it back from the backup of the keys.`);
+  protected damaged(what: string): Error {
+    return new StartRefused(`${what} in ${this.entries.path} is damaged: put it back from the backup of the keys.`);
   }
 
   private get writable(): ErasableEnvironment {
@@ -108,7 +108,7 @@ export class LmdbKeyStore extends WrappedKeyStore {
   private keyIn(bytes: Buffer, purpose: KeyPurpose): WrappedKey | 'erased' {
     if (bytes[0] === TOMBSTONE && purpose !== 'naming' && purpose !== 'passwords') return 'erased';
     const [iv, wrapped] = [1 + MASTER_ID_BYTES, 1 + MASTER_ID_BYTES + IV_BYTES];
-    if (bytes[0] !== KEY || bytes.length < wrapped + KEY_BYTES) throw this.damaged(purpose);
+    if (bytes[0] !== KEY || bytes.length < wrapped + KEY_BYTES) throw this.damagedKey(purpose);
     return {
       purpose,
       master: bytes.toString('hex', 1, iv),

@@ -3,7 +3,7 @@ import { type Clock, SystemClock } from '#libs/platform/src/clock';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { Belonging } from '#libs/platform/src/storage/log-note';
 import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platform/src/storage/mongodb-storage';
-import type { Position } from '../log/event-store.ts';
+import { type Position, START } from '../log/event-store.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { MasterKeys, type WrappedKey } from './master-keys.ts';
 import { WrappedKeyStore } from './wrapped.key-store.ts';
@@ -55,12 +55,13 @@ export class MongodbKeyStore extends WrappedKeyStore {
     };
   }
 
-  async erasedUpTo(): Promise<Position> {
-    return (await this.storage.answer((inSession) => this.eraser.findOne({ _id: ERASER }, { ...inSession, ...WHILE_WAITED_FOR })))?.position ?? '';
-  }
-
   async setErasedUpTo(position: Position): Promise<void> {
     await this.storage.answer((inSession) => this.eraser.updateOne({ _id: ERASER }, { $set: { position } }, { upsert: true, ...inSession }));
+  }
+
+  protected async loadErasedUpTo(): Promise<unknown> {
+    const stored = await this.storage.answer((inSession) => this.eraser.findOne({ _id: ERASER }, { ...inSession, ...WHILE_WAITED_FOR }));
+    return stored === null ? START : stored.position;
   }
 
   protected async load(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>> {
@@ -90,8 +91,8 @@ export class MongodbKeyStore extends WrappedKeyStore {
     for (const purpose of purposes) await this.buryOne(purpose);
   }
 
-  protected damaged(purpose: string): Error {
-    return new StartRefused(`The data key for ${purpose} is damaged: put it back from the backup of the keys.`);
+  protected damaged(what: string): Error {
+    return new StartRefused(`${what} is damaged: put it back from the backup of the keys.`);
   }
 
   private async buryOne(purpose: ErasablePurpose): Promise<void> {

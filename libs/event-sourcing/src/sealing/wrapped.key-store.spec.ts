@@ -1,6 +1,5 @@
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
-import type { Position } from '../log/event-store.ts';
 import { newMasterKey } from './key-store.contract.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { MasterKeys, type WrappedKey } from './master-keys.ts';
@@ -21,12 +20,12 @@ class HeldKeyStore extends WrappedKeyStore {
     super(masters, new SystemClock());
   }
 
-  erasedUpTo(): Promise<Position> {
-    return Promise.reject(new Error('Nobody asks for it.'));
+  setErasedUpTo(): Promise<void> {
+    return this.loadErasedUpTo();
   }
 
-  setErasedUpTo(): Promise<void> {
-    return this.erasedUpTo().then(() => {});
+  protected loadErasedUpTo(): Promise<never> {
+    return Promise.reject(new Error('Nobody asks for it.'));
   }
 
   protected load(purposes: readonly KeyPurpose[]): Promise<Answer> {
@@ -42,8 +41,8 @@ class HeldKeyStore extends WrappedKeyStore {
     for (const purpose of purposes) this.stored.set(purpose, 'erased');
   }
 
-  protected damaged(purpose: string): Error {
-    return new Error(`${purpose} is damaged.`);
+  protected damaged(what: string): Error {
+    return new Error(`${what} is damaged.`);
   }
 }
 

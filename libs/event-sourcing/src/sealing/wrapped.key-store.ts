@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '#libs/platform/src/clock';
+import { isPosition, type Position } from '../log/event-store.ts';
 import { KeyCache } from './key-cache.ts';
 import { KeyDestroyed, KeyStore, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose } from './key-store.ts';
 import { KEY_BYTES, type MasterKeys, type WrappedKey } from './master-keys.ts';
@@ -62,6 +63,16 @@ export abstract class WrappedKeyStore extends KeyStore {
     purposes.forEach((purpose) => this.forget(purpose));
   }
 
+  /** @throws what `damaged` says where it is no position of any log: nobody knows which erasures these keys have missed */
+  async erasedUpTo(): Promise<Position> {
+    const stored = await this.loadErasedUpTo();
+    if (!isPosition(stored)) throw this.damaged('What says how far erasures have come');
+    return stored;
+  }
+
+  /** What is stored; START where nothing is. */
+  protected abstract loadErasedUpTo(): Promise<unknown>;
+
   /** What is stored for these, key or tombstone. */
   protected abstract load(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>>;
 
@@ -71,16 +82,20 @@ export abstract class WrappedKeyStore extends KeyStore {
   /** Puts tombstones, durably, in the place of the keys. */
   protected abstract bury(purposes: readonly ErasablePurpose[]): Promise<void>;
 
-  /** What is wrong with a key that does not unwrap. */
-  protected abstract damaged(purpose: string): Error;
+  /** That something is not what was stored. */
+  protected abstract damaged(what: string): Error;
 
   private async make(purpose: KeyPurpose): Promise<FoundKey> {
     await this.putFirst({ ...this.masters.wrap(purpose, randomBytes(KEY_BYTES)), purpose });
     return this.find(purpose);
   }
 
+  protected damagedKey(purpose: string): Error {
+    return this.damaged(`The data key for ${purpose}`);
+  }
+
   private unwrapped(stored: WrappedKey): DataKey {
-    const bytes = this.masters.unwrap(stored, () => this.damaged(stored.purpose));
+    const bytes = this.masters.unwrap(stored, () => this.damagedKey(stored.purpose));
     return { bytes, id: createHash('sha256').update('gatehouse data key').update(bytes).digest('base64url').slice(0, KEY_ID_LENGTH) };
   }
 
