@@ -50,7 +50,7 @@ export class EmailVerifications {
   async confirm({ context, id, code }: ConfirmEmailVerification): Promise<UserAnswer> {
     const user = contentOf(await this.users.require(context, id));
     try {
-      await this.redeem(context, { userId: id, code, redeemedBy: context.commandId });
+      await this.redeem(context, { userId: id, code, redeemedBy: context.commandId, hasPassword: false });
     } catch (error) {
       throw asConfirmationError(error, user);
     }
@@ -86,10 +86,10 @@ export class EmailVerifications {
    */
   async redeem(
     context: RequestContext,
-    { userId, code, redeemedBy }: { readonly userId: string; readonly code: string; readonly redeemedBy: string },
+    { userId, code, redeemedBy, hasPassword }: { readonly userId: string; readonly code: string; readonly redeemedBy: string; readonly hasPassword: boolean },
   ): Promise<void> {
     const row = await this.users.find(context, userId);
-    await this.sent.redeem(context, row === null ? null : contentOf(row), { given: code, by: redeemedBy });
+    await this.sent.redeem(context, row === null ? null : contentOf(row), { given: code, by: redeemedBy, hasPassword });
   }
 }
 

@@ -53,7 +53,7 @@ export class MagicAuths {
     { email, code, sessionId }: { readonly email: string; readonly code: string; readonly sessionId: string },
   ): Promise<{ readonly userId: string; readonly magicAuthId: string }> {
     const user = await this.mailboxes.userOf(context, storedEmail(email));
-    const redeemed = await this.sent.redeem(context, user, { given: code, by: sessionId });
+    const redeemed = await this.sent.redeem(context, user, { given: code, by: sessionId, hasPassword: false });
     return { userId: redeemed.user_id, magicAuthId: redeemed.id };
   }
 }

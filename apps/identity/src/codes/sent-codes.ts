@@ -20,7 +20,7 @@ import {
   type RedeemableKind,
   type StoredCode,
 } from '../domain/one-time-code.decider.ts';
-import { userDecider, verifyEmail, type StoredUser } from '../domain/user.decider.ts';
+import { userDecider, verifyEmail, type AddressProof, type StoredUser } from '../domain/user.decider.ts';
 import { usersView } from '../views/users.view.ts';
 import { CodePolicies } from './code-policies.ts';
 import { OneTimeCodes, type CodeName } from './one-time-codes.ts';
@@ -122,7 +122,7 @@ export class SentCode<Kind extends OneTimeCodeKind> {
     this: SentCode<Redeemable>,
     context: RequestContext,
     user: StoredUser | null,
-    { given, by }: { readonly given: string; readonly by: string },
+    { given, by, hasPassword }: Omit<AddressProof, 'email'> & { readonly given: string },
   ): Promise<StoredCode<Redeemable>> {
     const { repository, codes } = this.needs;
     const code = user === null ? null : await this.latest(context.environment, user);
@@ -132,7 +132,7 @@ export class SentCode<Kind extends OneTimeCodeKind> {
     if (tried === 'wrong') throw invalidCode();
     await repository.transact(this.decider, context, user.id, redeemCode(this.kind, code.id, by));
     if (user.email_verified) passOver(context);
-    else await repository.transact(userDecider, context, user.id, verifyEmail(user.id, code.email!));
+    else await repository.transact(userDecider, context, user.id, verifyEmail(user.id, { email: code.email!, by, hasPassword }));
     return code;
   }
 

@@ -1,5 +1,17 @@
 import { specOf } from '#libs/testing/src/decider-spec';
-import { createUser, deleteUser, eraseUser, linkData, updateUser, userDecider, type UserEvent } from './user.decider.ts';
+import {
+  createUser,
+  deleteUser,
+  eraseUser,
+  isOutdated,
+  linkData,
+  resetPassword,
+  updateUser,
+  userDecider,
+  verifyEmail,
+  type StoredUser,
+  type UserEvent,
+} from './user.decider.ts';
 
 const { given, id, now } = specOf(userDecider);
 const user = id('user');
@@ -138,6 +150,76 @@ describe('a user', () => {
       given(created, verified)
         .when(update({ email: 'ada@beta.test', email_verified: true }))
         .then(updated({ email: 'ada@beta.test' })));
+  });
+
+  describe('whose address is proven', () => {
+    const session = 'session_01KF0000000000000000000009';
+    const proof = { email: fields.email, by: session, hasPassword: false };
+    const verified = updated({ email_verified: true });
+    const proven = updated({ email_verified: true, credentials_removed_by: session });
+    const reset = { id: 'password_reset_1', email: fields.email, expires_at: now, created_at: now };
+
+    it('by somebody who did not show the password loses what was set before', () => {
+      given(created, passwordSet).when(verifyEmail(user, proof)).then(proven);
+      expect(stateAfter(created, passwordSet, proven)).toMatchObject({
+        ...{ email_verified: true, password_id: null, credentials_removed: { by: session, at: now } },
+      });
+    });
+    it('by somebody who showed it as well keeps it', () => {
+      given(created, passwordSet)
+        .when(verifyEmail(user, { ...proof, hasPassword: true }))
+        .then(verified);
+      expect(stateAfter(created, passwordSet, verified)).toMatchObject({ email_verified: true, password_id: id('password') });
+    });
+    it('by a reset has the password of the reset, and nothing else of before', () => {
+      const resets = [
+        updated({ email_verified: true, credentials_removed_by: reset.id }),
+        passwordSet,
+        { type: 'password_reset.succeeded', data: reset },
+      ] as const;
+      given(created)
+        .when(resetPassword(user, reset, password))
+        .then(...resets);
+      expect(stateAfter(created, ...resets)).toMatchObject({ password_id: id('password'), credentials_removed: { by: reset.id } });
+    });
+    it('once loses nothing when it is proven again', () => {
+      given(created, passwordSet, verified).when(verifyEmail(user, proof)).thenNothing();
+      given(created, passwordSet, verified)
+        .when(resetPassword(user, reset, password), elsewhere)
+        .thenMatching(updated({}), {}, {});
+    });
+    it('and is another one by then is not proven by it', () =>
+      given(created, updated({ email: 'ada@beta.test' }))
+        .when(verifyEmail(user, proof))
+        .thenNothing());
+    it('is proven anew where it is another one, whoever set the password meanwhile', () =>
+      given(created, verified, passwordSet, updated({ email: 'ada@beta.test', email_verified: false }))
+        .when(verifyEmail(user, { ...proof, email: 'ada@beta.test' }))
+        .then(proven));
+
+    it('is signed in no more where that was before, but for the session that it was proven with', () => {
+      const state = stateAfter(created, proven) as StoredUser;
+      const before = new Date(Date.parse(now) - 1).toISOString();
+      const after = new Date(Date.parse(now) + 1).toISOString();
+      const isOver = (began_at: string, which = 'session_other') => isOutdated(state, { id: which, began_at });
+      expect([isOver(before), isOver(now), isOver(after)]).toEqual([true, true, false]);
+      expect([isOver(before, session), isOver(now, session)]).toEqual([false, false]);
+      expect(isOutdated(stateAfter(created, verified) as StoredUser, { id: 'session_other', began_at: before })).toBe(false);
+    });
+    it('shows nothing else of it', () => {
+      const state = stateAfter(created, passwordSet, proven);
+      expect(userDecider.toPublicEvent(proven, state, state)).toEqual({
+        payload: {
+          object: 'user',
+          ...fields,
+          id: user,
+          email_verified: true,
+          ...{ profile_picture_url: null, last_sign_in_at: null, locale: null },
+          ...{ created_at: now, updated_at: now },
+        },
+        names: ['user.updated'],
+      });
+    });
   });
 
   describe('with a password', () => {

@@ -42,7 +42,13 @@ type Settable = Pick<User, 'email' | keyof typeof DEFAULTS>;
 type UserCreated = Erasable<Pick<User, 'id' | 'email'> & Partial<Omit<Settable, 'email'>>, Personal>;
 
 /** What changed, as it is from now on; nothing where only the password did. */
-type UserUpdated = Erasable<Partial<Settable & Pick<User, 'locale'>>, Personal>;
+type UserUpdated = Erasable<Partial<Settable & Pick<User, 'locale'>>, Personal> & {
+  /**
+   * The address was proven by somebody who need not be whoever set the password: password, factors and sessions of before are removed. Names what it was proven by: the session
+   * that begins with it, the command that confirmed it, or the reset. Absent: nothing was removed.
+   */
+  readonly credentials_removed_by?: string;
+};
 
 /** The only place that holds a password: no state does, so that no row can. */
 export interface PasswordSet {
@@ -65,6 +71,8 @@ export interface StoredUser extends Erasable<User, Personal> {
   readonly erased?: readonly string[];
   /** The last reset of the password. Whatever let this person in before is over: sessions, and codes on their way. */
   readonly last_reset?: { readonly id: string; readonly at: string };
+  /** When the address was last proven by somebody else than whoever set the password, and by what: sessions of before, but for `by`, and factors of before are over. */
+  readonly credentials_removed?: { readonly by: string; readonly at: string };
 }
 
 export type UserState = StoredUser | DeletedUser | null;
@@ -99,8 +107,11 @@ function evolve(state: UserState, event: UserEvent & { readonly at: string }): U
     return state && { ...state, ...(state.object === 'user' && ERASED), erased: [...(state.erased ?? []), ...event.data.holders] };
   if (state?.object !== 'user') return state;
   switch (event.type) {
-    case 'user.updated':
-      return { ...state, ...event.data, updated_at: event.at };
+    case 'user.updated': {
+      const { credentials_removed_by: by, ...fields } = event.data;
+      const removed = by === undefined ? {} : { password_id: null, credentials_removed: { by, at: event.at } };
+      return { ...state, ...fields, ...removed, updated_at: event.at };
+    }
     case 'user.password_set':
       return { ...state, password_id: event.data.password_id };
     case 'password_reset.succeeded':
@@ -178,13 +189,26 @@ function toPublicEvent(event: UserEvent, before: UserState, after: UserState): N
 /** With null for what was erased: nothing can be sealed for whoever that was. It leaves as what the contract has instead. */
 function announced(state: UserState): Erasable<User, Personal> | null {
   if (state?.object !== 'user') return null;
-  const { password_id: _, holders: _holders, erased: _erased, last_reset: _reset, ...user } = state;
-  return user;
+  return shownFields(state);
 }
 
 /** The contract knows no null where a key was given up. */
-export function toPublicUser({ password_id: _, holders: _holders, erased: _erased, last_reset: _reset, email, metadata, ...user }: StoredUser): User {
+export function toPublicUser(stored: StoredUser): User {
+  const { email, metadata, ...user } = shownFields(stored);
   return { ...user, email: email ?? '', metadata: metadata ?? {} };
+}
+
+function shownFields({ password_id: _, holders: _holders, erased: _erased, last_reset: _reset, credentials_removed: _removed, ...user }: StoredUser) {
+  return user;
+}
+
+/**
+ * Whether what began then is over for this user: a sign-in, a session. What lets somebody in may be in the hands of whoever the password was reset against, or of whoever set it
+ * for an address that is not theirs.
+ */
+export function isOutdated({ last_reset, credentials_removed }: StoredUser, { id, began_at }: { readonly id: string; readonly began_at: string }): boolean {
+  if (last_reset !== undefined && last_reset.at >= began_at) return true;
+  return credentials_removed !== undefined && credentials_removed.by !== id && credentials_removed.at >= began_at;
 }
 
 /** The name that a user's key has: who holds what is known of them. */
@@ -246,12 +270,25 @@ export function updateUser(id: string, given: UserChanges, password: StoredPassw
   };
 }
 
-/** Whoever this is reads the mail of this address; nothing where it is no longer theirs, or was verified before. */
-export function verifyEmail(id: string, email: string): Decide {
+/** How it was shown that the mail of an address is read. */
+export interface AddressProof {
+  readonly email: string;
+  /** The session that begins with it, or the command that confirms the address. */
+  readonly by: string;
+  /** Whether whoever shows it has shown the password as well. */
+  readonly hasPassword: boolean;
+}
+
+/**
+ * Whoever this is reads the mail of this address; nothing where it is no longer theirs, or was verified before. A password that they did not show may be that of somebody who
+ * took the address before them, and waits for them: it goes, with all that was set before.
+ */
+export function verifyEmail(id: string, { email, by, hasPassword }: AddressProof): Decide {
   return (state) => {
     const user = requireUser(state, id);
     const isTheirs = user.email !== null && foldedEmail(user.email) === foldedEmail(email);
-    return isTheirs && !user.email_verified ? [{ type: 'user.updated', data: { email_verified: true } }] : [];
+    if (!isTheirs || user.email_verified) return [];
+    return [{ type: 'user.updated', data: { email_verified: true, ...(!hasPassword && { credentials_removed_by: by }) } }];
   };
 }
 
@@ -269,8 +306,8 @@ export function resetPassword(id: string, reset: SucceededReset, password: Store
     }
     const isTheirs = user.email !== null && reset.email !== null && foldedEmail(user.email) === foldedEmail(reset.email);
     if (!isTheirs) throw notFound('Password reset', reset.id);
-    const verified: UserUpdated = user.email_verified ? {} : { email_verified: true };
-    return [passwordSet(id, password_id, password), { type: 'user.updated', data: verified }, { type: 'password_reset.succeeded', data: reset }];
+    const verified: UserUpdated = user.email_verified ? {} : { email_verified: true, credentials_removed_by: reset.id };
+    return [{ type: 'user.updated', data: verified }, passwordSet(id, password_id, password), { type: 'password_reset.succeeded', data: reset }];
   };
 }
 

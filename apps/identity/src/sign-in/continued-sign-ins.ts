@@ -1,12 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { SessionState } from '../domain/session.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
+import type { Factor, SessionState } from '../domain/session.decider.ts';
+import { isOutdated, type StoredUser } from '../domain/user.decider.ts';
 import { PendingAuthentications, type PendingAuthentication } from './pending-authentications.ts';
 import { Sessions } from './sessions.ts';
 import type { SignInClient } from './sign-in-client.ts';
 import { SignInPeople } from './sign-in-people.ts';
 import { invalidPendingToken } from './sign-in-refusals.ts';
+
+interface ContinuedSignIn {
+  readonly pending: PendingAuthentication;
+  readonly user: StoredUser;
+  /** What was proven before; nothing where a session has begun already. */
+  readonly proven: readonly Factor[];
+}
 
 /** Sign-ins of which something was proven, and that may go on. */
 @Injectable()
@@ -18,11 +25,11 @@ export class ContinuedSignIns {
   ) {}
 
   /** What goes on with this token, and whose it is. @throws DomainError `invalid_pending_authentication_token` */
-  async require(context: RequestContext, client: SignInClient, token: string): Promise<{ readonly pending: PendingAuthentication; readonly user: StoredUser }> {
+  async require(context: RequestContext, client: SignInClient, token: string): Promise<ContinuedSignIn> {
     const pending = await this.pending.require(context, client.id, token);
     const [state, user] = await Promise.all([this.sessions.state(context.environment, pending.session_id), this.requireUser(context, pending.user_id)]);
-    if (state === null || isBeforeReset(state, user)) throw invalidPendingToken();
-    return { pending, user };
+    if (state === null || isOutdated(user, { id: pending.session_id, began_at: beginningOf(state) })) throw invalidPendingToken();
+    return { pending, user, proven: state.object === 'sign_in' ? state.proven : [] };
   }
 
   /** As the end of the log says. @throws DomainError `invalid_pending_authentication_token` for one who was deleted */
@@ -33,7 +40,7 @@ export class ContinuedSignIns {
   }
 }
 
-function isBeforeReset(state: NonNullable<SessionState>, { last_reset }: StoredUser): boolean {
-  const began = state.object === 'sign_in' ? state.began_at : state.object === 'session' ? state.created_at : '';
-  return last_reset !== undefined && last_reset.at >= began;
+function beginningOf(state: NonNullable<SessionState>): string {
+  if (state.object === 'sign_in') return state.began_at;
+  return state.object === 'session' ? state.created_at : '';
 }

@@ -12,6 +12,7 @@ import type { UserEvent } from '../domain/user.decider.ts';
 import { sessionsView } from '../views/sessions.view.ts';
 
 type PasswordReset = FactOf<UserEvent, 'password_reset.succeeded'>;
+type UserUpdated = FactOf<UserEvent, 'user.updated'>;
 type MembershipUpdated = FactOf<MembershipEvent, 'organization_membership.updated'>;
 
 /** Whoever is inactive in an organization is signed in to it no more: refused from the deactivation on, and told of by this. */
@@ -56,5 +57,28 @@ export class EndSessionsBeforePasswordResets implements Reaction<PasswordReset> 
     await this.cascade.each(event, this.rows, { index: 'user', values: [user] }, ({ id }) =>
       this.cascade.decide(event, sessionDecider, id, endSessionBegunUntil(id, timeOf(event.meta), 'password_reset')),
     );
+  }
+}
+
+/** Whoever was signed in before the address was proven need not be whom it is of: refused from then on, and told of by this. */
+@Injectable()
+export class EndSessionsOfUnprovenAddresses implements Reaction<UserUpdated> {
+  readonly name = 'end-sessions-of-unproven-addresses';
+  readonly handles = ['user.updated'] as const;
+  private readonly rows: Table<StoredSession>;
+
+  constructor(
+    private readonly cascade: Cascade,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(sessionsView));
+  }
+
+  async react(event: Recorded<UserUpdated>): Promise<void> {
+    const { credentials_removed_by: by } = event.data;
+    if (by === undefined) return;
+    await this.cascade.each(event, this.rows, { index: 'user', values: [streamKeyOf(event.stream)] }, async ({ id }) => {
+      if (id !== by) await this.cascade.decide(event, sessionDecider, id, endSessionBegunUntil(id, timeOf(event.meta), 'credentials_removed'));
+    });
   }
 }

@@ -13,7 +13,7 @@ import { PasswordCheck } from './password-check.ts';
 import { PendingAuthentications } from './pending-authentications.ts';
 import { RefreshFamilies } from './refresh-families.ts';
 import { SessionIds } from './session-ids.ts';
-import { EndSessionsBeforePasswordResets, EndSessionsOfInactiveMemberships } from './session.reactions.ts';
+import { EndSessionsBeforePasswordResets, EndSessionsOfInactiveMemberships, EndSessionsOfUnprovenAddresses } from './session.reactions.ts';
 import { Sessions } from './sessions.ts';
 import { SignInClients } from './sign-in-client.ts';
 import { SignInPeople } from './sign-in-people.ts';
@@ -27,5 +27,5 @@ export const signIn = feature({
     ...[PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
     ...[Sessions, SessionIds, RefreshFamilies, AccessTokens],
   ],
-  reactions: [EndSessionsOfInactiveMemberships, EndSessionsBeforePasswordResets],
+  reactions: [EndSessionsOfInactiveMemberships, EndSessionsBeforePasswordResets, EndSessionsOfUnprovenAddresses],
 });

@@ -178,6 +178,61 @@ describe('a password', () => {
   });
 });
 
+describe('an address that was never verified', () => {
+  const registered = async () => user({ password: PASSWORD, email_verified: false });
+  const withPassword = (email: string) => ask({ grant_type: 'password', email, password: PASSWORD });
+  const verificationOf = async ({ email_verification_id }: { readonly email_verification_id: string }) =>
+    (await suite.get(`/user_management/email_verification/${email_verification_id}`).expect(200)).code;
+
+  it('may have been taken by a stranger: who proves it otherwise ends whatever was set before', async () => {
+    const { id, email } = await registered();
+    const strangers = await withPassword(email).expect(403, { code: 'email_verification_required' });
+    const { session_id: own } = { session_id: sessionOf(await signedIn(email)) };
+    const [proof] = (await suite.records('user.updated')).filter(({ stream }) => stream.endsWith(id));
+    expect(proof).toMatchObject({
+      data: { email_verified: true, credentials_removed_by: own },
+      subject: { id, email_verified: true },
+      public: [{ name: 'user.updated' }],
+    });
+    await withPassword(email).expect(400, { code: 'invalid_credentials' });
+    const grant = { grant_type: urn('email-verification:code'), pending_authentication_token: strangers.pending_authentication_token };
+    await ask({ ...grant, code: await verificationOf(strangers) }).expect(400, { code: 'invalid_pending_authentication_token' });
+    expect((await suite.get(`${USERS}/${id}/sessions`).expect(200)).data).toMatchObject([{ id: own }]);
+  });
+
+  it('is confirmed without the password: that ends it too', async () => {
+    const { id, email } = await registered();
+    const { email_verification_id } = await withPassword(email).expect(403);
+    const code = await verificationOf({ email_verification_id });
+    await suite.post(`${USERS}/${id}/email_verification/confirm`, { code }).expect(200);
+    await withPassword(email).expect(400, { code: 'invalid_credentials' });
+  });
+
+  it('keeps the password that it is proven together with, and then for good', async () => {
+    const { email } = await registered();
+    const asked = await withPassword(email).expect(403);
+    await ask({
+      ...{ grant_type: urn('email-verification:code'), pending_authentication_token: asked.pending_authentication_token, code: await verificationOf(asked) },
+    }).expect(200);
+    await signedIn(email);
+    await withPassword(email).expect(200);
+  });
+
+  it('is another one than before: sessions of before end with its proof, and only they', async () => {
+    const { id, email } = await user({ password: PASSWORD });
+    const before = await withPassword(email).expect(200);
+    await suite.put(`${USERS}/${id}`, { email: address() }).expect(200);
+    const { email: other } = await suite.get(`${USERS}/${id}`).expect(200);
+    const after = await signedIn(other);
+    await refresh(before.refresh_token).expect(400, oauth('invalid_grant'));
+    await refresh(after.refresh_token).expect(200);
+    await withPassword(other).expect(400, { code: 'invalid_credentials' });
+    const revoked = { data: { id: sessionOf(before), reason: 'credentials_removed' } };
+    await eventually(async () => expect(await suite.records('session.revoked')).toContainEqual(expect.objectContaining(revoked)));
+    expect(await suite.records('session.revoked')).not.toContainEqual(expect.objectContaining({ data: expect.objectContaining({ id: sessionOf(after) }) }));
+  });
+});
+
 describe('what cannot be understood is refused as OAuth has it', () => {
   it.each<[string, Body, string]>([
     ['no grant type', {}, 'invalid_request'],

@@ -7,7 +7,15 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { Stamps } from '#libs/read-models/src/stamps';
-import { beginSession, proveFactor, sessionDecider, type NewSession, type ProvenFactor, type StoredSession } from '../domain/session.decider.ts';
+import {
+  beginSession,
+  proveFactor,
+  sessionDecider,
+  type EndReason,
+  type NewSession,
+  type ProvenFactor,
+  type StoredSession,
+} from '../domain/session.decider.ts';
 import type { StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
@@ -100,7 +108,7 @@ export class SignIn {
     if (gate.gate === 'none') return this.begin(context, progress, about, gate.organizationId);
     const token = progress.token ?? (await this.pending.begin(context, { client_id: client.id, session_id: sessionId, user_id: user.id, chosen }));
     if (factor !== null) await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null));
-    if ((await this.outdatedBy(context, user)) !== null) throw invalidCredentials();
+    if ((await this.outdatedBy(context, sessionId, user)) !== null) throw invalidCredentials();
     throw await this.continuations.at(context, gate, user, token);
   }
 
@@ -121,7 +129,7 @@ export class SignIn {
     const decision = factor === null ? beginSession(session) : proveFactor(factor, about, session);
     const { state } = await this.repository.transact(sessionDecider, context, sessionId, decision);
     if (state?.object !== 'session') throw invalidPendingToken();
-    const outdated = await this.outdatedBy(context, user);
+    const outdated = await this.outdatedBy(context, sessionId, user);
     if (outdated !== null) {
       await this.sessions.end(context, sessionId, outdated);
       throw invalidCredentials();
@@ -141,10 +149,15 @@ export class SignIn {
     return this.authentications.answer(context, { user, session, membership, claims, read, generation: read.family.generation });
   }
 
-  /** Asked once all is recorded: what somebody showed may have been compared before a reset that was recorded meanwhile, and would count as shown after it. */
-  private async outdatedBy({ environment }: RequestContext, { id, last_reset }: StoredUser): Promise<'parent_deleted' | 'password_reset' | null> {
-    const user = await this.people.withId(environment, id);
+  /**
+   * Asked once all is recorded: what somebody showed may have been compared before a reset, or before somebody else proved the address, that was recorded meanwhile, and would
+   * count as shown after it.
+   */
+  private async outdatedBy({ environment }: RequestContext, sessionId: string, before: StoredUser): Promise<EndReason | null> {
+    const user = await this.people.withId(environment, before.id);
     if (user === null) return 'parent_deleted';
-    return user.last_reset?.at === last_reset?.at ? null : 'password_reset';
+    if (user.last_reset?.at !== before.last_reset?.at) return 'password_reset';
+    const { credentials_removed: removed } = user;
+    return removed === undefined || removed.by === sessionId || removed.at === before.credentials_removed?.at ? null : 'credentials_removed';
   }
 }

@@ -20,6 +20,8 @@ export class SendEmailVerification extends Command<UserAnswer> {
   post: '/user_management/users/{id}/email_verification/confirm',
   owner: 'identity',
   summary: 'Verify the address of a user by a code',
+  description:
+    'Where it is the first proof of the address, password, factors and sessions of before are removed: somebody else may have set them. To keep the password, sign in with it and go on with the grant for email verification.',
   answers: ok(UserAnswer),
   refuses: [
     'email_previously_verified',

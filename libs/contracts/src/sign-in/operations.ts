@@ -12,7 +12,9 @@ const GRANTS = `| \`grant_type\` | fields |
 | \`urn:workos:oauth:grant-type:email-verification:code\` | \`client_secret\`, \`code\`, \`pending_authentication_token\` |
 | \`urn:workos:oauth:grant-type:organization-selection\` | \`client_secret\`, \`organization_id\`, \`pending_authentication_token\` |
 
-Where more is asked for, the answer is 403 (400 for what only another way to sign in helps with) with a \`code\` that says what, and a \`pending_authentication_token\` to go on with for ten minutes.`;
+Where more is asked for, the answer is 403 (400 for what only another way to sign in helps with) with a \`code\` that says what, and a \`pending_authentication_token\` to go on with for ten minutes.
+
+The first proof of an address that comes without the password of its user, such as a magic code, removes password, factors and sessions of before: somebody else may have set them.`;
 
 @Operation({
   post: '/user_management/authenticate',
