@@ -16,6 +16,7 @@ import './organization-memberships/operations.ts';
 import './organizations/operations.ts';
 import './password-reset/operations.ts';
 import './permissions/operations.ts';
+import './radar/operations.ts';
 import './resource-types/operations.ts';
 import './role-assignments/operations.ts';
 import './roles/operations.ts';
