@@ -18,6 +18,7 @@ import {
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import { PasswordReset } from '#libs/contracts/src/password-reset/password-reset';
 import { Permission } from '#libs/contracts/src/permissions/permission';
+import { RadarAttempt } from '#libs/contracts/src/radar/radar';
 import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import { GroupRoleAssignment, RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
 import { Role } from '#libs/contracts/src/roles/role';
@@ -122,7 +123,10 @@ export async function inhabitants(caller: Caller, receiver: string, clientId: st
   await caller.eventually(`/events?organization_id=${ids.get(Organization)}&events=organization.created`, { data: [{ event: 'organization.created' }] });
   const { id: redirectUri } = await caller.post('/user_management/redirect_uris', { uri: `https://acme.test/${externalId}` }).expect(201);
   const { id: corsOrigin } = await caller.post('/user_management/cors_origins', { origin: `https://${externalId}.test` }).expect(201);
+  const tried = { ip_address: '192.0.2.1', user_agent: 'Mozilla/5.0', email: `${externalId}@acme.test`, auth_method: 'Password', action: 'sign-in' };
+  const { attempt_id: attempt } = await caller.post('/radar/attempts', tried).expect(200);
   const told: readonly (readonly [Class, string])[] = [
+    [RadarAttempt, attempt],
     [RedirectUri, redirectUri],
     [CorsOrigin, corsOrigin],
     [WebhookEndpoint, webhook],

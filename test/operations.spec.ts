@@ -99,6 +99,12 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     const client = { client_id: await suite.clientIdOf(caller), client_secret: caller.key };
     return { body: { ...client, grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', email, code } };
   },
+  AddRadarListEntry: async () => ({ path: '/radar/lists/email/block', body: { entry: `${named('listed')}@acme.test` } }),
+  RemoveRadarListEntry: async ({ caller }) => {
+    const entry = `${named('listed')}@acme.test`;
+    await caller.post('/radar/lists/email/block', { entry }).expect(200);
+    return { path: '/radar/lists/email/block', body: { entry } };
+  },
   CreateResourceType: async () => ({ body: { slug: named('type'), name: 'Type', parent_type_slugs: ['organization'] } }),
   DeleteResourceType: async ({ caller }) => ({
     path: `/admin/resource_types/${await slugOf(caller, '/admin/resource_types', { parent_type_slugs: ['organization'] })}`,

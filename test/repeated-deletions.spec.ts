@@ -115,6 +115,11 @@ const GIVEN: Readonly<Record<string, () => Promise<object>>> = {
     return { id: await made('/user_management/redirect_uris', { uri: `https://acme.test/${randomUUID()}` }) };
   },
   DeleteCorsOrigin: async () => ({ id: await made('/user_management/cors_origins', { origin: `https://${randomUUID()}.test` }) }),
+  RemoveRadarListEntry: async () => {
+    const entry = `${randomUUID()}@acme.test`;
+    await suite.post('/radar/lists/email/block', { entry }).expect(200);
+    return { type: 'email', action: 'block', entry };
+  },
   DeleteWebhookEndpoint: async () => ({ id: await made('/webhook_endpoints', { endpoint_url: `https://${randomUUID()}.test/`, events: [] }) }),
 };
 

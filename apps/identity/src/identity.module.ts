@@ -10,6 +10,7 @@ import { jwtTemplates } from './jwt-templates/jwt-templates.feature.ts';
 import { mail } from './mail/mail.feature.ts';
 import { memberships } from './memberships/memberships.feature.ts';
 import { organizations } from './organizations/organizations.feature.ts';
+import { risk } from './risk/risk.feature.ts';
 import { signIn } from './sign-in/sign-in.feature.ts';
 import { tokenKeys } from './token-keys/token-keys.feature.ts';
 import { widgets } from './widgets/widgets.feature.ts';
@@ -30,5 +31,6 @@ export const identity = service('identity', [
   codes,
   widgets,
   mail,
+  risk,
   signIn,
 ]);

@@ -30,7 +30,9 @@ export class RadarAssessment {
   @Text({ doc: 'Why, for people.', max: 255, example: 'Nothing speaks against this attempt.' }) reason!: string;
   @Id('radar_att', { doc: 'Identifies the attempt, for ten minutes.' }) attempt_id!: string;
   @Optional() @OneOf(RADAR_CONTROLS, { doc: 'The control that found something; absent where the verdict is `allow`.' }) control?: RadarControl;
-  @Optional() @OneOf(RADAR_LIST_TYPES, { doc: 'What of the attempt is on the block list; only where `control` is `restriction`.' }) blocklist_type?: RadarListType;
+  @Optional()
+  @OneOf(RADAR_LIST_TYPES, { doc: 'What of the attempt is on the block list; only where `control` is `restriction`.' })
+  blocklist_type?: RadarListType;
 }
 
 /** An attempt, as operations name it. */

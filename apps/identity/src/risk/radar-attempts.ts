@@ -1,0 +1,118 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import { CreateRadarAttempt, UpdateRadarAttempt } from '#libs/contracts/src/radar/operations';
+import type { RadarAssessment } from '#libs/contracts/src/radar/radar';
+import { mayHaveRun } from '#libs/event-sourcing/src/deciding/repeats';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { AttemptCounts } from './attempt-counts.ts';
+import { RiskAssessment, type Assessment, type AssessedAttempt } from './risk-assessment.ts';
+
+const COLLECTION = 'risk_attempts';
+const KNOWN_MS = 10 * 60_000;
+
+interface StoredAttempt {
+  readonly assessment: Assessment;
+  /** Keyed digest of the address that was tried. */
+  readonly account: string;
+  readonly isChallengePassed: boolean;
+  readonly hasSucceeded: boolean;
+  /** Whether a sign-in went by it. */
+  readonly isUsed: boolean;
+}
+
+/** Attempts that applications ask about. They are known for ten minutes. */
+@Injectable()
+export class RadarAttempts {
+  constructor(
+    private readonly assessment: RiskAssessment,
+    private readonly counts: AttemptCounts,
+    private readonly settings: EnvironmentSettingsReader,
+    private readonly store: ShortLived,
+    private readonly clock: Clock,
+  ) {}
+
+  @Handles(CreateRadarAttempt)
+  async create({ context, email, ip_address, user_agent }: CreateRadarAttempt): Promise<RadarAssessment> {
+    const { risk } = await this.settings.settings(context);
+    if (Object.values(risk).every((measure) => measure === 'off'))
+      throw new DomainError('invalid', 'radar_not_enabled', 'Every control of risk is off in the settings of the environment.');
+    const id = idOf(context);
+    const before = mayHaveRun(context) ? await this.read(context.environment, id) : null;
+    const assessed = before?.stored.assessment ?? (await this.begin(context, { email, ipAddress: ip_address, userAgent: user_agent, deviceId: null }));
+    return toPublicAssessment(id, assessed);
+  }
+
+  @Handles(UpdateRadarAttempt)
+  async update({ context, id, challenge_status, attempt_status }: UpdateRadarAttempt): Promise<void> {
+    const { environment } = context;
+    const isChallengePassed = challenge_status === 'success';
+    const succeeds = attempt_status === 'success';
+    const before = await this.change(environment, id, (stored) => ({
+      ...stored,
+      isChallengePassed: stored.isChallengePassed || isChallengePassed,
+      hasSucceeded: stored.hasSucceeded || succeeds,
+    }));
+    if (before === null) throw notFound('Radar attempt', id);
+    if (!succeeds || before.hasSucceeded) return;
+    await this.assessment.succeeded(before.assessment);
+    await this.counts.remember(environment, before.assessment.counted.device);
+  }
+
+  /** Assesses an attempt, which can be named from now on by the id of the command. */
+  async begin(context: RequestContext, attempt: AssessedAttempt): Promise<Assessment> {
+    const assessment = await this.assessment.assess(context, attempt);
+    const stored: StoredAttempt = {
+      assessment,
+      account: this.counts.accountOf(attempt.email),
+      isChallengePassed: false,
+      hasSucceeded: false,
+      isUsed: false,
+    };
+    await this.store.put(COLLECTION, keyOf(context.environment, idOf(context)), JSON.stringify(stored), this.clock.now() + KNOWN_MS);
+    return assessment;
+  }
+
+  /** What was thought of an attempt for this address, once; null where it was asked for before, or there is none. A challenge that was passed is none any more. */
+  async use({ environment }: RequestContext, id: string, email: string): Promise<Assessment | null> {
+    const account = this.counts.accountOf(email);
+    const before = await this.change(environment, id, (stored) => (stored.account === account && !stored.isUsed ? { ...stored, isUsed: true } : null));
+    if (before === null || before.account !== account || before.isUsed) return null;
+    const { assessment, isChallengePassed } = before;
+    return assessment.verdict === 'challenge' && isChallengePassed ? { ...assessment, verdict: 'allow' } : assessment;
+  }
+
+  private async read(
+    environment: string,
+    id: string,
+  ): Promise<{ readonly stored: StoredAttempt; readonly version: number; readonly expiresAt: number } | null> {
+    const entry = await this.store.get(COLLECTION, keyOf(environment, id));
+    return entry === null ? null : { stored: JSON.parse(entry.value) as StoredAttempt, version: entry.version, expiresAt: entry.expiresAt };
+  }
+
+  /** Answers what was stored before; null where nothing is. A change to null leaves it as it is. */
+  private async change(environment: string, id: string, change: (stored: StoredAttempt) => StoredAttempt | null): Promise<StoredAttempt | null> {
+    for (;;) {
+      const found = await this.read(environment, id);
+      const changed = found === null ? null : change(found.stored);
+      if (found === null || changed === null) return found?.stored ?? null;
+      if (await this.store.compareAndSet(COLLECTION, keyOf(environment, id), found.version, JSON.stringify(changed), found.expiresAt)) return found.stored;
+    }
+  }
+}
+
+function idOf({ commandId }: RequestContext): string {
+  return `radar_att_${derivedId(commandId, 0)}`;
+}
+
+function keyOf(environment: string, id: string): string {
+  return `${environment} ${id}`;
+}
+
+function toPublicAssessment(attempt_id: string, { verdict, reason, control, blocklistType }: Assessment): RadarAssessment {
+  return { verdict, reason, attempt_id, ...(control !== null && { control }), ...(blocklistType !== null && { blocklist_type: blocklistType }) };
+}
