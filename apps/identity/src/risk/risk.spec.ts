@@ -86,7 +86,7 @@ describe('a list', () => {
     const fields = fieldsOf();
     const entry = entryOf(fields);
     expect(await verdict(fields)).toEqual(allowed);
-    for (const _ of [1, 2]) await list(type, 'block', entry).expect(200, { message: expect.any(String) });
+    for (const message of [expect.any(String), expect.any(String)]) await list(type, 'block', entry).expect(200, { message });
     expect(await verdict(fields)).toEqual(blockedBy('restriction', { blocklist_type: type }));
     await suite.delete(`/radar/lists/${type}/block?entry=${encodeURIComponent(entry)}`).expect(204);
     expect(await verdict(fields)).toEqual(allowed);
