@@ -21,7 +21,7 @@ import { createOrganization, deleteOrganization, organizationDecider, requireOrg
 import { pageOfNamed, searchWords } from '../views/name-search.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { requestedDomains } from './requested-domains.ts';
-import { domainName } from './domain-name.ts';
+import { domainName } from '../domain/domain-name.ts';
 
 @Injectable()
 export class Organizations {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DomainData } from '#libs/contracts/src/organizations/operations';
 import type { RequestedDomain } from '../domain/organization.decider.ts';
-import { allowedDomainName } from './domain-name.ts';
+import { allowedDomainName } from '../domain/domain-name.ts';
 
 interface GivenDomains {
   readonly domain_data?: readonly DomainData[];

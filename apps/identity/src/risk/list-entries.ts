@@ -4,7 +4,7 @@ import { storedEmail, TEXT_FORMATS } from '#libs/contracts/src/text-formats';
 import { addressGroup } from '#libs/platform/src/address-group';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { foldedEmail } from '../domain/user.decider.ts';
-import { domainName } from '../organizations/domain-name.ts';
+import { domainName } from '../domain/domain-name.ts';
 
 /** The one spelling of what can be listed; null where it is nothing of the kind. */
 const SPELLINGS: Readonly<Record<RadarListType, (text: string) => string | null>> = {

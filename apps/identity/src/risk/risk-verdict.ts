@@ -31,7 +31,7 @@ const TOLD_AS: Readonly<Record<keyof RiskControls, RadarControl>> = {
 const WEIGHT: readonly RiskMeasure[] = ['off', 'log', 'challenge', 'block'];
 const VERDICTS: Readonly<Record<RiskMeasure, RadarVerdict>> = { off: 'allow', log: 'allow', challenge: 'challenge', block: 'block' };
 
-export const NOTHING_FOUND: RiskVerdict = { verdict: 'allow', reason: 'Nothing speaks against this attempt.', control: null, blocklistType: null };
+const NOTHING_FOUND: RiskVerdict = { verdict: 'allow', reason: 'Nothing speaks against this attempt.', control: null, blocklistType: null };
 
 /** The finding that weighs most by what the environment does about it, of several the first; null where none counts. */
 export function weightiest(findings: readonly Finding[], measures: Measures): Finding | null {
@@ -45,6 +45,6 @@ export function verdictOf(finding: Finding | null, measures: Measures): RiskVerd
   return { verdict, reason: finding.reason, control: toldAs(finding), blocklistType: finding.blocklistType };
 }
 
-export function toldAs({ by }: Finding): RadarControl {
+function toldAs({ by }: Finding): RadarControl {
   return TOLD_AS[by];
 }
