@@ -24,7 +24,12 @@ const RUNS = 10;
 const RUNS_OF_NEIGHBOURS = 40;
 
 const published = operations().filter((operation) => operation.route !== null);
-const places = published.flatMap((operation) => referencesOf(operation).map((reference) => caseOf(operation, reference)));
+const places = published.flatMap((operation) =>
+  referencesOf(operation)
+    // What the environment is found by is of no other one.
+    .filter(({ field }) => field !== operation.options.environmentFrom)
+    .map((reference) => caseOf(operation, reference)),
+);
 
 function caseOf(operation: RegisteredOperation, reference: Reference): [string, RegisteredOperation, Reference] {
   const { place, field, within } = reference;

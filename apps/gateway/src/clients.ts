@@ -65,6 +65,7 @@ export function unknownClient(address: string): Caller {
   return { environment: 'unknown', actor: { id: 'unknown', source: 'api', name: null }, countedAs: `unknown ${addressGroup(address)}` };
 }
 
-function callerOf(environment: string, clientId: string, address: string): Caller {
-  return { environment, actor: { id: clientId, source: 'api', name: null }, countedAs: `${environment} ${addressGroup(address)}` };
+/** Whoever asks in an environment without a key: `id` is what they say they are. */
+export function callerOf(environment: string, id: string, address: string): Caller {
+  return { environment, actor: { id, source: 'api', name: null }, countedAs: `${environment} ${addressGroup(address)}` };
 }

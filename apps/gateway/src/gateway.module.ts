@@ -12,6 +12,7 @@ import { OperationRoutes } from './operation-routes.ts';
 import { RateLimits } from './rate-limits.ts';
 import { RequestCounters } from './request-counters.ts';
 import { RequestMetrics } from './request-metrics.ts';
+import { SessionEnvironments } from './session-environments.ts';
 
 /** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
 @Module({
@@ -20,6 +21,7 @@ import { RequestMetrics } from './request-metrics.ts';
     OperationRoutes,
     Authentication,
     Clients,
+    SessionEnvironments,
     CorsOrigins,
     Idempotency,
     AnswerVault,

@@ -2,8 +2,18 @@ import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-import { isPublic, MAX_BODY, operations, Serialised, takesKey, type Operation, type RegisteredOperation } from '#libs/contracts/src/operation';
+import {
+  isPublic,
+  MAX_BODY,
+  operations,
+  Serialised,
+  takesKey,
+  type EnvironmentField,
+  type Operation,
+  type RegisteredOperation,
+} from '#libs/contracts/src/operation';
 import { placesOf, type Places } from '#libs/contracts/src/json-schema';
+import type { Redirection } from '#libs/contracts/src/redirection';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { formReaderOf, validatorOf } from '#libs/contracts/src/validation';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
@@ -18,6 +28,7 @@ import { requireJson, requireModest, valueOfBody } from './body.ts';
 import { Clients, unknownClient } from './clients.ts';
 import { CorsOrigins } from './cors-origins.ts';
 import { ResponseBatch } from './response-batch.ts';
+import { SessionEnvironments } from './session-environments.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { isForm, valueOfForm } from './form.ts';
 import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
@@ -36,13 +47,14 @@ declare module 'fastify' {
 
 type Count = ReturnType<RateLimits['of']>;
 
-/** How an operation without a key is entered. `isNamed`: its path names the client, so where there is none, there is nothing. */
+/** How an operation without a key is entered. */
 interface Entry {
   readonly count: Count;
-  readonly isNamed: boolean;
+  /** The field that names the environment, and where it stands. */
+  readonly field: EnvironmentField;
+  readonly place: keyof Places;
 }
 
-const CLIENT_ID = 'client_id';
 const PARAMETER = '{}';
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
@@ -54,6 +66,7 @@ export class OperationRoutes {
   constructor(
     private readonly authentication: Authentication,
     private readonly clients: Clients,
+    private readonly sessions: SessionEnvironments,
     private readonly cors: CorsOrigins,
     private readonly rateLimits: RateLimits,
     private readonly idempotency: Idempotency,
@@ -72,12 +85,12 @@ export class OperationRoutes {
     const takesBody = method === 'delete' ? options.body === true : method !== 'get';
     const isKeyed = takesKey(registered);
     const needsKey = !isPublic(registered);
-    const clientPlace = needsKey ? null : placeOfClientId(registered);
     const cacheHeaders = options.cachedFor === undefined ? undefined : { 'Cache-Control': `public, max-age=${options.cachedFor}` };
     const validate = validatorOf(registered);
     const serialise = serialiserOf(options.answers);
     const observe = this.requestMetrics.of(name, path);
     const count = this.rateLimits.of(registered);
+    const entry = options.environmentFrom === undefined ? null : { count, ...entryOf(registered, options.environmentFrom) };
     const { url, parametersOf } = routerPath(registered);
     const subResources = subResourcesOf(registered);
 
@@ -90,8 +103,11 @@ export class OperationRoutes {
     const carryOut = async (operation: Operation): Promise<HttpAnswer> => {
       const { context } = operation;
       try {
-        const text = textOf(await this.transport.call(operation));
+        const answer = await this.transport.call(operation);
         const { position, warning } = context.receipt;
+        if (options.answers.shape === 'redirect')
+          return { status: options.answers.status, text: null, position, headers: { Location: (answer as Redirection).location } };
+        const text = textOf(answer);
         const headers = warning === undefined ? cacheHeaders : { 'Gatehouse-Warning': warning };
         return { status: options.answers.status, text, position, headers };
       } catch (error) {
@@ -141,8 +157,7 @@ export class OperationRoutes {
               },
             );
       };
-      const entering =
-        request.caller ?? this.enterClient({ count, isNamed: false }, request, (operation as unknown as Readonly<Record<typeof CLIENT_ID, string>>)[CLIENT_ID]);
+      const entering = request.caller ?? this.enter(entry!, request, (operation as unknown as Readonly<Record<EnvironmentField, string>>)[entry!.field]);
       const answered = entering instanceof Promise ? entering.then(proceed) : proceed(entering);
       void answered
         .catch((error: unknown) => this.errors.of(error, request.id, name))
@@ -156,16 +171,12 @@ export class OperationRoutes {
     return {
       method: method.toUpperCase(),
       url,
+      // Whoever asks by HEAD wants nothing to happen.
+      exposeHeadRoute: method === 'get' && registered.kind === 'query',
       bodyLimit: options.maxBody ?? MAX_BODY,
       onRequest: (request, _reply, done) => {
-        if (clientPlace === null) this.admit(count, request, done);
-        else
-          this.admitUnknown(
-            { count, isNamed: clientPlace === 'path' },
-            request,
-            clientPlace === 'body' ? null : clientIdAt(clientPlace, request, parametersOf),
-            done,
-          );
+        if (entry === null) this.admit(count, request, done);
+        else this.admitUnknown(entry, request, entry.place === 'path' ? nameIn(parametersOf(request.params as Record<string, string>), entry) : null, done);
       },
       handler,
       ...(!needsKey && {
@@ -239,13 +250,13 @@ export class OperationRoutes {
     }
   }
 
-  /** As `admit`, without a key: by client id, which may stand in the body (null), and then by rate. `Authorization` means nothing here. */
-  private admitUnknown(entry: Entry, request: FastifyRequest, clientId: string | null, done: (error?: Error) => void): void {
+  /** As `admit`, without a key: by what its path names, if anything (else it is entered once it was read), and then by rate. `Authorization` means nothing here. */
+  private admitUnknown(entry: Entry, request: FastifyRequest, name: string | null, done: (error?: Error) => void): void {
     try {
       if (!this.readiness.isServing) throw unavailable('The server is starting; /health/ready tells how far it is.');
       const length = lengthOfBody(request);
       if (length > 0) this.rateLimits.countBody(length, unknownClient(request.ip));
-      const entered = clientId === null ? undefined : this.enterClient(entry, request, clientId);
+      const entered = name === null ? undefined : this.enter(entry, request, name);
       if (entered instanceof Promise)
         entered.then(
           () => done(),
@@ -257,20 +268,22 @@ export class OperationRoutes {
     }
   }
 
-  /** @throws DomainError `entity_not_found`, `invalid_client`, or `rate_limit_exceeded` */
-  private enterClient(entry: Entry, request: FastifyRequest, clientId: string): Caller | Promise<Caller> {
-    const known = this.clients.known(clientId, request.ip);
-    if (known === null) return this.findClient(entry, request, clientId);
+  /** @throws DomainError `entity_not_found`, `invalid_client`, `session_not_found`, or `rate_limit_exceeded` */
+  private enter(entry: Entry, request: FastifyRequest, name: string): Caller | Promise<Caller> {
+    const known = entry.field === 'client_id' ? this.clients.known(name, request.ip) : null;
+    if (known === null) return this.find(entry, request, name);
     const counted = entry.count(known);
     request.caller = known;
     return counted instanceof Promise ? counted.then(() => known) : known;
   }
 
-  /** Whoever tries client ids is counted by address. */
-  private async findClient({ count, isNamed }: Entry, request: FastifyRequest, clientId: string): Promise<Caller> {
+  /** Whoever tries names is counted by address. */
+  private async find({ count, field, place }: Entry, request: FastifyRequest, name: string): Promise<Caller> {
     await count(unknownClient(request.ip));
-    const caller = await this.clients.find(clientId, request.ip, request.id).catch((error: unknown) => {
-      throw isNamed || !isNotFound(error) ? error : new DomainError('invalid', 'invalid_client', 'No environment has this client id.');
+    const caller = await (field === 'session_id' ? this.sessions : this.clients).find(name, request.ip, request.id).catch((error: unknown) => {
+      // What a path names that there is not, is not found.
+      const isUnknownClient = field === 'client_id' && place !== 'path' && isNotFound(error);
+      throw isUnknownClient ? new DomainError('invalid', 'invalid_client', 'No environment has this client id.') : error;
     });
     await count(caller);
     request.caller = caller;
@@ -302,18 +315,16 @@ function connectionOf({ ip, headers }: FastifyRequest): Connection {
   return { address: ip, userAgent: headers['user-agent'] ?? null, bearerHash: token === null ? null : hash('sha256', token, 'hex') };
 }
 
-/** Where an operation without a key has its client id. */
-function placeOfClientId(registered: RegisteredOperation): keyof Places {
-  const place = Object.entries(placesOf(registered)).find(([, fields]: [string, Places['path']]) => fields.some(({ name }) => name === CLIENT_ID));
-  if (place === undefined) throw new Error(`${registered.name} needs a field ${CLIENT_ID}, since it needs no key.`);
-  return place[0] as keyof Places;
+/** Where an operation without a key names its environment. */
+function entryOf(registered: RegisteredOperation, field: EnvironmentField): Omit<Entry, 'count'> {
+  const place = Object.entries(placesOf(registered)).find(([, fields]: [string, Places['path']]) => fields.some(({ name }) => name === field));
+  if (place === undefined) throw new Error(`${registered.name} needs a field ${field}, since it needs no key.`);
+  return { field, place: place[0] as keyof Places };
 }
 
 /** Before it is validated: null where there is none. */
-function clientIdAt(place: keyof Places, request: FastifyRequest, parametersOf: (params: Record<string, string>) => Record<string, string>): string | null {
-  const fields = place === 'path' ? parametersOf(request.params as Record<string, string>) : (request.query as Record<string, unknown>);
-  const clientId = fields[CLIENT_ID];
-  return typeof clientId === 'string' && clientId !== '' ? clientId : null;
+function nameIn(parameters: Readonly<Record<string, string>>, { field }: Entry): string | null {
+  return parameters[field] === '' ? null : (parameters[field] ?? null);
 }
 
 /** As the request says before its body is read; 0 for one that comes in chunks, whose bytes are counted when they are there. */

@@ -192,7 +192,7 @@ export const ERRORS = declare({
   },
   radar_not_enabled: { kind: 'invalid', status: 400, doc: 'Every control of risk is off in the settings of the environment.' },
   invalid_radar_list_entry: { kind: 'invalid', status: 400, doc: 'The entry is nothing of the type of the list.' },
-  session_not_found: { kind: 'not-found', status: 400, doc: 'There is no such session, and never was one.' },
+  session_not_found: { kind: 'not-found', status: 400, doc: 'There is no such session; to whoever signs out, one that has ended is none either.' },
   authorization_resource_external_id_conflict: {
     kind: 'conflict',
     status: 409,

@@ -164,6 +164,7 @@ function answer(operation: RegisteredOperation, components: Components): Json {
     ...(options.warns === true && { 'Gatehouse-Warning': reference('headers', 'GatehouseWarning') }),
     ...(takesKey(operation) && { 'Idempotent-Replayed': reference('headers', 'IdempotentReplayed') }),
   };
+  if (answers.shape === 'redirect') return { description: 'The browser is sent there.', headers: { ...headers, Location: reference('headers', 'Location') } };
   if (answers.of === null) return { description: 'Done; the answer has no body.', headers };
   const content = { 'application/json': { schema: answerSchema(answers, answers.of, components.nest), example: answerExample(answers, answers.of) } };
   return { description: answers.shape === 'one' ? `The ${wordsOf(answers.of)}.` : 'A page.', headers, content };
@@ -185,6 +186,7 @@ function answerSchema({ shape }: AnswerShape, type: Class, nest: Nest): Schema {
       return pageSchema(one, NEXT_CURSOR);
     case 'one':
     case 'empty':
+    case 'redirect':
       return one;
   }
 }
@@ -422,6 +424,7 @@ const HEADERS = {
     description: 'Where the log stood after the command. A read that sends it sees the command, wherever it is answered.',
     schema: { type: 'string' },
   },
+  Location: { description: 'Where the browser goes on.', schema: { type: 'string', format: 'uri' } },
   CacheControl: { description: 'How long the answer may be kept.', schema: { type: 'string' } },
   IdempotentReplayed: {
     description: '`true` where this is the stored answer to an earlier request with the same key.',

@@ -42,10 +42,10 @@ export class Serialised<T> {
 }
 
 export interface AnswerShape<T = unknown> {
-  readonly status: 200 | 201 | 202 | 204;
+  readonly status: 200 | 201 | 202 | 204 | 302;
   /** The resource or answer class; null for an empty body. */
   readonly of: Class | null;
-  readonly shape: 'one' | 'list' | 'feed' | 'array' | 'empty';
+  readonly shape: 'one' | 'list' | 'feed' | 'array' | 'empty' | 'redirect';
   /** Only for the compiler. */
   readonly type?: T;
 }
@@ -69,6 +69,9 @@ export interface OperationLimit {
 /** The longest body of a request, in bytes, unless its operation takes more. */
 export const MAX_BODY = 64 * 1024;
 
+/** A field by which an environment is found. */
+export type EnvironmentField = 'client_id' | 'session_id';
+
 interface Definition<T> {
   readonly owner: ServiceName;
   /** One sentence in the API docs. */
@@ -86,10 +89,10 @@ interface Definition<T> {
   /** The longest body that it takes, in bytes, where that is more than `MAX_BODY`. */
   readonly maxBody?: number;
   /**
-   * Where the environment comes from, other than from the API key of the request: from the client id in this request's field `client_id`. Such an operation needs no
-   * key and reads no `Authorization`; its body may be a form; it has no idempotency key, since anybody could ask for the stored answer.
+   * Where the environment comes from, other than from the API key of the request: from the client id, or from the session, in the field of this name. Such an operation
+   * needs no key and reads no `Authorization`; its body may be a form; it has no idempotency key, since anybody could ask for the stored answer.
    */
-  readonly environmentFrom?: 'client_id';
+  readonly environmentFrom?: EnvironmentField;
   /** How long anybody may keep the answer to a GET that needs no key (seconds). */
   readonly cachedFor?: number;
   /** Names of events that it emits, for the docs. */

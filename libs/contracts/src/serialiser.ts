@@ -17,6 +17,7 @@ export function serialiserOf<T>(of: Class<T> | AnswerShape<T>): Serialiser<T> {
   const one = classSerialiser(of.of);
   switch (of.shape) {
     case 'one':
+    case 'redirect':
       return one;
     case 'array':
       return (values) => `[${(values as readonly unknown[]).map(one).join(',')}]`;

@@ -23,6 +23,7 @@ export async function exchange({ url, key }: Sender, request: GeneratedRequest, 
     method: request.method.toUpperCase(),
     headers: { Authorization: `Bearer ${key}`, ...(hasBody && { 'Content-Type': 'application/json' }), ...headers },
     body: hasBody ? JSON.stringify(request.body) : null,
+    redirect: 'manual',
   });
   const text = await response.text();
   return { status: response.status, headers: Object.fromEntries(response.headers), text, body: text === '' ? undefined : JSON.parse(text) };

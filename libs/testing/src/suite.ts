@@ -72,6 +72,7 @@ export class Caller {
       method,
       headers: { Authorization: `Bearer ${this.key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
       body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+      redirect: 'manual',
     });
     const text = await response.text();
     const answer = { status: response.status, headers: Object.fromEntries(response.headers), text };

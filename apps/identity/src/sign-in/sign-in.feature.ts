@@ -9,6 +9,7 @@ import { Continuations } from './continuations.ts';
 import { ContinuedSignIns } from './continued-sign-ins.ts';
 import { FailedAttempts } from './failed-attempts.ts';
 import { GRANTS, Grants } from './grants/grants.ts';
+import { Logout } from './logout.ts';
 import { PasswordCheck } from './password-check.ts';
 import { PendingAuthentications } from './pending-authentications.ts';
 import { RefreshFamilies } from './refresh-families.ts';
@@ -25,7 +26,7 @@ export const signIn = feature({
   providers: [
     ...[SignIn, SignInClients, SignInPeople, Grants, ...GRANTS, Attempts, FailedAttempts, PasswordCheck],
     ...[PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
-    ...[Sessions, SessionIds, RefreshFamilies, AccessTokens],
+    ...[Sessions, Logout, SessionIds, RefreshFamilies, AccessTokens],
   ],
   reactions: [EndSessionsOfInactiveMemberships, EndSessionsBeforePasswordResets, EndSessionsOfUnprovenAddresses],
 });

@@ -475,6 +475,67 @@ describe('an access token', () => {
   });
 });
 
+describe('signing out', () => {
+  const LOGOUT = `${USERS.slice(0, USERS.lastIndexOf('/'))}/sessions/logout`;
+  const [BYE, HOME] = ['https://acme.test/bye?from=app', 'https://acme.test/home'];
+  const NOWHERE = { code: 'session_not_found', message: 'There is no such session, or it has ended.' };
+  /** As a browser does, which has no key. */
+  const logOut = (query: Readonly<Record<string, string>>) => suite.get(`${LOGOUT}?${new URLSearchParams(query).toString()}`, { Authorization: '' });
+  const settle = (settings: Body) => suite.patch('/admin/environment_settings', settings).expect(200);
+  beforeAll(() => settle({ sign_out_uris: [HOME, BYE] }));
+
+  it('ends the session, and goes on to an address that the settings list', async () => {
+    const { refresh_token, access_token, user: signed } = await signedIn();
+    const answer = await logOut({ session_id: sessionOf({ access_token }), return_to: BYE });
+    expect([answer.status, answer.headers['location'], answer.text]).toEqual([302, BYE, '']);
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' });
+    expect(answer.headers).not.toHaveProperty('content-type');
+    await refresh(refresh_token).expect(400, oauth('invalid_grant'));
+    expect((await eventsOf(signed.id)).slice(-2)).toEqual(['session.created', 'session.revoked']);
+    const told = (await suite.records('session.revoked')).find(({ stream }) => stream.endsWith(sessionOf({ access_token })));
+    expect(told).toMatchObject({ data: { reason: 'signed_out' } });
+  });
+
+  it('goes on to the first of them where it is told none, or to the page of the application', async () => {
+    const session = async () => ({ session_id: sessionOf(await signedIn()) });
+    const locationOf = async (query: Readonly<Record<string, string>>) => (await logOut(query)).headers['location'];
+    expect(await locationOf(await session())).toBe(HOME);
+    await settle({ sign_out_uris: [], login_uri: 'https://acme.test/login' });
+    expect(await locationOf(await session())).toBe('https://acme.test/login');
+    await settle({ login_uri: null });
+    await logOut(await session()).expect(422, { errors: [{ field: 'return_to', code: 'required' }] });
+    await settle({ sign_out_uris: [HOME, BYE] });
+  });
+
+  it.each(['https://evil.test/', 'https://acme.test/bye', 'https://acme.test/bye?from=app&more', '//acme.test/bye?from=app', 'javascript:alert(1)'])(
+    'does not happen where the browser would go on to %s',
+    async (return_to) => {
+      const { refresh_token, access_token } = await signedIn();
+      await logOut({ session_id: sessionOf({ access_token }), return_to }).expect(422, { errors: [{ field: 'return_to', code: 'not_listed' }] });
+      await refresh(refresh_token).expect(200);
+    },
+  );
+
+  it('answers alike whether there was a session or not', async () => {
+    const [first, over] = [await signedIn(), await signedIn()].map(sessionOf);
+    await logOut({ session_id: first!, return_to: BYE });
+    await suite.post('/user_management/sessions/revoke', { session_id: over }).expect(200);
+    for (const session_id of [first!, over!, 'session_01J0000000000000000000000A', 'nobody', `session_${'x'.repeat(100)}`])
+      for (const return_to of [BYE, 'https://evil.test/']) expect(await logOut({ session_id, return_to }).expect(400)).toEqual(NOWHERE);
+    await logOut({ return_to: BYE }).expect(422, { errors: [{ field: 'session_id', code: 'required' }] });
+    const old = await signedIn();
+    await later(8 * 24 * 60 * MINUTE);
+    expect(await logOut({ session_id: sessionOf(old), return_to: BYE }).expect(400)).toEqual(NOWHERE);
+  });
+
+  it('does not happen by HEAD, which asks for nothing to be done', async () => {
+    const { refresh_token, access_token } = await signedIn();
+    const { status, headers } = await fetch(`${suite.url}${LOGOUT}?session_id=${sessionOf({ access_token })}`, { method: 'HEAD', redirect: 'manual' });
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, OPTIONS']);
+    await refresh(refresh_token).expect(200);
+  });
+});
+
 describe('a session', () => {
   const signedInTo = async () => {
     const [{ id, email }, acme] = [await user(), await organization()];

@@ -1,8 +1,9 @@
-import { Ref } from '../fields.ts';
-import { Command, empty, listOf, Operation } from '../operation.ts';
+import { Optional, Ref, Text } from '../fields.ts';
+import { Command, empty, listOf, ok, Operation, Query } from '../operation.ts';
 import { PageQuery } from '../pages.ts';
+import { redirect, type Redirection } from '../redirection.ts';
 import { User } from '../users/user.ts';
-import { Session } from './session.ts';
+import { Session, SessionEnvironment } from './session.ts';
 
 @Operation({
   get: '/user_management/users/{user_id}/sessions',
@@ -25,5 +26,32 @@ export class ListUserSessions extends PageQuery<Session> {
   emits: ['session.revoked'],
 })
 export class RevokeSession extends Command<void> {
+  @Ref(() => Session, { doc: 'The session.' }) session_id!: string;
+}
+
+@Operation({
+  get: '/user_management/sessions/logout',
+  owner: 'identity',
+  environmentFrom: 'session_id',
+  summary: 'Sign out',
+  description:
+    'For the browser of the person: it ends the session and goes on to `return_to`. Without one it goes on to the first of the `sign_out_uris` in the settings, or to `login_uri`.',
+  answers: redirect,
+  refuses: ['session_not_found'],
+  emits: ['session.revoked'],
+})
+export class LogOut extends Command<Redirection> {
+  @Ref(() => Session, { doc: 'The session: `sid` of its access tokens.' }) session_id!: string;
+  @Optional() @Text({ doc: 'Where the browser goes on: one of the `sign_out_uris` in the settings, as it stands there.', max: 2_048 }) return_to?: string;
+}
+
+@Operation({
+  internal: true,
+  owner: 'identity',
+  summary: 'Find the environment of a session that goes on',
+  answers: ok(SessionEnvironment),
+  refuses: ['session_not_found'],
+})
+export class FindSessionEnvironment extends Query<SessionEnvironment> {
   @Ref(() => Session, { doc: 'The session.' }) session_id!: string;
 }

@@ -1,4 +1,5 @@
 import { Const, Id, OneOf, Optional, Ref, Text, Time } from '../fields.ts';
+import { Environment } from '../environments/environment.ts';
 import { Organization } from '../organizations/organization.ts';
 import { User } from '../users/user.ts';
 
@@ -34,4 +35,9 @@ export class Session {
   @Time({ doc: 'When it was ended; null: it was not.', nullable: true }) ended_at!: string | null;
   @Time({ doc: 'When it began.' }) created_at!: string;
   @Time({ doc: 'When it changed last.' }) updated_at!: string;
+}
+
+/** Where a session belongs. */
+export class SessionEnvironment {
+  @Ref(() => Environment, { doc: 'The environment.' }) environment_id!: string;
 }

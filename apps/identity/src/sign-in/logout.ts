@@ -1,0 +1,56 @@
+import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import type { Redirection } from '#libs/contracts/src/redirection';
+import { FindSessionEnvironment, LogOut } from '#libs/contracts/src/sessions/operations';
+import type { SessionEnvironment } from '#libs/contracts/src/sessions/session';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { RefreshFamilies } from './refresh-families.ts';
+import { Sessions } from './sessions.ts';
+
+/** Somebody signs out, in a browser that knows the session and nothing else. */
+@Injectable()
+export class Logout {
+  constructor(
+    private readonly sessions: Sessions,
+    private readonly families: RefreshFamilies,
+    private readonly settings: EnvironmentSettingsReader,
+    private readonly clock: Clock,
+  ) {}
+
+  @Handles(FindSessionEnvironment)
+  async find({ session_id }: FindSessionEnvironment): Promise<SessionEnvironment> {
+    const environment_id = await this.families.environmentOf(session_id);
+    if (environment_id === null) throw noSuchSession();
+    return { environment_id };
+  }
+
+  /** Nothing ends where the browser could not go on: whoever set it up wrong sees it at once. */
+  @Handles(LogOut)
+  async logOut({ context, session_id, return_to }: LogOut): Promise<Redirection> {
+    if (!(await this.isGoingOn(context.environment, session_id))) throw noSuchSession();
+    const { sign_out_uris, login_uri } = await this.settings.settings(context);
+    const location = return_to ?? sign_out_uris[0] ?? login_uri;
+    if (location === null) throw refused('required', 'return_to is required: the settings name no address to go on to.');
+    if (return_to !== undefined && !sign_out_uris.includes(return_to))
+      throw refused('not_listed', 'return_to must be one of the sign_out_uris of the settings.');
+    await this.sessions.end(context, session_id, 'signed_out');
+    return { location };
+  }
+
+  private async isGoingOn(environment: string, id: string): Promise<boolean> {
+    const [state, idleUntil] = await Promise.all([this.sessions.state(environment, id), this.families.idleUntil(environment, id)]);
+    const now = this.clock.now();
+    return state?.object === 'session' && Date.parse(state.expires_at) > now && idleUntil !== null && idleUntil > now;
+  }
+}
+
+/** Of one that has ended nobody learns that it ever was. */
+function noSuchSession(): DomainError {
+  return new DomainError('not-found', 'session_not_found', 'There is no such session, or it has ended.');
+}
+
+function refused(reason: string, message: string): DomainError {
+  return refusedField('invalid', 'invalid_request_parameters', { field: 'return_to', message, reason });
+}
