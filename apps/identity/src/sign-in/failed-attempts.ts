@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
+import { HolderErased } from '#libs/event-sourcing/src/sealing/key-store';
 import { addressGroup } from '#libs/platform/src/address-group';
 import { Clock } from '#libs/platform/src/clock';
 import type { DomainError } from '#libs/platform/src/domain-error';
@@ -41,7 +42,12 @@ export class FailedAttempts {
     this.failures.inc({ factor, recorded: isRecorded ? 'yes' : 'no' });
     if (!isRecorded) return;
     const id = `attempt_${derivedId(context.commandId, 0)}`;
-    await this.repository.transact(attemptDecider, context, id, recordFailure(factor, { id, ...about, error: { code, message } }));
+    try {
+      await this.repository.transact(attemptDecider, context, id, recordFailure(factor, { id, ...about, error: { code, message } }));
+    } catch (error) {
+      // Nobody is told of whoever was erased meanwhile.
+      if (!(error instanceof HolderErased)) throw error;
+    }
   }
 
   private async mayBeRecorded(environment: string, { user_id, email, ip_address }: Omit<FailedAttempt, 'id' | 'error'>): Promise<boolean> {

@@ -13,7 +13,9 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { endSession, proveFactor, sessionDecider } from '../domain/session.decider.ts';
 import { createUser, deleteUser, linkData, userDecider } from '../domain/user.decider.ts';
+import { sessionsView } from '../views/sessions.view.ts';
 import { usersView } from '../views/users.view.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
@@ -34,7 +36,7 @@ describe('what lies of a user under other keys', () => {
     const events = new SealingEventStore(stored, keys, markedFieldsOf({}));
     const log = new PinoLog({ level: 'silent', readable: false });
     repository = new LogRepository(events, new LmdbReadModels(storage), new Naming(Buffer.alloc(32, 1)), clock, log);
-    repository.registerPrimaryView(usersView);
+    for (const view of [usersView, sessionsView] as const) repository.registerPrimaryView(view as never);
   });
   afterEach(async () => {
     await storage.close();
@@ -69,5 +71,21 @@ describe('what lies of a user under other keys', () => {
     ]);
     expect(JSON.stringify(records)).not.toContain('ada@acme.test');
     expect((await keys.findMany([`person.user-${ENVIRONMENT}-${id}`])).size).toBe(1);
+  });
+
+  it('is decided on as the log has it once their key is gone, whatever rows still say', async () => {
+    const [id, user_id] = ['session_1', 'user_1'];
+    const about = { id, user_id, email: 'ada@acme.test', ip_address: '203.0.113.7', user_agent: 'Browser', has_secret: true };
+    const session = { organization_id: null, membership_id: null, expires_at: '2027-01-01T00:00:00.000Z' };
+    await repository.transact(sessionDecider, context(), id, proveFactor('password', about, session));
+    await keys.destroy(`person.user-${ENVIRONMENT}-${user_id}`);
+    const { state } = await repository.transact(sessionDecider, context(), id, endSession(id, 'parent_deleted'));
+    expect(state).toMatchObject({ object: 'ended_session', user_id, ip_address: null, user_agent: null });
+    const { type, subject } = (await stored.last(`session-${ENVIRONMENT}-${id}`))!;
+    expect([type, subject]).toEqual(['session.revoked', expect.objectContaining({ user_id, ip_address: null, user_agent: null })]);
+    // What a command itself brings is recorded nowhere.
+    const other = { ...about, id: 'session_2' };
+    await expect(repository.transact(sessionDecider, context(), other.id, proveFactor('password', other, session))).rejects.toThrow('was erased');
+    expect(await stored.last(`session-${ENVIRONMENT}-${other.id}`)).toBeNull();
   });
 });

@@ -28,6 +28,7 @@ import { DECIDED, decisionContext, metaOf, momentOf } from './records.ts';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from './repeats.ts';
 import { Repository, type Transacted } from './repository.ts';
 import { sealedPartsOf } from '../sealing/declared-sealing.ts';
+import { HolderErased } from '../sealing/key-store.ts';
 
 /**
  * Each aggregate that a command asks has its own range of derived ids: a repeat meets the same ids even where an earlier one yields nothing this time. A decision
@@ -115,6 +116,7 @@ export class LogRepository extends Repository {
     receipt.transacts = (receipt.transacts ?? 0) + 1;
     const stream = streamName(decider.category, environment, key);
     let isNewborn = firstId === 0 && isOfThisCommand(context, key);
+    let isRowBelieved = true;
     for (let met: number | null = null; ;) {
       refuseLate(context, this.clock.now());
       const began = performance.now();
@@ -122,7 +124,7 @@ export class LogRepository extends Repository {
       isNewborn = false;
       const loaded: Read<State> = isTakenForNew
         ? { state: decider.initial, version: 0, position: START, recorded: [], isRowLate: false }
-        : await this.loadLatest(decider, environment, key, met);
+        : await this.loadLatest(decider, environment, key, { met, isRowBelieved });
       const done = await this.recordsOf(context, { stream, firstId, met, loaded });
       if (done.length > 0) return this.unchanged(decider, context, loaded, { unseen: done, isRepeat: true });
       const isOutrun = met !== null;
@@ -149,6 +151,11 @@ export class LogRepository extends Repository {
         await this.awaited?.waitForViews(facts, position, late);
         return { state, facts, position, version, isRepeat: false };
       } catch (error) {
+        // Rows forget a moment later than the log; where the command itself brought what is personal, it is refused the second time too.
+        if (error instanceof HolderErased && isRowBelieved) {
+          isRowBelieved = false;
+          continue;
+        }
         if (error instanceof AppendTooLarge && context.actor.source !== 'system') throw tooMuchAtOnce();
         if (!(error instanceof WrongVersion)) throw error;
       }
@@ -194,10 +201,10 @@ export class LogRepository extends Repository {
     decider: Decider<State, Event, Fact>,
     environment: string,
     key: string,
-    met: number | null = null,
+    { met = null, isRowBelieved = true }: { readonly met?: number | null; readonly isRowBelieved?: boolean } = {},
   ): Promise<Read<State>> {
     const primary = this.primaries.get(decider.category);
-    const hasRows = primary !== undefined && primary.view.rowIdOf === null && this.stopped.isTrue(primary.name);
+    const hasRows = isRowBelieved && primary !== undefined && primary.view.rowIdOf === null && this.stopped.isTrue(primary.name);
     const row = hasRows ? await primary.table.get(environment, key) : null;
     const base: Loaded<State> =
       row === null

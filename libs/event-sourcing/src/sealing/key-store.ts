@@ -50,6 +50,13 @@ export class KeyDestroyed extends Error {
   }
 }
 
+/** Of somebody who was erased nothing personal is recorded any more. */
+export class HolderErased extends DomainError {
+  constructor() {
+    super('not-found', 'entity_not_found', 'The person whom this is about was erased.');
+  }
+}
+
 /**
  * Data keys, outside the log, each wrapped by the first of the master keys; the other master keys still unwrap.
  * Losing this store loses every sealed value: it is backed up apart from the data, and after it.

@@ -1,10 +1,10 @@
-import { DomainError, isUnavailable } from '#libs/platform/src/domain-error';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, type SealedPart } from '../log/event-store.ts';
 import { withContent, UnreadableRecord } from '../log/lazy-record.ts';
 import { environmentOf } from '../log/naming.ts';
 import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';
-import { KeyDestroyed, KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
+import { HolderErased, KeyDestroyed, KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import type { MarkedFieldsOf } from './marked-fields.ts';
 import { covers, replacedAt, type Path } from './sealed-paths.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
@@ -39,7 +39,7 @@ export class SealingEventStore extends EventStore {
     return record === null ? null : (this.readable(await this.inClear([record])) as readonly [RecordedEvent])[0];
   }
 
-  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for what is marked and not sealed; DomainError `entity_not_found` for personal fields of who was erased */
+  /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for what is marked and not sealed; HolderErased for personal fields of who was */
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     for (const event of events) this.refuseInClear(event);
     const isAffected = events.some(({ type, sealed }) => sealed !== undefined || mustSayWhatIsSealed(type));
@@ -71,7 +71,7 @@ export class SealingEventStore extends EventStore {
 
   /**
    * @throws KeyMissing where the stream holds what was sealed with a key that is not there: under a new one, the old values could never be told from erased ones;
-   *   DomainError `entity_not_found` where the holder was erased
+   *   HolderErased
    */
   private async keyFor(holder: string, stream: string, version: number): Promise<DataKey> {
     const purpose = purposeOf(holder, environmentOf(stream));
@@ -82,7 +82,7 @@ export class SealingEventStore extends EventStore {
       return await this.keys.obtain(purpose);
     } catch (error) {
       // Whoever decided has met them a moment ago.
-      throw error instanceof KeyDestroyed ? new DomainError('not-found', 'entity_not_found', 'The person whom this is about was erased.') : error;
+      throw error instanceof KeyDestroyed ? new HolderErased() : error;
     }
   }
 
