@@ -20,6 +20,7 @@ const shared = [
   'apps/identity/src/groups/groups.spec.ts',
   'apps/identity/src/memberships/memberships.spec.ts',
   'apps/identity/src/organizations/organizations.spec.ts',
+  'apps/identity/src/users/erasure.spec.ts',
   'apps/identity/src/users/users.spec.ts',
   'apps/notifications/src/webhook-endpoints/webhook-endpoints.spec.ts',
   'test/isolation.spec.ts',

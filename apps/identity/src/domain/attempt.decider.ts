@@ -21,6 +21,8 @@ export type FailedAttempt = Erasable<
     readonly ip_address: string | null;
     readonly user_agent: string | null;
     readonly error: { readonly code: string; readonly message: string };
+    /** Whose it is where nobody has the address: see `AddressHolders`. Absent: the attempt is itself, or the user is. */
+    readonly holder?: string;
   },
   'email'
 >;
@@ -30,9 +32,8 @@ export type AttemptState = { readonly object: 'attempt'; readonly id: string } |
 
 type Failed = AttemptEvent['type'];
 
-/** Of an address that nobody has, the attempt itself is the holder. */
 const ofPerson: Sealing<AttemptState, AttemptEvent> = {
-  of: ({ data }, { key }) => (data.user_id === null ? `attempt.${key}` : holderOfUser(data.user_id)),
+  of: ({ data }, { key }) => (data.user_id === null ? (data.holder ?? `attempt.${key}`) : holderOfUser(data.user_id)),
   fields: ['email', 'ip_address', 'user_agent'],
 };
 
@@ -47,7 +48,7 @@ export const attemptDecider: Decider<AttemptState, AttemptEvent> = {
     'authentication.mfa_failed': [ofPerson],
   },
   evolve: (state, { data }) => state ?? { object: 'attempt', id: data.id },
-  toPublicEvent: ({ type, data: { id: _, ...told } }) => {
+  toPublicEvent: ({ type, data: { id: _, holder: _holder, ...told } }) => {
     const payload: AuthenticationEvent = { type: factorOf(type), status: 'failed', ...told };
     return { payload, names: [type] };
   },

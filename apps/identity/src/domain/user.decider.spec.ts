@@ -66,6 +66,15 @@ describe('a user', () => {
       given(created, linked).when(eraseUser(user)).then(erased(own, 'invitation.one'), deleted);
     });
 
+    it('ends with what nobody has linked to it, once', () => {
+      given(created, linked)
+        .when(eraseUser(user, ['address.one', 'invitation.one']))
+        .then(erased(own, 'invitation.one', 'address.one'), deleted);
+      given(created, erased(own, 'address.one'), deleted)
+        .when(eraseUser(user, ['address.one', 'address.two']))
+        .then(erased('address.two'));
+    });
+
     it('may be deleted already', () => given(created, linked, deleted).when(eraseUser(user)).then(erased(own, 'invitation.one')));
     it('is erased once', () => given(created, erased(own), deleted).when(eraseUser(user)).thenNothing());
     it('has to have been there', () => given().when(eraseUser(user)).thenRefused('entity_not_found'));

@@ -333,11 +333,11 @@ export function linkData(id: string, holder: string): Decide {
   };
 }
 
-/** Also of who is deleted already. What was erased once is not erased again. */
-export function eraseUser(id: string): Decide {
+/** Also of who is deleted already. What was erased once is not erased again. `others`: under which something lies that nobody has linked to the user. */
+export function eraseUser(id: string, others: readonly string[] = []): Decide {
   return (state) => {
     if (state === null) throw notFound('User', id);
-    const holders = [holderOfUser(id), ...(state.holders ?? [])].filter((holder) => !state.erased?.includes(holder));
+    const holders = [...new Set([holderOfUser(id), ...(state.holders ?? []), ...others])].filter((holder) => !state.erased?.includes(holder));
     return [...erasing(holders), ...(state.object === 'user' ? [{ type: 'user.deleted', data: { id } } as const] : [])];
   };
 }

@@ -11,6 +11,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { attemptDecider, recordFailure, type FailedAttempt } from '../domain/attempt.decider.ts';
 import type { Factor } from '../domain/session.decider.ts';
+import { AddressHolders } from '../readers/address-holders.ts';
 
 const COLLECTION = 'failed_attempts';
 const MINUTE_MS = 60_000;
@@ -27,6 +28,7 @@ export class FailedAttempts {
     private readonly repository: Repository,
     private readonly store: ShortLived,
     private readonly naming: Naming,
+    private readonly addresses: AddressHolders,
     private readonly clock: Clock,
     metrics: Metrics,
   ) {
@@ -37,13 +39,14 @@ export class FailedAttempts {
     });
   }
 
-  async record(context: RequestContext, factor: Factor, { code, message }: DomainError, about: Omit<FailedAttempt, 'id' | 'error'>): Promise<void> {
+  async record(context: RequestContext, factor: Factor, { code, message }: DomainError, about: Omit<FailedAttempt, 'id' | 'error' | 'holder'>): Promise<void> {
     const isRecorded = await this.mayBeRecorded(context.environment, about);
     this.failures.inc({ factor, recorded: isRecorded ? 'yes' : 'no' });
     if (!isRecorded) return;
     const id = `attempt_${derivedId(context.commandId, 0)}`;
+    const holder = about.user_id === null && about.email !== null && { holder: this.addresses.current(about.email) };
     try {
-      await this.repository.transact(attemptDecider, context, id, recordFailure(factor, { id, ...about, error: { code, message } }));
+      await this.repository.transact(attemptDecider, context, id, recordFailure(factor, { id, ...about, ...holder, error: { code, message } }));
     } catch (error) {
       // Nobody is told of whoever was erased meanwhile.
       if (!(error instanceof HolderErased)) throw error;

@@ -3,6 +3,7 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { Authentication } from '#libs/contracts/src/sign-in/authentication';
 import { Authenticate } from '#libs/contracts/src/sign-in/operations';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { HolderErased } from '#libs/event-sourcing/src/sealing/key-store';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -70,6 +71,9 @@ export class SignIn {
     const { afterwards, ...proof } = await grant.prove(given, client);
     try {
       return await this.proceed(operation.context, { client, ...proof });
+    } catch (error) {
+      // Erased meanwhile: they are nobody's credentials any more.
+      throw error instanceof HolderErased ? invalidCredentials() : error;
     } finally {
       await afterwards?.();
     }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { givenWebhookReceiver } from '#libs/testing/src/given-webhook-receiver';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
 
@@ -62,7 +63,7 @@ describe('users who are erased', () => {
       expect(created!.data).toMatchObject({ id: user.id, email: null, first_name: null, metadata: null, email_verified: false });
       expect(created!.subject).toMatchObject({ id: user.id, email: null, first_name: null, metadata: null });
       expect(updated!.data).toEqual({ last_name: null, locale: 'en' });
-      expect(erased!.data).toEqual({ holders: [`user.${user.id}`] });
+      expect(erased!.data).toEqual({ holders: [`user.${user.id}`, expect.stringMatching(/^address\.[0-9a-f]{64}\.\d{4}-\d{2}$/)] });
       expect([deleted!.data, deleted!.sealed]).toEqual([{ id: user.id }, []]);
       expect(deleted!.subject).toMatchObject({ id: user.id, email: null, locale: null });
     });
@@ -101,5 +102,96 @@ describe('users who are erased', () => {
         { ...before[1], data: { ...before[1].data, ...nothing } },
       ]),
     );
+  });
+
+  describe('who have signed in, and tried to before they were users', () => {
+    const AUTHENTICATE = '/user_management/authenticate';
+    /** Wherever one of these shows, somebody is known who should not be. */
+    const words = ['address', 'former', 'agent', 'name'].map((what) => `${what}-${randomUUID()}`);
+    const [address, former, agent, name] = words as [string, string, string, string];
+    const ip_address = '2001:db8:1234:5678:9abc:def0:1234:5678';
+    const SHOWN = ['user.created', 'user.updated', 'user.deleted', 'session.created', 'session.revoked', 'magic_auth.created', 'password_reset.created'].concat(
+      ['succeeded', 'failed'].map((outcome) => `authentication.password_${outcome}`),
+    );
+    const known = (text: string): readonly string[] => [...words, ip_address].filter((word) => text.includes(word));
+    let user: { readonly id: string };
+    let end: () => Promise<void>;
+    let receiver: Awaited<ReturnType<typeof givenWebhookReceiver>>;
+    let endpoint: string;
+    let deliveries: readonly { readonly id: string; readonly event: string }[];
+
+    const feed = async (): Promise<readonly { readonly event: string; readonly data: object }[]> => {
+      const { data } = await suite.get(`/events?limit=100&order=desc&${SHOWN.map((event) => `events=${event}`).join('&')}`).expect(200);
+      return data.filter(
+        (event: { readonly data: { readonly id?: string } }) => JSON.stringify(event).includes(user.id) || known(JSON.stringify(event)).length > 0,
+      );
+    };
+
+    beforeAll(async () => {
+      const client_id = await suite.clientIdOf(suite);
+      receiver = await givenWebhookReceiver();
+      receiver.answers(500, 'not now');
+      end = () => receiver.close();
+      endpoint = (await suite.post('/webhook_endpoints', { endpoint_url: receiver.url, events: SHOWN }).expect(201)).id;
+      const signIn = (email: string, password: string) =>
+        suite.post(AUTHENTICATE, { client_id, client_secret: suite.key, grant_type: 'password', email, password, ip_address, user_agent: agent });
+      const [before, now] = [`${former}@acme.test`, `${address}@acme.test`];
+      for (const email of [before, now]) expect((await signIn(email, 'ride-a-giraffe-7')).status).toBe(400);
+      user = await suite.post(USERS, { email: before, email_verified: true, first_name: name, password: 'ride-a-giraffe-7' }).expect(201);
+      await suite.put(`${USERS}/${user.id}`, { email: now, email_verified: true }).expect(200);
+      expect((await signIn(now, 'ride-a-giraffe-8')).status).toBe(400);
+      for (const _ of ['ended', 'left']) await signIn(now, 'ride-a-giraffe-7').expect(200);
+      const { data: sessions } = await suite.get(`${USERS}/${user.id}/sessions`).expect(200);
+      await suite.post('/user_management/sessions/revoke', { session_id: sessions[0].id }).expect(200);
+      await suite.post('/user_management/magic_auth', { email: now }).expect(201);
+      await suite.post('/user_management/password_reset', { email: now }).expect(201);
+      // Each of them shows something, and is on record as not delivered.
+      await eventually(async () => {
+        const shown = new Set((await feed()).filter((event) => known(JSON.stringify(event)).length > 0).map(({ event }) => event));
+        expect([...shown].sort()).toEqual(SHOWN.filter((event) => event !== 'user.deleted').sort());
+        ({ data: deliveries } = await suite.get(`/webhook_endpoints/${endpoint}/deliveries?limit=100`).expect(200));
+        expect(new Set(deliveries.map(({ event }) => event))).toEqual(shown);
+      });
+      await suite.post(erasureOf(user.id)).expect(202);
+    }, 60_000);
+    afterAll(() => end());
+
+    it('are in no record, and in no event of the feed', async () => {
+      await eventually(async () => {
+        expect(known(JSON.stringify(await suite.records()))).toEqual([]);
+        expect((await feed()).filter((event) => known(JSON.stringify(event)).length > 0)).toEqual([]);
+      });
+      // What nobody had the address for tells of nobody.
+      const attempts = (await suite.records('authentication.password_failed')).map(({ data }) => data as { readonly user_id: string | null });
+      expect(attempts.filter(({ user_id }) => user_id === null)).toEqual(
+        Array(2).fill(expect.objectContaining({ email: null, ip_address: null, user_agent: null })),
+      );
+      await suite.get(`${USERS}/${user.id}/sessions`).expect(404);
+    });
+
+    it('have their sessions ended for everybody who is told', async () => {
+      await eventually(async () => {
+        const ended = (await feed()).filter(({ event }) => event === 'session.revoked');
+        expect(ended.map(({ data }) => data)).toEqual(Array(2).fill(expect.objectContaining({ user_id: user.id, ip_address: null, user_agent: null })));
+      });
+    });
+
+    it('are in no webhook that is sent again, one by one or all', async () => {
+      receiver.answers(200);
+      const from = receiver.received.length;
+      for (const { id } of deliveries) await suite.post(`/webhook_endpoints/${endpoint}/deliveries/${id}/redeliver`).expect(202);
+      const sent = () => receiver.received.slice(from).map(({ body }) => body);
+      await eventually(async () => expect(sent().length).toBeGreaterThanOrEqual(deliveries.length), 30_000);
+      await suite
+        .post(`/webhook_endpoints/${endpoint}/replay`, { since: new Date(Date.now() - 3_600_000).toISOString(), events: ['authentication.password_failed'] })
+        .expect(202);
+      const failed = () => sent().filter((body) => JSON.parse(body).event === 'authentication.password_failed');
+      await eventually(async () => expect(failed().length).toBeGreaterThanOrEqual(6), 30_000);
+      expect(known(sent().join('\n'))).toEqual([]);
+      for (const { id } of deliveries) {
+        const shown = await suite.get(`/webhook_endpoints/${endpoint}/deliveries/${id}`).expect(200);
+        expect(known(JSON.stringify(shown))).toEqual([]);
+      }
+    }, 60_000);
   });
 });

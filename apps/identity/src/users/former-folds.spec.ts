@@ -20,6 +20,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { createUser, userDecider, type UserEvent } from '../domain/user.decider.ts';
+import { AddressHolders } from '../readers/address-holders.ts';
 import { usersView } from '../views/users.view.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { PasswordWork } from '../passwords/password-work.ts';
@@ -43,8 +44,16 @@ describe('a user whose email was compared in another spelling before', () => {
     readModels = new LmdbReadModels(storage);
     repository = new LogRepository(events, readModels, naming, clock, new PinoLog({ level: 'silent', readable: false }));
     repository.registerPrimaryView(usersView);
-    const passwords = new Passwords(await LmdbKeyStore.open(storage.keys, []), new PasswordWork(clock, new Metrics()), readSettings(IdentitySettings, {}));
-    users = new Users(repository, passwords, new Deletions(readModels, deletionsView('identity', [])), readModels);
+    const keys = await LmdbKeyStore.open(storage.keys, []);
+    const passwords = new Passwords(keys, new PasswordWork(clock, new Metrics()), readSettings(IdentitySettings, {}));
+    users = new Users(
+      repository,
+      passwords,
+      new Deletions(readModels, deletionsView('identity', [])),
+      events,
+      new AddressHolders(naming, keys, clock),
+      readModels,
+    );
   });
   afterEach(async () => {
     await storage.close();

@@ -2,6 +2,7 @@ import { feature } from '#libs/runtime/src/feature';
 import { userDecider } from '../domain/user.decider.ts';
 import { PasswordWork } from '../passwords/password-work.ts';
 import { Passwords } from '../passwords/passwords.ts';
+import { AddressHolders } from '../readers/address-holders.ts';
 import { usersOfOrganizationsView } from '../views/users-of-organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { PasswordKey } from './password-key.ts';
@@ -10,5 +11,5 @@ import { Users } from './users.ts';
 export const users = feature({
   deciders: [userDecider],
   views: [usersView, usersOfOrganizationsView],
-  providers: [Users, Passwords, PasswordKey, PasswordWork],
+  providers: [Users, AddressHolders, Passwords, PasswordKey, PasswordWork],
 });

@@ -7,6 +7,8 @@ import { CreateUser, DeleteUser, EraseUser, GetUser, GetUserByExternalId, ListId
 import type { Identity, User } from '#libs/contracts/src/users/user';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { DomainError, refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
@@ -26,6 +28,7 @@ import {
   userDecider,
   type StoredUser,
 } from '../domain/user.decider.ts';
+import { AddressHolders } from '../readers/address-holders.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from '../views/users-of-organizations.view.ts';
 import { toPublicUserText, usersView } from '../views/users.view.ts';
@@ -41,6 +44,8 @@ export class Users {
     private readonly repository: Repository,
     private readonly passwords: Passwords,
     private readonly deletions: Deletions,
+    private readonly events: EventStore,
+    private readonly holders: AddressHolders,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(usersView));
@@ -110,7 +115,8 @@ export class Users {
 
   @Handles(EraseUser)
   async erase({ context, id }: EraseUser): Promise<void> {
-    await this.repository.transact(userDecider, context, id, eraseUser(id));
+    const addresses = await this.addressesOf(context, id);
+    await this.repository.transact(userDecider, context, id, eraseUser(id, await this.holders.all(context.environment, addresses)));
   }
 
   /** There are none before sign-in through providers is there. */
@@ -118,6 +124,15 @@ export class Users {
   async listIdentities({ context, id }: ListIdentities): Promise<readonly Identity[]> {
     await this.rows.require(context, id);
     return [];
+  }
+
+  /** Those that the log still knows, former ones too. */
+  private async addressesOf({ environment }: RequestContext, id: string): Promise<readonly string[]> {
+    const records = await this.events.read(streamName(userDecider.category, environment, id));
+    return records.flatMap(({ type, data }) => {
+      const { email } = type === 'user.created' || type === 'user.updated' ? (data as { readonly email?: string | null }) : {};
+      return typeof email === 'string' ? [email] : [];
+    });
   }
 
   /**

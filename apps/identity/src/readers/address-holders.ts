@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import { Naming } from '#libs/event-sourcing/src/log/naming';
+import { purposeOf, type Holder } from '#libs/event-sourcing/src/sealing/holders';
+import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { Clock } from '#libs/platform/src/clock';
+import { foldedEmail } from '../domain/user.decider.ts';
+
+/** Nothing lies under such a holder that is older. */
+const FIRST = { year: 2026, month: 10 };
+
+/**
+ * Whose an address is that no user has: a holder for each address and month. They are found again from the address alone, however much lies under them, when the user is
+ * erased who has it then; and what is erased in one month keeps nobody from being told of in the next. Nobody's address is known by them.
+ */
+@Injectable()
+export class AddressHolders {
+  constructor(
+    private readonly naming: Naming,
+    private readonly keys: KeyStore,
+    private readonly clock: Clock,
+  ) {}
+
+  /** What is recorded now of an address lies under it. */
+  current(email: string): Holder {
+    return this.of(email, new Date(this.clock.now()).toISOString().slice(0, 7));
+  }
+
+  /** Under which something lies of these addresses, and those under which it would now. */
+  async all(environment: string, emails: readonly string[]): Promise<readonly Holder[]> {
+    const now = new Date(this.clock.now());
+    const months = Array.from({ length: Math.max(0, (now.getUTCFullYear() - FIRST.year) * 12 + now.getUTCMonth() - FIRST.month + 1) }, (_, index) =>
+      new Date(Date.UTC(FIRST.year, FIRST.month + index, 1)).toISOString().slice(0, 7),
+    );
+    const folded = [...new Set(emails.map(foldedEmail))];
+    const holders = folded.flatMap((email) => months.map((month) => this.of(email, month)));
+    const purposes = new Map(holders.map((holder) => [purposeOf(holder, environment), holder]));
+    const found = await this.keys.findMany([...purposes.keys()]);
+    const current = new Set(folded.map((email) => this.current(email)));
+    return [...purposes].filter(([purpose, holder]) => current.has(holder) || found.has(purpose)).map(([, holder]) => holder);
+  }
+
+  private of(email: string, month: string): Holder {
+    return `address.${this.naming.keyOf('address', foldedEmail(email))}.${month}`;
+  }
+}
