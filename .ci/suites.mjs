@@ -56,6 +56,7 @@ export const costly = [
   'test/installations.spec.ts',
   'test/key-files.spec.ts',
   'test/restored-keys.spec.ts',
+  'test/rolling-update.spec.ts',
 ];
 
 /** Of the specs over HTTP a commit runs so many on the cluster, where embedded it runs all of them. */

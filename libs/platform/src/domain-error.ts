@@ -59,7 +59,7 @@ export class NeedsLaterRelease extends DomainError {
   readonly position: string;
 
   constructor({ type, shape, position }: { readonly type: string; readonly shape: number; readonly position: string }, known: number) {
-    super('unavailable', 'service_unavailable', `This needs a later release: a ${type} has shape ${shape}, and this one knows ${known}.`, { retryAfter: 5 });
+    super('unavailable', 'service_unavailable', `This needs a later release: ${type} has shape ${shape}, and this one knows ${known}.`, { retryAfter: 5 });
     this.position = position;
   }
 }

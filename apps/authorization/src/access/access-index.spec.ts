@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { START, type EventStore, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { UpcastingEventStore } from '#libs/event-sourcing/src/log/upcasts';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
-import type { DomainError } from '#libs/platform/src/domain-error';
+import { type DomainError, NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -64,7 +65,8 @@ async function open(memory = 2 ** 30): Promise<void> {
   });
   const views = Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: () => rows.catchUp() });
   const settings = { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 };
-  index = new AccessIndex(faulty, views, settings, clock, log, new LogFollowing(faulty, clock, log), rows.readModels, metrics);
+  const known = new UpcastingEventStore(faulty, {});
+  index = new AccessIndex(known, views, settings, clock, log, new LogFollowing(known, clock, log), rows.readModels, metrics);
   await index.start();
 }
 
@@ -168,6 +170,16 @@ const refused = async (recorded: Recorded, timeoutMs?: number): Promise<DomainEr
     () => Promise.reject(new Error('It answered.')),
     (error: DomainError) => error,
   );
+
+/** Whatever else happens until something of this type does, of which a later release has another shape. */
+async function recordLater(recorded: Recorded, type: string): Promise<void> {
+  for (;;) {
+    const step = recorded.history.step();
+    const isIt = step.some((event) => event.type === type);
+    await recorded.record(isIt ? step.map((event) => ({ ...event, shape: 2 })) : step);
+    if (isIt) return;
+  }
+}
 
 const metric = async (name: string): Promise<number> => Number(new RegExp(`^gatehouse_${name} (.*)$`, 'm').exec(await metrics.text())?.[1]);
 
@@ -307,6 +319,39 @@ describe('nothing is answered', () => {
     for (let step = 0; step < 20; step++) await other.record(other.history.step());
     await isKnown(other);
     expect(await metric('access_index_organizations')).toBe(1);
+  });
+
+  it('of an organization of which a later release recorded what this one cannot read, until rows tell of it; the others go on', async () => {
+    for (const type of ['organization_membership.updated', 'group.deleted', 'role_assignment.created', 'resource.moved', 'organization_membership.created']) {
+      const [recorded, other] = [await new Recorded(19).begin(60), await new Recorded(20).begin(30)];
+      for (const each of [recorded, other]) await isKnown(each);
+      await recordLater(recorded, type);
+      expect(await refused(recorded)).toBeInstanceOf(NeedsLaterRelease);
+      await other.record(other.history.step());
+      await isKnown(other);
+      // A process that begins now has to read it too, until a view of a later release has.
+      await index.stop();
+      await open();
+      expect(await refused(recorded)).toBeInstanceOf(NeedsLaterRelease);
+      await rows.catchUp();
+      await isKnown(recorded);
+    }
+  });
+
+  it('for good where it would have to be read from its stream: the roles of an organization, and the model of an environment', async () => {
+    const [recorded, ofModel, other] = [await new Recorded(21).begin(60), await new Recorded(22).begin(60), await new Recorded(23).begin(30)];
+    for (const each of [recorded, ofModel]) await isKnown(each);
+    await recordLater(recorded, 'organization_role.updated');
+    await recordLater(ofModel, 'role.updated');
+    for (const again of [false, true]) {
+      if (again) await index.stop();
+      if (again) await open();
+      await rows.catchUp();
+      for (const each of [recorded, ofModel]) expect(await refused(each)).toBeInstanceOf(NeedsLaterRelease);
+      await expect(index.modelOf(contextOf(ofModel))).rejects.toBeInstanceOf(NeedsLaterRelease);
+      await index.modelOf(contextOf(recorded));
+      await isKnown(other);
+    }
   });
 
   it('of an organization that needs more memory than there is; the others stay', async () => {
