@@ -470,6 +470,16 @@ describe('a transaction', () => {
     await early.transact(bookDecider, context(), 'b', create());
   });
 
+  it('decides nothing on a fact that only a later release has: a replica of that release is asked', async () => {
+    const { version } = await repository.transact(bookDecider, context(), 'a', create());
+    const [created] = await events.read(streamOf('a'));
+    await events.append(streamOf('a'), version, [{ ...created!, id: newUlid(clock.now()), type: 'book.lent', shape: 1, data: {}, subject: null }]);
+    const change: Decide = () => [{ type: 'book.changed', data: { title: 'Sketch' } }];
+    await expect(repository.transact(bookDecider, context(), 'a', change)).rejects.toThrow(NeedsLaterRelease);
+    await expect(repository.load(bookDecider, ENVIRONMENT, 'a')).rejects.toThrow('book.lent has shape 1, and this one knows 0');
+    expect((await events.last(streamOf('a')))!.version).toBe(version + 1);
+  });
+
   it('writes an earlier shape than it folds, where the decider says so: whoever knows no other goes on', async () => {
     type Written = Fact<'pen.named', { readonly name: string }>;
     type Folded = Fact<'pen.named', { readonly first: string; readonly last: string }>;

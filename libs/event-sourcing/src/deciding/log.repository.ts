@@ -24,7 +24,7 @@ import type { ReadYourWrites } from '../views/read-your-writes.ts';
 import { StoppedViews } from '../views/stopped-views.ts';
 import { tableOf, type PrimaryView } from '../views/view.ts';
 import type { Claim, Decider, Decision, Fact } from './decider.ts';
-import { DECIDED, decisionContext, metaOf, momentOf } from './records.ts';
+import { DECIDED, decisionContext, evolved, metaOf, momentOf } from './records.ts';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from './repeats.ts';
 import { Repository, type Transacted } from './repository.ts';
 import { sealedPartsOf } from '../sealing/declared-sealing.ts';
@@ -368,8 +368,7 @@ function refuseLate({ deadline }: RequestContext, now: number): void {
 function fold<State, Event extends Fact>(decider: Decider<State, Event, Fact>, base: Loaded<State>, events: readonly RecordedEvent[]): Loaded<State> {
   let { state, version, position } = base;
   for (const event of events) {
-    if (!isProtocol(event.type))
-      state = decider.evolve(state, { type: event.type, data: event.data, at: new Date(event.meta.at).toISOString() } as Event & { readonly at: string });
+    if (!isProtocol(event.type)) state = evolved(decider, state, event);
     ({ version, position } = event);
   }
   return { state, version, position };

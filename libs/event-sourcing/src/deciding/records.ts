@@ -1,3 +1,4 @@
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import { derivedId, timeOfId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { EventMeta, EventStore, RecordedEvent } from '../log/event-store.ts';
@@ -51,9 +52,22 @@ export function areFacts<Event extends Fact>(...types: readonly Event['type'][])
   return (record): record is RecordedEvent & Recorded<Event> => known.has(record.type);
 }
 
-/** The state that these facts lead to. */
+/** The state that these facts lead to. @throws NeedsLaterRelease as `evolved` */
 export function stateAfter<State, Event extends Fact>(decider: Decider<State, Event>, facts: readonly Recorded<Event>[], before = decider.initial): State {
-  return facts.reduce((state, { type, data, meta }) => decider.evolve(state, { type, data, at: timeOf(meta) } as Event & { readonly at: string }), before);
+  return facts.reduce((state, fact) => evolved(decider, state, fact), before);
+}
+
+/**
+ * The state after the next record of its stream.
+ * @throws NeedsLaterRelease where that is of a type, or a shape, that this release does not know: a state without it would be decided on as if it had not happened
+ */
+export function evolved<State, Event extends Fact>(
+  decider: Decider<State, Event, Fact>,
+  state: State,
+  record: Pick<RecordedEvent, 'type' | 'shape' | 'data' | 'position' | 'meta'>,
+): State {
+  if (!Object.hasOwn(decider.sealed, record.type)) throw new NeedsLaterRelease(record, 0);
+  return decider.evolve(state, { type: record.type, data: record.data, at: timeOf(record.meta) } as Event & { readonly at: string });
 }
 
 /** As `evolve` gets it: ISO 8601 with milliseconds. */

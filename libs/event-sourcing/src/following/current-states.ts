@@ -29,7 +29,7 @@ export class CurrentStates implements BackgroundComponent {
   /** What `extract` takes of the states of one kind is remembered, and nothing else of them: nothing personal. To be called before the start. */
   of<State, Event extends Fact, Extract>(decider: Decider<State, Event, Fact>, extract: (state: State) => Extract): CurrentStatesOf<Extract> {
     const load = async (environment: string, key: string): Promise<Extract> => extract(await this.repository.load(decider, environment, key));
-    const kind = new CurrentStatesOf(decider.category, Object.keys(decider.sealed), load, this.maxStates);
+    const kind = new CurrentStatesOf(decider.category, load, this.maxStates);
     this.kinds.push(kind);
     return kind;
   }
@@ -45,9 +45,12 @@ export class CurrentStates implements BackgroundComponent {
 
   async start(): Promise<void> {
     if (this.kinds.length === 0) return;
+    // Whatever its type: a fact that only a later release knows changes a state too.
+    const categories = new Set(this.kinds.map(({ category }) => category));
     this.follower = this.following.remember({
       name: this.name,
-      types: [...new Set(this.kinds.flatMap(({ types }) => types))],
+      types: null,
+      isFor: ({ stream }) => categories.has(categoryOf(stream)),
       begin: () => this.begin(),
       handle: (events) => this.forget(events),
     });
@@ -79,7 +82,6 @@ export class CurrentStatesOf<Extract> {
 
   constructor(
     readonly category: string,
-    readonly types: readonly string[],
     private readonly load: (environment: string, key: string) => Promise<Extract>,
     maxStates: number,
   ) {

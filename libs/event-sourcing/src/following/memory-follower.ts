@@ -18,6 +18,8 @@ export interface Remembered {
   readonly name: string;
   /** Of the events that it handles; null: all. */
   readonly types: readonly string[] | null;
+  /** Which of these it handles, by what is known without their content; absent: all. */
+  readonly isFor?: (event: RecordedEvent) => boolean;
   /** Somebody waits for each event. */
   readonly pace?: 'prompt';
   /** Prepares what is kept, and says up to where it knows the log. `isAgain`: the log is another one than before, put back to an earlier state. */

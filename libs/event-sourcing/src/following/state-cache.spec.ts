@@ -2,6 +2,8 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
+import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -11,7 +13,7 @@ import { until } from '#libs/testing/src/until';
 import type { Decider, Fact } from '../deciding/decider.ts';
 import { LogRepository } from '../deciding/log.repository.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
-import { Naming } from '../log/naming.ts';
+import { Naming, streamName } from '../log/naming.ts';
 import { LogFollowing } from './memory-follower.ts';
 import { StateCache } from './state-cache.ts';
 
@@ -35,6 +37,7 @@ describe('states in memory', () => {
   let loads: number;
   /** Awaited by each load once it has read. */
   let held: Promise<void>;
+  let events: LmdbEventStore;
   let elsewhere: LogRepository;
   let cache: StateCache;
 
@@ -42,7 +45,8 @@ describe('states in memory', () => {
     directory = await mkdtemp(join(tmpdir(), 'states-'));
     storage = await LmdbStorage.open({ directory });
     clock = new SettableClock(Date.now());
-    const [events, rows, naming] = [new LmdbEventStore(storage), new LmdbReadModels(storage), new Naming(createSecretKey(Buffer.alloc(32)))];
+    events = new LmdbEventStore(storage);
+    const [rows, naming] = [new LmdbReadModels(storage), new Naming(createSecretKey(Buffer.alloc(32)))];
     class Counting extends LogRepository {
       override async load<State, Event extends Fact>(decider: Decider<State, Event, Fact>, environment: string, key: string): Promise<State> {
         loads++;
@@ -76,6 +80,20 @@ describe('states in memory', () => {
     expect(loads).toBe(3);
     await state('other');
     expect(loads).toBe(3);
+  });
+
+  it('are not kept where something happened that only a later release knows', async () => {
+    await cache.start();
+    await light('red');
+    await until(async () => (await state()) === 'red');
+    const [lit] = await events.read(streamName('lamp', ENVIRONMENT, 'one'));
+    await events.append(lit!.stream, 1, [{ ...lit!, id: newUlid(clock.now()), type: 'lamp.dimmed', data: {}, subject: null }]);
+    await until(() =>
+      state().then(
+        () => false,
+        (error: unknown) => error instanceof NeedsLaterRelease,
+      ),
+    );
   });
 
   it('are not kept where they changed while they were loaded', async () => {

@@ -2,7 +2,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Decider, Fact } from '../deciding/decider.ts';
 import type { Repository } from '../deciding/repository.ts';
-import { streamName } from '../log/naming.ts';
+import { categoryOf, streamName } from '../log/naming.ts';
 import type { LogFollowing, MemoryFollower } from './memory-follower.ts';
 
 const MAX_STATES = 10_000;
@@ -28,12 +28,15 @@ export class StateCache implements BackgroundComponent {
   /** `deciders`: of the aggregates that may be asked for. */
   constructor(
     readonly name: string,
-    deciders: readonly Pick<Decider<never, never>, 'sealed'>[],
+    deciders: readonly Pick<Decider<never, never>, 'category'>[],
     private readonly needs: Needs,
   ) {
+    // Whatever its type: a fact that only a later release knows changes a state too.
+    const categories = new Set(deciders.map(({ category }) => category));
     this.follower = needs.following.remember({
       name,
-      types: deciders.flatMap(({ sealed }) => Object.keys(sealed)),
+      types: null,
+      isFor: ({ stream }) => categories.has(categoryOf(stream)),
       begin: () => this.begin(),
       handle: (events) => {
         for (const { stream } of events) this.drop(stream);
