@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { EventstoredbEventStore } from '#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store';
 import { START, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { newUlid } from '#libs/platform/src/ids';
@@ -9,7 +11,7 @@ import { addressesOf, place, planned } from '#libs/testing/src/cluster/plan';
 import { givenEventstore, givenKafka, givenMongodb } from '#libs/testing/src/engines/given';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { messagesInKafka } from '#libs/testing/src/kafka-messages';
-import { ROOT } from '#libs/testing/src/process';
+import { gatehouse, ROOT, SuiteProcess } from '#libs/testing/src/process';
 import { eventually } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
@@ -322,5 +324,61 @@ const check = (url: string, { id, membership }: Given, permission_slug: string) 
     for (const name of processes.keys())
       for (const metric of ['view_left_to_later_release', 'follower_left_to_later_release']) expect(await saidBy(name, metric, 'view|work')).toEqual([]);
     expect(await Promise.all(OWNERS.map(movedAlong))).toEqual(before);
+  }, 120_000);
+});
+
+describe('a data directory to which a later release has recorded in a new shape', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-rolled-back-'));
+  const settings: Settings = { DATA_DIR: directory, DATA_MIN_FREE: '0', GATEHOUSE_API_KEY: key };
+  let suite: SuiteProcess | undefined;
+  const start = async (release: Release): Promise<string> => {
+    suite = await SuiteProcess.start({ ...settings, ...RELEASES[release] });
+    return suite.url;
+  };
+  const stop = () => suite!.stop();
+  afterAll(async () => {
+    await suite?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('is served by the earlier one, which refuses what it would have to read of that, until the later one is there again', async () => {
+    const before = await start('earlier');
+    for (const slug of ['read', 'write']) await ask(before, 'POST', '/authorization/permissions', { slug, name: slug });
+    const [a, b] = [await give(before, 'A'), await give(before, 'B')];
+    await stop();
+
+    const later = await start('last');
+    const role = `/authorization/organizations/${a.id}/roles/org-own/permissions`;
+    expect(await ask(later, 'PUT', role, { permissions: ['write'] })).toMatchObject({ status: 200 });
+    expect(await ask(later, 'PUT', `/organizations/${a.id}`, { name: 'A, later' })).toMatchObject({ status: 200 });
+    await stop();
+
+    // Its views have been brought past that, and are as they were.
+    const rolledBack = await start('earlier');
+    const names = async (url: string) => (await ask(url, 'GET', '/organizations')).body.data.map(({ name }: { readonly name: string }) => name);
+    expect(await names(rolledBack)).toEqual(['B', 'A, later']);
+    expect(await check(rolledBack, b, 'read')).toMatchObject({ status: 200, body: { authorized: true } });
+    expect(await check(rolledBack, a, 'write')).toMatchObject({ status: 503 });
+    await stop();
+    expect(await gatehouse(settings, 'rebuild')).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be filled by this release') });
+
+    // As where a backup is restored, which holds no views.
+    rmSync(join(directory, 'views'), { recursive: true });
+    const restored = await start('earlier');
+    for (const path of ['/organizations', `/organizations/${b.id}`, '/events?events=organization.created'])
+      expect(await ask(restored, 'GET', path)).toMatchObject({ status: 503, body: { code: 'service_unavailable' } });
+    expect(await ask(restored, 'GET', '/user_management/users')).toMatchObject({ status: 200, body: { data: [{}, {}] } });
+    expect(await check(restored, b, 'read')).toMatchObject({ status: 503 });
+    expect(await ask(restored, 'POST', '/organizations', { name: 'Meanwhile' })).toMatchObject({ status: 201 });
+    await stop();
+
+    const again = await start('last');
+    expect(await names(again)).toEqual(['Meanwhile', 'B', 'A, later']);
+    for (const [given, permission] of [
+      [a, 'write'],
+      [b, 'read'],
+    ] as const)
+      expect(await check(again, given, permission)).toMatchObject({ status: 200, body: { authorized: true } });
+    expect((await ask(again, 'GET', '/events?events=organization.created')).body.data).toHaveLength(3);
   }, 120_000);
 });
