@@ -7,11 +7,12 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { emailVerificationDecider, shownCode, type StoredCode } from '../domain/one-time-code.decider.ts';
-import { toPublicUser, type StoredUser } from '../domain/user.decider.ts';
+import { type StoredUser } from '../domain/user.decider.ts';
 import { emailVerificationsView } from '../views/one-time-codes.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { CodeRequests } from './code-requests.ts';
 import { SentCodes, type SentCode } from './sent-codes.ts';
+import { ShownUsers } from '../readers/shown-users.ts';
 
 const LIFETIME = 10 * 60_000;
 
@@ -29,6 +30,7 @@ export class EmailVerifications {
 
   constructor(
     private readonly requests: CodeRequests,
+    private readonly shown: ShownUsers,
     codes: SentCodes,
     readModels: ReadModels,
   ) {
@@ -43,7 +45,7 @@ export class EmailVerifications {
       if (user.email_verified) throw new DomainError('conflict', 'email_already_verified', 'The email is verified already.');
       await this.create(context, user);
     }
-    return { user: toPublicUser(user) };
+    return { user: await this.shown.one(context.environment, user) };
   }
 
   @Handles(ConfirmEmailVerification)
@@ -54,7 +56,7 @@ export class EmailVerifications {
     } catch (error) {
       throw asConfirmationError(error, user);
     }
-    return { user: toPublicUser(contentOf(await this.users.require(context, id))) };
+    return { user: await this.shown.one(context.environment, contentOf(await this.users.require(context, id))) };
   }
 
   @Handles(GetEmailVerification)

@@ -10,7 +10,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { isOfUser, passwordResetDecider, shownReset, type StoredCode } from '../domain/one-time-code.decider.ts';
-import { requireUser, resetPassword, toPublicUser, userDecider, type StoredUser } from '../domain/user.decider.ts';
+import { requireUser, resetPassword, userDecider, type StoredUser } from '../domain/user.decider.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { passwordResetsView } from '../views/one-time-codes.view.ts';
 import { ApplicationLinks } from './application-links.ts';
@@ -19,6 +19,7 @@ import { CodeRequests } from './code-requests.ts';
 import { Mailboxes } from './mailboxes.ts';
 import { idInToken } from './one-time-codes.ts';
 import { SentCodes, type SentCode } from './sent-codes.ts';
+import { ShownUsers } from '../readers/shown-users.ts';
 
 const LIFETIME = 60 * 60_000;
 
@@ -33,6 +34,7 @@ export class PasswordResets {
     private readonly passwords: Passwords,
     private readonly requests: CodeRequests,
     private readonly links: ApplicationLinks,
+    private readonly users: ShownUsers,
     private readonly clock: Clock,
     codes: SentCodes,
   ) {
@@ -61,7 +63,7 @@ export class PasswordResets {
     const password = await this.stored(new_password, context.deadline);
     const { id, email, expires_at, created_at } = code;
     const { state } = await this.repository.transact(userDecider, context, user.id, resetPassword(user.id, { id, email, expires_at, created_at }, password));
-    return { user: toPublicUser(requireUser(state, user.id)) };
+    return { user: await this.users.one(context.environment, requireUser(state, user.id)) };
   }
 
   /**

@@ -6,11 +6,12 @@ import { notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { StoredMembership } from '../domain/membership.decider.ts';
-import { toPublicUser, type StoredUser } from '../domain/user.decider.ts';
+import { type StoredUser } from '../domain/user.decider.ts';
 import { membershipsView } from '../views/memberships.view.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { RoleDirectory } from './role-directory.ts';
+import { ShownUsers } from './shown-users.ts';
 
 /** Memberships together with what they hang on: the organization, the user and the roles, each as it is now. */
 @Injectable()
@@ -21,6 +22,7 @@ export class MembershipReader {
 
   constructor(
     private readonly roles: RoleDirectory,
+    private readonly shown: ShownUsers,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(membershipsView));
@@ -80,15 +82,16 @@ export class MembershipReader {
       contentsOf(this.users, environment, [...new Set(present.map(({ user_id }) => user_id))]),
       this.roles.inOrganizations(environment, organizationIds),
     ]);
+    const shown = new Map((await this.shown.all(environment, [...users.values()])).map((user) => [user.id, user]));
     return memberships.map((membership) => {
       const organization = organizations.get(membership?.organization_id ?? '');
-      const user = users.get(membership?.user_id ?? '');
+      const user = shown.get(membership?.user_id ?? '');
       if (membership === null || organization === undefined || user === undefined) return null;
       const held = roles
         .get(organization.id)!
         .effectiveRoles(membership.roles)
         .map(({ slug }) => ({ slug }));
-      return { ...membership, organization_name: organization.name, role: held[0]!, roles: held, user: toPublicUser(user) };
+      return { ...membership, organization_name: organization.name, role: held[0]!, roles: held, user };
     });
   }
 }

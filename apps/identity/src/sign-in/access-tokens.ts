@@ -7,13 +7,14 @@ import { isNotFound } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { organizationDecider } from '../domain/organization.decider.ts';
-import { toPublicUser, type StoredUser } from '../domain/user.decider.ts';
+import { type StoredUser } from '../domain/user.decider.ts';
 import type { StoredMembership } from '../domain/membership.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { MembershipReader } from '../readers/membership-reader.ts';
 import { RoleDirectory } from '../readers/role-directory.ts';
 import { TokenKeys } from '../readers/token-keys.ts';
 import { TokenTemplates } from '../readers/token-templates.ts';
+import { ShownUsers } from '../readers/shown-users.ts';
 
 /** Whom a token is for. */
 export interface TokenSubject {
@@ -41,6 +42,7 @@ export class AccessTokens {
     private readonly roles: RoleDirectory,
     private readonly memberships: MembershipReader,
     private readonly templates: TokenTemplates,
+    private readonly users: ShownUsers,
     private readonly repository: Repository,
     private readonly keys: TokenKeys,
     private readonly clock: Clock,
@@ -67,7 +69,7 @@ export class AccessTokens {
             this.memberships.full(context, membership),
           ]);
     return this.templates.claims(context, {
-      user: toPublicUser(user),
+      user: await this.users.one(context.environment, user),
       organization: organization?.object === 'organization' ? organization : null,
       organization_membership: full,
     });

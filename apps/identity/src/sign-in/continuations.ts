@@ -2,10 +2,11 @@ import { Injectable } from '@nestjs/common';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { EmailVerifications } from '../codes/email-verifications.ts';
-import { toPublicUser, type StoredUser } from '../domain/user.decider.ts';
+import { type StoredUser } from '../domain/user.decider.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import type { Gate } from './next-gate.ts';
 import { moreIsNeeded, ssoRequired } from './sign-in-refusals.ts';
+import { ShownUsers } from '../readers/shown-users.ts';
 
 /** Tells a client what has to be done before a session begins, with everything that it takes. */
 @Injectable()
@@ -13,11 +14,12 @@ export class Continuations {
   constructor(
     private readonly verifications: EmailVerifications,
     private readonly policies: OrganizationPolicies,
+    private readonly users: ShownUsers,
   ) {}
 
   /** What to throw at this gate. */
   async at(context: RequestContext, gate: Exclude<Gate, { readonly gate: 'none' }>, user: StoredUser, token: string): Promise<DomainError> {
-    const shown = { pending_authentication_token: token, user: toPublicUser(user) };
+    const shown = { pending_authentication_token: token, user: await this.users.one(context.environment, user) };
     switch (gate.gate) {
       case 'email_verification_required': {
         const { id } = await this.verifications.current(context, user);

@@ -536,6 +536,33 @@ describe('signing out', () => {
   });
 });
 
+describe('the time of the last sign-in', () => {
+  it('is shown wherever the user is, and is no change of the user', async () => {
+    const [{ id, email, updated_at }, acme] = [await user({ external_id: randomUUID() }), await organization()];
+    const membership = await join(acme, id);
+    const showing = async (last_sign_in_at: string | null) => {
+      const { external_id } = await suite.get(`${USERS}/${id}`).expect(200, { id, last_sign_in_at, updated_at });
+      await suite.get(`${USERS}/external_id/${external_id}`).expect(200, { last_sign_in_at });
+      for (const query of [`email=${email}`, `organization_id=${acme}`, `organization_id=${acme}&email=${email}`])
+        await suite.get(`${USERS}?${query}`).expect(200, { data: [{ id, last_sign_in_at }] });
+      await suite.get(`${USERS}?order=desc&limit=1`).expect(200, { data: [{ id, last_sign_in_at }] });
+      await suite.get(`${MEMBERSHIPS}/${membership.id}`).expect(200, { user: { id, last_sign_in_at } });
+    };
+    await showing(null);
+    const first = await signedIn(email);
+    await eventually(() => showing(first.user.last_sign_in_at));
+    await later(11_000);
+    // Refreshing is not signing in.
+    const { user: still } = await refresh(first.refresh_token).expect(200);
+    expect(still.last_sign_in_at).toBe(first.user.last_sign_in_at);
+    const { user: signed } = await signedIn(email);
+    expect(signed.last_sign_in_at > first.user.last_sign_in_at).toBe(true);
+    await eventually(() => showing(signed.last_sign_in_at));
+    await suite.put(`${USERS}/${id}`, { first_name: 'Ada' }).expect(200, { last_sign_in_at: signed.last_sign_in_at });
+    expect((await eventsOf(id)).filter((name) => name.startsWith('user.'))).toEqual([]);
+  });
+});
+
 describe('a session', () => {
   const signedInTo = async () => {
     const [{ id, email }, acme] = [await user(), await organization()];

@@ -20,7 +20,7 @@ import {
 import type { StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
-import { LAST_SIGN_IN } from '../readers/last-sign-ins.ts';
+import { LAST_SIGN_IN } from '../readers/shown-users.ts';
 import { AccessTokens } from './access-tokens.ts';
 import { Authentications } from './authentications.ts';
 import { Continuations } from './continuations.ts';

@@ -18,9 +18,11 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { Stamps } from '#libs/read-models/src/stamps';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { createUser, userDecider, type UserEvent } from '../domain/user.decider.ts';
 import { AddressHolders } from '../readers/address-holders.ts';
+import { ShownUsers } from '../readers/shown-users.ts';
 import { usersView } from '../views/users.view.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { PasswordWork } from '../passwords/password-work.ts';
@@ -46,12 +48,14 @@ describe('a user whose email was compared in another spelling before', () => {
     repository.registerPrimaryView(usersView);
     const keys = await LmdbKeyStore.open(storage.keys, []);
     const passwords = new Passwords(keys, new PasswordWork(clock, new Metrics()), readSettings(IdentitySettings, {}));
+    const shown = new ShownUsers(new Stamps({ readModels, clock, log: new PinoLog({ level: 'silent', readable: false }), metrics: new Metrics() }));
     users = new Users(
       repository,
       passwords,
       new Deletions(readModels, deletionsView('identity', [])),
       events,
       new AddressHolders(naming, keys, clock),
+      shown,
       readModels,
     );
   });

@@ -1,8 +1,9 @@
 import { feature } from '#libs/runtime/src/feature';
-import { userDecider } from '../domain/user.decider.ts';
+import { userDecider, type UserEvent } from '../domain/user.decider.ts';
 import { PasswordWork } from '../passwords/password-work.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { AddressHolders } from '../readers/address-holders.ts';
+import { LAST_SIGN_IN, ShownUsers } from '../readers/shown-users.ts';
 import { usersOfOrganizationsView } from '../views/users-of-organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { PasswordKey } from './password-key.ts';
@@ -11,5 +12,6 @@ import { Users } from './users.ts';
 export const users = feature({
   deciders: [userDecider],
   views: [usersView, usersOfOrganizationsView],
-  providers: [Users, AddressHolders, Passwords, PasswordKey, PasswordWork],
+  providers: [Users, ShownUsers, AddressHolders, Passwords, PasswordKey, PasswordWork],
+  stamps: [{ stamp: LAST_SIGN_IN, endsWith: ['user.deleted' satisfies UserEvent['type']] }],
 });

@@ -23,7 +23,6 @@ import {
   foldedEmail,
   hadOtherFold,
   requireUser,
-  toPublicUser,
   updateUser,
   userDecider,
   type StoredUser,
@@ -31,7 +30,8 @@ import {
 import { AddressHolders } from '../readers/address-holders.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from '../views/users-of-organizations.view.ts';
-import { toPublicUserText, usersView } from '../views/users.view.ts';
+import { usersView } from '../views/users.view.ts';
+import { ShownUsers } from '../readers/shown-users.ts';
 import { Passwords } from '../passwords/passwords.ts';
 
 @Injectable()
@@ -46,6 +46,7 @@ export class Users {
     private readonly deletions: Deletions,
     private readonly events: EventStore,
     private readonly holders: AddressHolders,
+    private readonly shown: ShownUsers,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(usersView));
@@ -62,7 +63,7 @@ export class Users {
     try {
       await this.refuseOlderHolder(context, email, id);
       const { state } = await this.repository.transact(userDecider, context, id, createUser({ ...operation, email }, password));
-      return toPublicUser(requireUser(state, id));
+      return await this.shown.one(context.environment, requireUser(state, id));
     } catch (error) {
       throw asCreationError(error);
     }
@@ -70,19 +71,20 @@ export class Users {
 
   @Handles(GetUser)
   async get({ context, id }: GetUser): Promise<Serialised<User>> {
-    return new Serialised(toPublicUserText(await this.rows.require(context, id)));
+    return new Serialised(await this.shown.text(context.environment, await this.rows.require(context, id)));
   }
 
   @Handles(GetUserByExternalId)
   async getByExternalId({ context, external_id }: GetUserByExternalId): Promise<Serialised<User>> {
-    return new Serialised(toPublicUserText(await this.rows.requireBy(context, 'external_id', external_id)));
+    return new Serialised(await this.shown.text(context.environment, await this.rows.requireBy(context, 'external_id', external_id)));
   }
 
   @Handles(ListUsers)
   async list(query: ListUsers): Promise<Serialised<List<User>>> {
     const { email, organization_id = query.organization } = query;
     const where = email === undefined ? undefined : { index: 'email', values: [foldedEmail(email)] };
-    if (organization_id === undefined) return pageOf(this.rows, query, { idPrefix: 'user', where, textOf: toPublicUserText });
+    if (organization_id === undefined)
+      return filteredPage(this.rows, query, { idPrefix: 'user', where, textsOf: (rows) => this.shown.texts(query.context.environment, rows) });
     const organization = await this.organizations.find(query.context, organization_id);
     // One that was deleted has no users, whatever of its memberships is still to be recorded.
     if (organization === null) return pageOf(this.rows, query, { idPrefix: 'user', where: { index: 'email', values: [] } });
@@ -102,7 +104,7 @@ export class Users {
     if (email !== undefined) await this.refuseOlderHolder(context, email, id);
     const password = await this.passwords.stored(operation, context.deadline);
     const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, { ...operation, email }, password));
-    return toPublicUser(requireUser(state, id));
+    return this.shown.one(context.environment, requireUser(state, id));
   }
 
   @Handles(DeleteUser)
@@ -155,7 +157,7 @@ export class Users {
       idOf: ({ id }) => userIdOf(id),
       textsOf: async (rows) => {
         const users = rows.map(({ id }) => userIdOf(id));
-        return (await this.rows.getMany(query.context.environment, users)).map((user) => user && toPublicUserText(user));
+        return this.shown.texts(query.context.environment, await this.rows.getMany(query.context.environment, users));
       },
     });
   }
@@ -167,7 +169,11 @@ export class Users {
       where,
       textsOf: async (rows) => {
         const pairs = rows.map(({ id }) => rowIdOf(id, organizationId));
-        return (await this.members.getMany(query.context.environment, pairs)).map((member, index) => member && toPublicUserText(rows[index]!));
+        const members = await this.members.getMany(query.context.environment, pairs);
+        return this.shown.texts(
+          query.context.environment,
+          rows.map((row, index) => (members[index] == null ? null : row)),
+        );
       },
     });
   }

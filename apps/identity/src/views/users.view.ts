@@ -1,8 +1,6 @@
-import { serialiserOf } from '#libs/contracts/src/serialiser';
-import { User } from '#libs/contracts/src/users/user';
 import { primaryView } from '#libs/event-sourcing/src/views/view';
-import { contentOf, type Index, type StoredRow } from '#libs/read-models/src/read-models';
-import { foldedEmail, holderOfUser, PERSONAL, toPublicUser, userDecider, type StoredUser, type UserEvent, type UserState } from '../domain/user.decider.ts';
+import type { Index } from '#libs/read-models/src/read-models';
+import { foldedEmail, holderOfUser, PERSONAL, userDecider, type StoredUser, type UserEvent, type UserState } from '../domain/user.decider.ts';
 
 /** Once a person is erased, what the log said of them reads as null. */
 const keysOf = (text: string | null): readonly string[] => (text === null ? [] : [text]);
@@ -12,7 +10,7 @@ const indexes: readonly Index<StoredUser>[] = [
   { name: 'external_id', keys: ({ external_id }) => keysOf(external_id) },
 ];
 
-/** Every living user. Rows hold what no answer shows: they are answered through `toPublicUserText`. */
+/** Every living user. Rows hold what no answer shows: they are answered through `ShownUsers`. */
 export const usersView = primaryView<UserState, UserEvent, StoredUser>({
   name: 'users',
   noun: 'User',
@@ -26,10 +24,3 @@ export const usersView = primaryView<UserState, UserEvent, StoredUser>({
   },
   rowOf: (state) => (state?.object === 'user' ? state : null),
 });
-
-const serialise = serialiserOf(User);
-
-/** What is answered of a row. */
-export function toPublicUserText(row: StoredRow<StoredUser>): string {
-  return serialise(toPublicUser(contentOf(row)));
-}

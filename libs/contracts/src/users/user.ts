@@ -27,7 +27,8 @@ export class User {
     example: { language: 'en' },
   })
   metadata!: Readonly<Record<string, string>>;
-  @Time({ doc: 'When the user signed in last.', nullable: true }) last_sign_in_at!: string | null;
+  @Time({ doc: 'When the user signed in last, as far as is known a second later. Null: never; in events always.', nullable: true }) last_sign_in_at!:
+    string | null;
   @Text({ doc: 'Preferred language, as a BCP 47 tag.', max: 64, nullable: true, example: 'en-GB' }) locale!: string | null;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When it changed last.' }) updated_at!: string;
