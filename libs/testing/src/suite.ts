@@ -192,7 +192,7 @@ export class GivenSuite extends Caller {
 
   /** What the log holds after a position, and what is recorded from then on, until the signal aborts. */
   follow(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-    return this.product.events.subscribe(after, signal, 'prompt');
+    return this.product.events.subscribe(after, signal);
   }
 
   /** What was recorded since it was opened, oldest first; only of these types when some are given. */

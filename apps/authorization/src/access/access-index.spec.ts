@@ -56,7 +56,7 @@ async function open(memory = 2 ** 30): Promise<void> {
       if (name === 'head') return () => fault.head?.() ?? target.head();
       if (name !== 'subscribe') return (Reflect.get(target, name) as (...given: readonly unknown[]) => unknown).bind(target);
       return async function* (after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-        for await (const batch of target.subscribe(after, signal, 'prompt')) {
+        for await (const batch of target.subscribe(after, signal)) {
           while (fault.isDeaf === true && !signal.aborted) await pause(5);
           if (!signal.aborted) yield batch;
         }

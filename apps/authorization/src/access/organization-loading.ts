@@ -67,7 +67,7 @@ export class IndexRows {
     const found: RecordedEvent[] = [];
     if (from >= to || to === START) return found;
     const reading = new AbortController();
-    for await (const batch of this.events.subscribe(from, reading.signal, 'prompt')) {
+    for await (const batch of this.events.subscribe(from, reading.signal)) {
       for (const event of batch) if (event.position <= to && isMeant(event)) found.push(event);
       if ((batch.at(-1)?.position ?? from) >= to) break;
     }

@@ -124,7 +124,7 @@ describe('what was recorded behind an intent', () => {
     const head = await events.head();
     const found: RecordedEvent[] = [];
     const reading = new AbortController();
-    for await (const batch of events.subscribe(START, reading.signal, 'prompt')) {
+    for await (const batch of events.subscribe(START, reading.signal)) {
       found.push(...batch);
       if (batch.at(-1)!.position >= head) break;
     }

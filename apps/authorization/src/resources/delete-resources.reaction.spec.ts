@@ -87,7 +87,7 @@ describe('what dies with something deleted is told of once', () => {
     const end = upTo ?? (await events.head());
     const records: RecordedEvent[] = [];
     const reading = new AbortController();
-    for await (const batch of events.subscribe(START, reading.signal, 'prompt')) {
+    for await (const batch of events.subscribe(START, reading.signal)) {
       records.push(...batch);
       if (batch.at(-1)!.position >= end) break;
     }

@@ -56,8 +56,8 @@ class ChangedLog extends EventStore {
     return this.log.head();
   }
 
-  subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    return this.log.subscribe(after, signal, pace);
+  subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+    return this.log.subscribe(after, signal);
   }
 }
 

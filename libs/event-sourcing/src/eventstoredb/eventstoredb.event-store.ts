@@ -212,10 +212,10 @@ export class EventstoredbEventStore extends EventStore {
     return this.headWithin(ANSWER_MS);
   }
 
-  async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
+  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
     if (after !== START && !isPositionHere(after)) throw new PositionOfAnotherLog(after);
     try {
-      yield* this.subscriptions.follow(after, { signal, pace });
+      yield* this.subscriptions.follow(after, signal);
     } catch (error) {
       if (!signal.aborted) throw this.translated(error);
     }

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { driverErrorOf } from './failures.ts';
@@ -7,8 +6,6 @@ import type { ReadResponse } from './wire.ts';
 /** Events that wait for the consumer, at most; what it is handed at once. */
 export const BATCH = 500;
 const BATCH_BYTES = 4 * 1024 * 1024;
-/** A consumer that has caught up takes what this long brings together, as on the log in LMDB. */
-const GATHER_MS = 5;
 
 /** An event of ours, and how large it is. */
 export interface Arrived {
@@ -54,11 +51,8 @@ export class LogSubscription {
    * The next events, in order; none when nothing came for `idle` milliseconds, or `signal` has aborted.
    * @throws what has ended the subscription, after the last of its events
    */
-  async next(idle: number, signal: AbortSignal, pace?: 'prompt'): Promise<readonly Arrived[]> {
-    if (this.arrived.length === 0) {
-      await this.arrival(idle, signal);
-      if (this.arrived.length > 0 && pace !== 'prompt') await pause(GATHER_MS);
-    }
+  async next(idle: number, signal: AbortSignal): Promise<readonly Arrived[]> {
+    if (this.arrived.length === 0) await this.arrival(idle, signal);
     const events = this.arrived;
     if (events.length === 0 && this.failure !== null && !signal.aborted) throw this.failure;
     this.arrived = [];

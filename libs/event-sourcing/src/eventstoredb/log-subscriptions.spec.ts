@@ -75,11 +75,11 @@ describe('subscriptions to the log in EventStoreDB', () => {
     readonly stop: () => Promise<void>;
   }
 
-  function subscribe(after: Position = START, pace?: 'prompt', handle: () => Promise<unknown> | void = () => {}): Subscriber {
+  function subscribe(after: Position = START, handle: () => Promise<unknown> | void = () => {}): Subscriber {
     const stopping = new AbortController();
     const run = async (): Promise<void> => {
       try {
-        for await (const batch of store.subscribe(after, stopping.signal, pace)) {
+        for await (const batch of store.subscribe(after, stopping.signal)) {
           subscriber.seen.push(...batch);
           await handle();
         }
@@ -123,7 +123,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
       const seen: RecordedEvent[] = [];
       while (!isOver) {
         const count = 1 + chosen(400);
-        seen.push(...(await take(store, count, seen.at(-1)?.position ?? START, number % 2 === 0 ? 'prompt' : undefined)));
+        seen.push(...(await take(store, count, seen.at(-1)?.position ?? START)));
         if (number > 4) await pause(number * 10);
       }
       return seen;
@@ -144,7 +144,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
   }, 60_000);
 
   it('end with an error when they hang, while who begins anew meanwhile is served', async () => {
-    const subscribers = [subscribe(), subscribe(START, 'prompt'), subscribe()];
+    const subscribers = [subscribe(), subscribe(), subscribe()];
     await append(20);
     await until(() => subscribers.every(({ seen }) => seen.length === 20));
     for (const subscription of streams.subscriptions) subscription.isHanging = true;
@@ -162,7 +162,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
   }, 60_000);
 
   it('go on when the server throws out whom it takes for slow, as often as it does', async () => {
-    const near = [subscribe(), subscribe(START, 'prompt')];
+    const near = [subscribe(), subscribe()];
     await append(20);
     await until(() => near.every(({ seen }) => seen.length === 20));
     let isOver = false;
@@ -196,7 +196,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
   }, 60_000);
 
   it('end with an error when they are thrown out three times without having got anywhere', async () => {
-    const subscribers = [subscribe(), subscribe(START, 'prompt')];
+    const subscribers = [subscribe(), subscribe()];
     await append(20);
     await until(() => subscribers.every(({ seen }) => seen.length === 20));
     streams.throwsOutEverybody = true;
@@ -241,7 +241,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
     it('are told, each for itself, where their position is one of another log', async () => {
       await append(3);
       const before = await store.head();
-      const near = [subscribe(), subscribe(START, 'prompt')];
+      const near = [subscribe(), subscribe()];
       await until(() => near.every(({ seen }) => seen.length === 3));
       const early = near[0]!.seen[0]!.position;
       // Restored, it went on with other records: it is longer than before, and none lies where one did.
@@ -250,7 +250,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
       await until(() => near.every(({ ended }) => ended !== null));
       expect(near.map(({ ended }) => (ended as PositionOfAnotherLog).position)).toEqual([before, before]);
       await append(5);
-      const foreign = [subscribe(early), subscribe(before, 'prompt')];
+      const foreign = [subscribe(early), subscribe(before)];
       const anew = subscribe();
       await until(() => anew.seen.length === 8 && foreign.every(({ ended }) => ended !== null));
       expect(foreign.map(({ ended }) => (ended as PositionOfAnotherLog).position)).toEqual([early, before]);
@@ -270,7 +270,7 @@ describe('subscriptions to the log in EventStoreDB', () => {
     });
 
     it('miss nothing, and hear nothing of it, when they do not take what comes as fast as it comes', async () => {
-      const near = [subscribe(), subscribe(START, 'prompt', () => pause(20))];
+      const near = [subscribe(), subscribe(START, () => pause(20))];
       await append(1);
       await until(() => near.every(({ seen }) => seen.length === 1));
       const text = 'x'.repeat(5_000);

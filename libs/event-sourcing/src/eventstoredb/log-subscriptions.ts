@@ -19,20 +19,15 @@ interface Needs {
   readonly forget: () => void;
 }
 
-interface Subscriber {
-  readonly signal: AbortSignal;
-  readonly pace?: 'prompt';
-}
-
 /** Subscriptions to `$all`, each from its own position. Who in a process follows the log shares one through its reader. */
 export class LogSubscriptions {
   constructor(private readonly needs: Needs) {}
 
   /** @throws PositionOfAnotherLog; what has ended the subscription otherwise */
-  async *follow(after: Position, { signal, pace }: Subscriber): AsyncGenerator<readonly RecordedEvent[]> {
+  async *follow(after: Position, signal: AbortSignal): AsyncGenerator<readonly RecordedEvent[]> {
     // A subscription fails at once where a server has just come back; what is asked for is asked for again until there is a connection.
     if ((await unlessAborted(this.needs.head(), signal)) === null) return;
-    for await (const arrived of this.received(after, signal, pace)) if (arrived.length > 0) yield arrived.map(({ record }) => record);
+    for await (const arrived of this.received(after, signal)) if (arrived.length > 0) yield arrived.map(({ record }) => record);
   }
 
   /**
@@ -40,12 +35,12 @@ export class LogSubscriptions {
    * is lost by that, and who follows learns nothing of it.
    * @throws PositionOfAnotherLog; what has ended a subscription otherwise
    */
-  private async *received(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncGenerator<readonly Arrived[]> {
+  private async *received(after: Position, signal: AbortSignal): AsyncGenerator<readonly Arrived[]> {
     let at = after;
     for (let fruitless = 0; !signal.aborted;) {
       const subscription = this.needs.open(at);
       try {
-        yield* this.receivedOver(subscription, at, signal, pace);
+        yield* this.receivedOver(subscription, at, signal);
       } catch (error) {
         const reached = subscription.position ?? at;
         fruitless = reached > at ? 0 : fruitless + 1;
@@ -71,11 +66,11 @@ export class LogSubscriptions {
   }
 
   /** Until the signal aborts. @throws Error when it hangs: the log goes on without it */
-  private async *receivedOver(subscription: LogSubscription, after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncGenerator<readonly Arrived[]> {
+  private async *receivedOver(subscription: LogSubscription, after: Position, signal: AbortSignal): AsyncGenerator<readonly Arrived[]> {
     let stood: Position | null = null;
     let expected = START;
     while (!signal.aborted) {
-      const arrived = await subscription.next(IDLE_MS, signal, pace);
+      const arrived = await subscription.next(IDLE_MS, signal);
       if (arrived.length === 0 && !signal.aborted) {
         const at = subscription.position ?? after;
         if (at === stood && at < expected) throw new Error('A subscription to the log hangs.');

@@ -132,17 +132,24 @@ export class Cursor {
     this.next = null;
   }
 
+  /** The others there went on without it. */
+  leftBehind(): void {
+    this.leave();
+    this.look();
+  }
+
   /**
-   * The next events that are for it; null where those are not kept any more, or the signal has aborted.
+   * The next events that are for it; null where it was left behind, or the signal has aborted.
    * @throws what has ended its reading
    */
   async take(signal: AbortSignal): Promise<Taken | null> {
-    const isOver = (): boolean => signal.aborted || this.failure !== null;
+    const isOver = (): boolean => signal.aborted || this.failure !== null || this.reading === null;
     await this.until(() => isOver() || this.next !== null, signal);
     if (!isOver() && !this.isHurried) await this.until(() => isOver() || this.isHurried, signal, GATHER_MS);
     if (signal.aborted) return null;
     if (this.failure !== null) throw this.failure.error;
-    const taken = this.reading!.take(this, this.next!);
+    if (this.reading === null) return null;
+    const taken = this.reading.take(this, this.next!);
     this.isBusy = taken !== null;
     this.busySince = taken?.records[0]?.meta.at ?? 0;
     return taken;

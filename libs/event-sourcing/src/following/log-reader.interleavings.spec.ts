@@ -152,7 +152,7 @@ describe('those who follow the log through one reader', () => {
     const mayBePutBack = round % 4 === 3;
     for (let before = chance.next(60); before > 0; before--) log.record();
     // Little is kept, so that who is slow falls out of it.
-    const reader = new LogReader(log, new SystemClock(), { most: 12, meeting: 3 });
+    const reader = new LogReader(log, new SystemClock(), { most: 12, mostBytes: Infinity, meeting: 3 });
     const recorders: Recorder[] = [];
     const running: Promise<void>[] = [];
     const come = (): void => {

@@ -32,7 +32,7 @@ export class LogReader {
   constructor(
     private readonly events: EventStore,
     private readonly clock: Clock,
-    private readonly kept: TailLimits = { most: 4_096, meeting: 512 },
+    private readonly kept: TailLimits = { most: 4_096, mostBytes: 16 * 1024 * 1024, meeting: 512 },
   ) {
     this.heads = new SharedReading(() => within(events.head(), HEAD_LIMIT, endUnknown));
   }
@@ -47,15 +47,16 @@ export class LogReader {
     return patience >= HEAD_LIMIT ? head : within(head, patience, endUnknown);
   }
 
-  /** Those who are close to the end go along with all others there; the rest of these go together, from the one that is furthest behind. */
+  /** Those who are close to where others are go along with these; the rest go together, from the one that is furthest behind. */
   async seat(cursors: readonly Cursor[], signal: AbortSignal): Promise<void> {
     const head = await this.head();
     if (signal.aborted) return;
-    const live = this.live;
     const rest: Cursor[] = [];
     for (const cursor of cursors) {
-      if (live?.keeps(cursor.position) && cursor.position <= head && !cursor.isAfresh) live.join(cursor);
-      else rest.push(cursor);
+      const live = this.live?.keeps(cursor.position) === true ? this.live : undefined;
+      const reading = cursor.isAfresh || cursor.position > head ? undefined : (live ?? this.readingAt(cursor.position));
+      if (reading === undefined) rest.push(cursor);
+      else reading.join(cursor);
     }
     if (rest.length > 0) this.begin(rest, head);
   }
@@ -79,6 +80,12 @@ export class LogReader {
   /** Up to here this process has read the log; START where it does not follow it. */
   get end(): Position {
     return this.live?.end ?? START;
+  }
+
+  /** One that has been at a position, and keeps everything after it. */
+  private readingAt(position: Position, except: Reading | null = null): Reading | undefined {
+    for (const reading of this.readings) if (reading !== except && reading.keeps(position) && position <= reading.end) return reading;
+    return undefined;
   }
 
   private get live(): Reading | undefined {
@@ -107,7 +114,7 @@ export class LogReader {
     this.beat();
   }
 
-  /** At the end of the log it waits for nobody any more. Until then, when all have handled what it read, it may meet the others. */
+  /** At the end of the log it waits for nobody any more. Until then, when all have handled what it read, it may meet others. */
   private goesOn(reading: Reading, head: Position): Promise<void> | null {
     if (reading.isLive) return null;
     if (reading.end >= head && this.live === undefined) {
@@ -118,11 +125,12 @@ export class LogReader {
   }
 
   private meet(reading: Reading): void {
-    const live = this.live;
-    if (reading.isLive || live === undefined || reading.hasEnded || !reading.isSettled || !live.keeps(reading.end) || reading.end > live.end) return;
+    if (reading.isLive || reading.hasEnded || !reading.isSettled) return;
+    const other = this.readingAt(reading.end, reading);
+    if (other === undefined) return;
     for (const cursor of reading.members) {
       reading.leave(cursor);
-      live.join(cursor);
+      other.join(cursor);
     }
   }
 

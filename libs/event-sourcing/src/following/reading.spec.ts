@@ -1,4 +1,5 @@
 import { EventStore, type Position, type RecordedEvent } from '../log/event-store.ts';
+import { LazyRecord } from '../log/lazy-record.ts';
 import { Cursor } from './cursor.ts';
 import { Reading } from './reading.ts';
 
@@ -10,19 +11,18 @@ class GivenBatches extends EventStore {
   private batches: RecordedEvent[][] = [];
 
   give(...positions: Position[]): void {
+    this.giveOf('', ...positions);
+  }
+
+  giveOf(text: string, ...positions: Position[]): void {
     const meta = { environment: 'system', actor: { id: 'a', source: 'system', name: null }, requestId: 'r', commandId: 'c', at: 1 } as const;
-    const records = positions.map((position) => ({
-      id: position,
-      type: 't',
-      shape: 1,
-      data: {},
-      subject: null,
-      public: [],
-      meta,
-      stream: 's',
-      version: 1,
-      position,
-    }));
+    const records = positions.map(
+      (position) =>
+        new LazyRecord(
+          { id: position, type: 't', shape: 1, public: [], meta, stream: 's', version: 1, position },
+          { data: JSON.stringify(text), subject: 'null' },
+        ),
+    );
     this.batches.push(records);
     this.wake();
   }
@@ -57,7 +57,7 @@ describe('a reading of the log', () => {
       onMoved: () => {},
       onEnded: () => {},
       onRead: (one) => (one.isLive ? null : one.allHandled()),
-      kept: { most: 8, meeting: 4 },
+      kept: { most: 8, mostBytes: 100, meeting: 4 },
     });
   });
   afterEach(() => void jest.useRealTimers());
@@ -106,6 +106,27 @@ describe('a reading of the log', () => {
     expect([reading.end, slow.position]).toEqual(['8', '5']);
     slow.done('6');
     expect((await slow.take(new AbortController().signal))?.upTo).toBe('8');
+  });
+
+  it('keeps no more for who is slow than so many bytes, and for who is waited for, everything', async () => {
+    for (const isLive of [true, false]) {
+      const [given, slow] = [new GivenBatches(), new Cursor(null, '5', { pace: 'prompt' })];
+      const one = new Reading('5', {
+        events: given,
+        onMoved: () => {},
+        onEnded: () => {},
+        onRead: (each) => (each.isLive ? null : each.allHandled()),
+        kept: { most: 8, mostBytes: 100, meeting: 4 },
+      });
+      one.isLive = isLive;
+      one.join(slow);
+      void one.read();
+      given.giveOf('x'.repeat(60), '6', '7', '8');
+      await turns();
+      expect([isLive, one.keeps('5'), one.keeps('7')]).toEqual([isLive, !isLive, true]);
+      const taken = await slow.take(new AbortController().signal);
+      expect([isLive, taken?.records.length]).toEqual([isLive, isLive ? undefined : 3]);
+    }
   });
 
   it('takes what is not for a follower for seen, and never back when something is', async () => {

@@ -1,11 +1,14 @@
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
+import { bytesOf } from '../log/lazy-record.ts';
 import { isFromLaterRelease } from '../log/upcasts.ts';
 import type { Cursor, Taken, Way } from './cursor.ts';
 
 /** How many records are kept. */
 export interface TailLimits {
-  /** For who is slow. Whoever falls further behind goes on by a reading of its own. */
+  /** For who is slow, and of one that catches up, for who comes soon after. Whoever falls further behind goes on by a reading of its own. */
   readonly most: number;
+  /** And no more of their content, except for the last record. */
+  readonly mostBytes: number;
   /** Although nobody is behind: who comes from further back meets the others there. */
   readonly meeting: number;
 }
@@ -14,6 +17,8 @@ export interface TailLimits {
 const BATCH = 500;
 /** Behind the head without moving for so long, a subscription is taken for dead: a connection can hang without breaking (milliseconds). */
 const STUCK = 5_000;
+/** Those who have handled what was read wait so long for the others (milliseconds). What reading alone adds to handling that takes so long is little. */
+const PATIENCE = 2_000;
 
 const NOBODY: readonly Cursor[] = [];
 
@@ -36,7 +41,8 @@ interface Needs {
 
 /**
  * One reading of the log, for all who have come to the same place: each record is handed to those who handle its type. One that is live waits for nobody: what it has read
- * is kept for a while, and each who follows has a place of its own in that. One that catches up waits until all have handled what it read.
+ * is kept for a while, and each who follows has a place of its own in that. One that catches up waits until those have handled what it read who do not take much longer than
+ * the others.
  */
 export class Reading implements Way {
   isLive = false;
@@ -46,6 +52,7 @@ export class Reading implements Way {
   private readonly ofType = new Map<string, Cursor[]>();
   private readonly ofAllTypes: Cursor[] = [];
   private readonly kept: RecordedEvent[] = [];
+  private keptBytes = 0;
   /** Of the first record that is kept; they are numbered from 0. */
   private first = 0;
   private readonly ending = new AbortController();
@@ -100,7 +107,7 @@ export class Reading implements Way {
   async read(): Promise<void> {
     const { signal } = this.ending;
     try {
-      for await (const batch of this.needs.events.subscribe(this.end, signal, 'prompt')) {
+      for await (const batch of this.needs.events.subscribe(this.end, signal)) {
         if (signal.aborted) return;
         this.receive(batch);
         await this.needs.onRead(this);
@@ -140,10 +147,13 @@ export class Reading implements Way {
     this.needs.onMoved();
   }
 
-  /** Resolves once all have handled what was read. */
+  /** Resolves once all have handled what was read; who takes much longer than others goes on by a reading of its own. */
   async allHandled(): Promise<void> {
+    if (this.isSettled || this.hasEnded) return;
     this.isHeldUp = true;
-    if (!this.isSettled && !this.hasEnded) await new Promise<void>((resolve) => (this.settled = resolve));
+    const patience = setInterval(() => this.leaveBehind(), PATIENCE);
+    await new Promise<void>((resolve) => (this.settled = resolve));
+    clearInterval(patience);
     this.settled = null;
     this.isHeldUp = false;
     this.movedAt = performance.now();
@@ -152,6 +162,16 @@ export class Reading implements Way {
   get isSettled(): boolean {
     for (const cursor of this.cursors) if (!cursor.isIdle) return false;
     return true;
+  }
+
+  private leaveBehind(): void {
+    const members = this.members;
+    const slow = members.filter(({ isIdle }) => !isIdle);
+    if (slow.length === members.length) return;
+    for (const cursor of slow) {
+      cursor.leftBehind();
+      this.forget(cursor);
+    }
   }
 
   /** Whether it hangs: the log goes on without it. `head` was read just now. */
@@ -176,6 +196,7 @@ export class Reading implements Way {
   private receive(batch: readonly RecordedEvent[]): void {
     for (const record of batch) {
       const number = this.first + this.kept.push(record) - 1;
+      this.keptBytes += bytesOf(record);
       for (const cursor of this.ofType.get(record.type) ?? NOBODY) if (cursor.concerns(record)) cursor.offer(number);
       for (const cursor of this.ofAllTypes) if (cursor.concerns(record)) cursor.offer(number);
     }
@@ -184,22 +205,29 @@ export class Reading implements Way {
     this.end = last.position;
     this.lastAt = last.meta.at;
     this.movedAt = performance.now();
-    if (this.kept.length >= 2 * this.needs.kept.meeting) this.drop();
+    this.drop();
     this.needs.onMoved();
   }
 
   /** What nobody needs any more goes, and what only those need who are far behind. */
   private drop(): void {
-    const { kept } = this.needs;
-    let least = this.kept.length - kept.most;
-    const most = this.kept.length - kept.meeting;
-    if (least < most) {
-      let needed = this.first + most;
-      for (const { next } of this.cursors) if (next !== null && next < needed) needed = next;
-      least = Math.max(least, needed - this.first);
-    }
-    if (least > 0) this.from = this.kept.splice(0, least).at(-1)!.position;
-    this.first += Math.max(0, least);
+    const { most, mostBytes, meeting } = this.needs.kept;
+    const { length } = this.kept;
+    if (length < 2 * meeting && this.keptBytes <= mostBytes) return;
+    const unneeded = this.needed - this.first;
+    // One that catches up waits for those who need it.
+    const [soon, last] = this.isLive ? [Math.min(length - meeting, unneeded), length - 1] : [0, Math.min(length - 1, unneeded)];
+    let gone = 0;
+    for (; gone < last && (gone < soon || gone < length - most || this.keptBytes > mostBytes); gone++) this.keptBytes -= bytesOf(this.kept[gone]!);
+    if (gone > 0) this.from = this.kept.splice(0, gone).at(-1)!.position;
+    this.first += gone;
+  }
+
+  /** The first that somebody has yet to take. */
+  private get needed(): number {
+    let needed = Infinity;
+    for (const { next } of this.cursors) if (next !== null && next < needed) needed = next;
+    return needed;
   }
 
   private forget(cursor: Cursor): void {

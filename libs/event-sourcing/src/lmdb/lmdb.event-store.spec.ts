@@ -1,7 +1,7 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
 import { byteTextKeys, numberKeys } from '#libs/platform/src/storage/lmdb-keys';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { type Acknowledged, eventsAt, startLogWriter } from '#libs/testing/src/log-writer-process';
@@ -46,6 +46,34 @@ describe('the log in LMDB', () => {
     release();
     await Promise.all([appended, repeated, delivered]);
     expect(await store.head()).not.toBe(START);
+    await storage.close();
+  });
+
+  it('is read in slices, between which other work gets its turn', async () => {
+    const directory = await newDirectory();
+    const written = await LmdbStorage.open({ directory });
+    await new LmdbEventStore(written).append(
+      'thing-1',
+      0,
+      Array.from({ length: 1_000 }, () => newEvent()),
+    );
+    await written.close();
+    const storage = await LmdbStorage.open({ directory });
+    const reading = take(new LmdbEventStore(storage), 1_000);
+    let [turns, isRead] = [0, false];
+    void reading.then(() => (isRead = true));
+    for (; !isRead; turns++) await turn();
+    expect(turns).toBeGreaterThanOrEqual(9);
+    await storage.close();
+  });
+
+  it('keeps what was just written in memory, and no more of it than 16 MiB', async () => {
+    const storage = await LmdbStorage.open({ directory: await newDirectory() });
+    const store = new LmdbEventStore(storage);
+    for (let version = 0; version < 20; version++) await store.append('thing-1', version, [newEvent('x'.repeat(1_000_000))]);
+    const [once, again] = [await store.read('thing-1'), await store.read('thing-1')];
+    // One that is read from disk is another object each time.
+    expect(once.filter((record, index) => record === again[index]).map(({ version }) => version)).toEqual(Array.from({ length: 16 }, (_, index) => index + 5));
     await storage.close();
   });
 

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { Signal } from '#libs/platform/src/signal';
 import { Arena } from '#libs/platform/src/storage/arena';
@@ -20,18 +20,16 @@ import {
 } from '../log/event-store.ts';
 import { contentText, type Envelope, LazyRecord, readStored, storedText } from '../log/lazy-record.ts';
 
-/** Records, and bytes, that are read before other work gets its turn. */
+/** Records, and bytes, that are handed on at once. */
 const CHUNK = 1_000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
-/**
- * A follower that has caught up takes what this long brings together, rather than wake at every flush: under load there are hundreds of flushes a second, and what
- * followers store in answer would be as many transactions again.
- */
-const GATHER_MS = 5;
+/** Records that are read from disk before other work gets its turn: some two milliseconds. */
+const SLICE = 100;
 /** Streams whose head is remembered at least. */
 const HEADS = 10_000;
-/** Records kept for subscribers that follow closely, so that they do not read again what was just written, and nobody parses it twice. */
+/** Records, and bytes of them, kept for subscribers that follow closely, so that they do not read again what was just written, and nobody parses it twice. */
 const RECENT = 4_096;
+const RECENT_BYTES = 16 * 1024 * 1024;
 /** How far before the end a failed commit can have left a gap: far more than can be on its way at once. */
 const GAP_WINDOW = 100_000;
 const POSITION_DIGITS = 16;
@@ -78,7 +76,7 @@ interface Slot {
   readonly stream: string;
   readonly version: number;
   readonly position: number;
-  readonly record: RecordedEvent;
+  readonly record: LazyRecord;
 }
 
 interface Writing {
@@ -106,6 +104,9 @@ export class LmdbEventStore extends EventStore {
   /** What is appended and not yet on disk, by stream and in order. */
   private readonly pending = new Map<string, Slot[]>();
   private readonly recent: (Slot | undefined)[] = Array.from({ length: RECENT });
+  private recentBytes = 0;
+  /** Of the oldest of these, or before it. */
+  private firstRecent = 0;
   private readonly arrivals = new Signal();
   private batch: Batch | null = null;
   private lastPosition: number;
@@ -165,15 +166,14 @@ export class LmdbEventStore extends EventStore {
     return textOf(this.durable);
   }
 
-  async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
+  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
     if (after !== START && !POSITION.test(after)) throw new PositionOfAnotherLog(after);
     for (let at = Number(after); !signal.aborted;) {
       if (at >= this.durable) {
         await this.arrivals.next(signal);
-        if (pace !== 'prompt') await pause(GATHER_MS);
         continue;
       }
-      const records = this.recordsAfter(at);
+      const records = await this.batchAfter(at, signal);
       at += records.length;
       yield records;
       if (at < this.durable) await nextTurn();
@@ -300,7 +300,7 @@ export class LmdbEventStore extends EventStore {
 
   private reveal({ slots }: Batch): void {
     for (const slot of slots) {
-      this.recent[slot.position % RECENT] = slot;
+      this.keep(slot);
       const pending = this.pending.get(slot.stream)!;
       if (pending.length === 1) this.pending.delete(slot.stream);
       else pending.shift();
@@ -309,11 +309,27 @@ export class LmdbEventStore extends EventStore {
     this.arrivals.notify();
   }
 
-  private recordsAfter(at: number): RecordedEvent[] {
-    const records: RecordedEvent[] = [];
-    const end = Math.min(this.durable, at + CHUNK);
-    while (at < end && this.recent[(at + 1) % RECENT]?.position === at + 1) records.push(this.recent[++at % RECENT]!.record);
+  /** Empty where the signal has aborted. */
+  private async batchAfter(after: number, signal: AbortSignal): Promise<readonly RecordedEvent[]> {
+    const batch: LazyRecord[] = [];
+    let bytes = 0;
+    while (batch.length < CHUNK && bytes < CHUNK_BYTES && after + batch.length < this.durable) {
+      if (batch.length > 0) await nextTurn();
+      if (signal.aborted) return [];
+      for (const record of this.recordsAfter(after + batch.length)) {
+        batch.push(record);
+        bytes += record.bytes;
+      }
+    }
+    return batch;
+  }
+
+  /** Those that are in memory; else as many as are read from disk in one turn. */
+  private recordsAfter(at: number): LazyRecord[] {
+    const records: LazyRecord[] = [];
+    while (at < this.durable && records.length < CHUNK && this.recent[(at + 1) % RECENT]?.position === at + 1) records.push(this.recent[++at % RECENT]!.record);
     if (records.length > 0) return records;
+    const end = Math.min(this.durable, at + SLICE);
     let bytes = 0;
     for (const { key: position, value } of this.log.getRange({ start: at + 1, end: end + 1 })) {
       if (position !== at + 1) break;
@@ -325,12 +341,24 @@ export class LmdbEventStore extends EventStore {
     return records;
   }
 
+  private keep(slot: Slot): void {
+    this.recentBytes += slot.record.bytes - (this.recent[slot.position % RECENT]?.record.bytes ?? 0);
+    this.recent[slot.position % RECENT] = slot;
+    this.firstRecent = Math.max(this.firstRecent, slot.position - RECENT + 1);
+    for (; this.recentBytes > RECENT_BYTES && this.firstRecent < slot.position; this.firstRecent++) {
+      const oldest = this.recent[this.firstRecent % RECENT];
+      if (oldest === undefined) continue;
+      this.recentBytes -= oldest.record.bytes;
+      this.recent[this.firstRecent % RECENT] = undefined;
+    }
+  }
+
   private positionOf(stream: string, version: number, head: Head): number {
     if (version === head.version) return head.position;
     return readNumber(this.streams.get(streamKey(stream, version))!, 0);
   }
 
-  private recordAt(position: number): RecordedEvent {
+  private recordAt(position: number): LazyRecord {
     const recent = this.recent[position % RECENT];
     if (recent?.position === position) return recent.record;
     const value = this.log.get(position);
@@ -338,7 +366,7 @@ export class LmdbEventStore extends EventStore {
     return this.decode(position, value);
   }
 
-  private decode(position: number, value: Buffer): RecordedEvent {
+  private decode(position: number, value: Buffer): LazyRecord {
     const text = verifiedText(position, value);
     if (text === null) throw this.corrupt(position, 'does not match its checksum');
     const { envelope, content } = readStored(text);

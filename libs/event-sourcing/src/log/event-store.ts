@@ -130,9 +130,9 @@ export abstract class EventStore {
 
   /**
    * All events after `after`, history and then live, in order, in batches, until `signal` aborts (which ends the iteration without an error).
-   * Sees only what is on disk. Never overlaps batches: the next is read when the consumer asks for it. One that is not `prompt` takes together what comes within
-   * a few milliseconds, so that it need not wake, and write, at every flush of the log. One that begins beyond the end of the log waits.
+   * Sees only what is on disk. Never overlaps batches: the next is read when the consumer asks for it. One that begins beyond the end of the log waits. History is read in
+   * small pieces, between which other work of the process gets its turn.
    * @throws PositionOfAnotherLog where the log can tell that it never had `after`
    */
-  abstract subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]>;
+  abstract subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]>;
 }

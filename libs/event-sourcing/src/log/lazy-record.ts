@@ -9,6 +9,7 @@ type Unread = string | (() => unknown);
 interface UnreadContent {
   readonly data: Unread;
   readonly subject: Unread;
+  readonly bytes?: number;
 }
 
 /** A record whose content is made when somebody asks for it, each half once for all readers; whoever goes by the envelope alone pays nothing for it. */
@@ -22,13 +23,15 @@ export class LazyRecord implements RecordedEvent {
   readonly stream: RecordedEvent['stream'];
   readonly version: RecordedEvent['version'];
   readonly position: RecordedEvent['position'];
+  /** About as many as its content takes as text. */
+  readonly bytes: number;
   #data: unknown;
   #subject: unknown;
   /** Undefined: it is known. */
   #unreadData: Unread | undefined;
   #unreadSubject: Unread | undefined;
 
-  constructor(envelope: Envelope, { data, subject }: UnreadContent) {
+  constructor(envelope: Envelope, { data, subject, bytes = lengthOf(data) + lengthOf(subject) }: UnreadContent) {
     this.id = envelope.id;
     this.type = envelope.type;
     this.shape = envelope.shape;
@@ -38,6 +41,7 @@ export class LazyRecord implements RecordedEvent {
     this.stream = envelope.stream;
     this.version = envelope.version;
     this.position = envelope.position;
+    this.bytes = bytes;
     this.#unreadData = data;
     this.#unreadSubject = subject;
   }
@@ -72,7 +76,7 @@ export class UnreadableRecord extends LazyRecord {
     const unreadable = (): never => {
       throw reason;
     };
-    super(envelope, { data: unreadable, subject: unreadable });
+    super(envelope, { data: unreadable, subject: unreadable, bytes: bytesOf(envelope) });
   }
 }
 
@@ -81,11 +85,20 @@ export function withContent(
   record: Envelope,
   { shape = record.shape, data, subject }: { readonly shape?: number; readonly data: () => unknown; readonly subject: () => unknown },
 ): RecordedEvent {
-  return new LazyRecord(shape === record.shape ? record : { ...envelopeOf(record), shape }, { data, subject });
+  return new LazyRecord(shape === record.shape ? record : { ...envelopeOf(record), shape }, { data, subject, bytes: bytesOf(record) });
+}
+
+/** About as many as the content of a record takes as text; 0 where that is not known. */
+export function bytesOf(record: Envelope): number {
+  return (record as Partial<LazyRecord>).bytes ?? 0;
 }
 
 function envelopeOf({ id, type, shape, public: announced, sealed, meta, stream, version, position }: Envelope): Envelope {
   return { id, type, shape, public: announced, sealed, meta, stream, version, position };
+}
+
+function lengthOf(unread: Unread): number {
+  return typeof unread === 'string' ? unread.length : 0;
 }
 
 function valueOf(unread: Unread): unknown {
@@ -116,5 +129,5 @@ export function readStored(text: string): { readonly envelope: Readonly<Record<s
     return { envelope, content: { data: text.slice(end + DATA.length, middle), subject: text.slice(middle + SUBJECT.length, -1) } };
   }
   const whole = JSON.parse(text) as Readonly<Record<string, unknown>>;
-  return { envelope: whole, content: { data: () => whole['data'], subject: () => whole['subject'] } };
+  return { envelope: whole, content: { data: () => whole['data'], subject: () => whole['subject'], bytes: text.length } };
 }

@@ -43,7 +43,7 @@ export class MeasuredEventStore extends EventStore {
     return this.store.head();
   }
 
-  subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    return this.store.subscribe(after, signal, pace);
+  subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+    return this.store.subscribe(after, signal);
   }
 }

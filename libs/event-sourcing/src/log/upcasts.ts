@@ -104,8 +104,8 @@ export class UpcastingEventStore extends EventStore {
     return this.events.head();
   }
 
-  async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal, pace)) yield* parted(this.upToDate(batch));
+  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+    for await (const batch of this.events.subscribe(after, signal)) yield* parted(this.upToDate(batch));
   }
 
   private shapeOf(type: string): number {

@@ -57,8 +57,8 @@ export class SealingEventStore extends EventStore {
     return this.events.head();
   }
 
-  async *subscribe(after: Position, signal: AbortSignal, pace?: 'prompt'): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal, pace)) yield this.inClear(batch);
+  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+    for await (const batch of this.events.subscribe(after, signal)) yield this.inClear(batch);
   }
 
   /** Opens stored records with one question to the keys. One whose key is not there throws when somebody looks into it. */
@@ -138,13 +138,10 @@ export class SealingEventStore extends EventStore {
       return replacedAt(content, fields, (value, at) => openedValue(purpose, found.get(purpose), bindingOf(record.stream, record, at), value));
     };
     const openAll = (content: object): object => parts.reduce((half, part) => openOne(part, half), content);
-    const opened = withContent(
-      { ...record, sealed: parts },
-      {
-        data: () => (openAll({ data: record.data }) as Pick<RecordedEvent, 'data'>).data,
-        subject: () => (openAll({ subject: record.subject }) as Pick<RecordedEvent, 'subject'>).subject,
-      },
-    );
+    const opened = withContent(record.sealed === undefined ? { ...record, sealed: parts } : record, {
+      data: () => (openAll({ data: record.data }) as Pick<RecordedEvent, 'data'>).data,
+      subject: () => (openAll({ subject: record.subject }) as Pick<RecordedEvent, 'subject'>).subject,
+    });
     this.opened.set(record, { record: opened, keys });
     return opened;
   }

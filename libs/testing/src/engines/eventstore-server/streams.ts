@@ -218,7 +218,7 @@ export class Streams {
     let isLive = after >= last;
     if (isLive && this.version === '24.10') await write(call, caughtUp());
     try {
-      for await (const batch of this.log.subscribe(after, ended.signal, 'prompt'))
+      for await (const batch of this.log.subscribe(after, ended.signal))
         for (const record of batch) {
           if (subscription.isHanging || ended.signal.aborted || this.isGone(record)) continue;
           if (isLive && this.version === '22.10') {
