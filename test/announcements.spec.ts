@@ -55,6 +55,7 @@ const ANNOUNCED = [
       'magic_auth',
       'email_verification',
       'password_reset',
+      'invitation',
       'session',
       'attempt',
     ],
@@ -150,6 +151,8 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     const reset = { token, new_password: canaries.add(`reset password ${secretsOf}`, `reset-${name}`) };
     await caller.post('/user_management/password_reset/confirm', reset).expect(200);
 
+    await invite(caller, organization, secretsOf);
+
     await caller.post('/admin/resource_types', { slug: 'project', name: 'Project', parent_type_slugs: ['organization'] }).expect(201);
     await caller.post('/authorization/permissions', { slug: 'read', name: 'Read' }).expect(201);
     await caller.patch('/authorization/permissions/read', { name: 'Read all' }).expect(200);
@@ -174,6 +177,18 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     await caller.delete(`/user_management/users/${user}`).expect(200);
     const { id: erased } = await caller.post('/user_management/users', { email: `${name}@beta.test` }).expect(201);
     await caller.post(`/admin/users/${erased}/erasure`).expect(202);
+  }
+
+  async function invite(caller: Caller, organization_id: string, secretsOf: string): Promise<void> {
+    const invitations = '/user_management/invitations';
+    const { id: open } = await caller.post(invitations, { email: `${randomUUID()}@acme.test`, organization_id }).expect(201);
+    await caller.post(`${invitations}/${open}/revoke`).expect(200);
+    const { email } = await caller.post('/user_management/users', { email: `${randomUUID()}@acme.test` }).expect(201);
+    const { id, token } = await caller.post(invitations, { email, organization_id }).expect(201);
+    canaries.add(`invitation token ${secretsOf}`, token);
+    const again = await caller.post(`${invitations}/${id}/resend`).expect(200);
+    canaries.add(`next invitation token ${secretsOf}`, again.token);
+    await caller.post(`${invitations}/${id}/accept`).expect(200);
   }
 
   async function signIn(caller: Caller, { email, code, password }: Readonly<Record<'email' | 'code' | 'password', string>>, secretsOf: string): Promise<void> {
@@ -237,7 +252,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(23);
+    expect(canaries.names).toHaveLength(27);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {

@@ -6,6 +6,7 @@ import { CorsOrigin, RedirectUri } from '#libs/contracts/src/browser-addresses/b
 import { EmailVerification } from '#libs/contracts/src/email-verification/email-verification';
 import { Event } from '#libs/contracts/src/feed/event';
 import { Group } from '#libs/contracts/src/groups/group';
+import { Invitation, InvitationWithToken } from '#libs/contracts/src/invitations/invitation';
 import { MagicAuth } from '#libs/contracts/src/magic-auth/magic-auth';
 import { operations, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { fieldsOf, mayBeAbsent, type Field } from '#libs/contracts/src/field';
@@ -84,12 +85,15 @@ export async function organization(caller: Caller, clientId: string, externalId:
   const email = `${externalId}@acme.test`;
   await caller.post(`/user_management/users/${member}/email_verification/send`).expect(200);
   const sent = await caller.eventually(`/events?events=email_verification.created&order=desc&limit=1`, { data: [{ data: { user_id: member } }] });
+  const invitation = await created('/user_management/invitations', { email: `invited-${externalId}@acme.test`, organization_id: id });
   const magicAuth = await caller.post('/user_management/magic_auth', { email }).expect(201);
   const shown = { client_id: clientId, client_secret: caller.key, grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', email, code: magicAuth.code };
   await caller.post('/user_management/authenticate', shown).expect(200);
   const sessions = await caller.get(`/user_management/users/${member}/sessions`).expect(200);
   const ids = new Map<Class, string>([
     [Session, sessions.data[0].id],
+    [Invitation, invitation],
+    [InvitationWithToken, invitation],
     [MagicAuth, magicAuth.id],
     [EmailVerification, sent.data[0].data.id],
     [PasswordReset, await created('/user_management/password_reset', { email })],

@@ -96,6 +96,10 @@ async function lateThings(): Promise<readonly Late[]> {
     },
     { create: ['CreateMagicAuth', { email: user['email'] }], get: { GetMagicAuth: byId } },
     { create: ['CreatePasswordReset', { email: user['email'] }], get: { GetPasswordReset: byId } },
+    {
+      create: ['SendInvitation', { email: `invited-${external_id}@acme.test`, organization_id, expires_in_days: 7 }],
+      get: { GetInvitation: byId, FindInvitationByToken: ({ token }) => ({ token }) },
+    },
     { create: ['CreateWebhookEndpoint', { endpoint_url: `https://${external_id}.test/`, events: [] }], get: { GetWebhookEndpoint: byId } },
   ];
 }

@@ -50,6 +50,7 @@ async function newWorld(): Promise<World> {
   return { caller, ...(await inhabitants(caller, receiver.url, await suite.clientIdOf(caller))) };
 }
 
+const INVITATIONS = '/user_management/invitations';
 const PROJECT = { resource_type_slug: 'project', resource_external_id: 'project-42' };
 const QUESTION = { permission_slug: 'documents:read', ...PROJECT };
 const editorOf = (project: string): object => ({ role_slug: 'editor', ...PROJECT, resource_external_id: project });
@@ -93,6 +94,11 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     const { password_reset_token: token } = await caller.post('/user_management/password_reset', { email }).expect(201);
     return { body: { token, new_password: 'ride-a-giraffe-7' } };
   },
+  SendInvitation: async ({ ids }) => ({ body: { email: `${randomUUID()}@acme.test`, organization_id: ids.get(Organization), role_slug: 'admin' } }),
+  FindInvitationByToken: async (at) => ({ path: `${INVITATIONS}/by_token/${(await newInvitation(at)).token}` }),
+  AcceptInvitation: async (at) => ({ path: `${INVITATIONS}/${(await newInvitation(at)).id}/accept` }),
+  ResendInvitation: async (at) => ({ path: `${INVITATIONS}/${(await newInvitation(at)).id}/resend` }),
+  RevokeInvitation: async (at) => ({ path: `${INVITATIONS}/${(await newInvitation(at)).id}/revoke` }),
   Authenticate: async ({ caller }) => {
     const email = `${randomUUID()}@acme.test`;
     const { code } = await caller.post('/user_management/magic_auth', { email }).expect(201);
@@ -153,6 +159,12 @@ async function slugOf(caller: Caller, path: string, fields: object = {}): Promis
 
 async function newUser({ caller }: World): Promise<string> {
   return (await caller.post('/user_management/users', { email: `${randomUUID()}@acme.test` }).expect(201)).id as string;
+}
+
+/** Of somebody who is a user, so that it can be accepted. */
+async function newInvitation({ caller, ids }: World): Promise<{ readonly id: string; readonly token: string }> {
+  const { email } = await caller.post('/user_management/users', { email: `${randomUUID()}@acme.test` }).expect(201);
+  return caller.post(INVITATIONS, { email, organization_id: ids.get(Organization) }).expect(201);
 }
 
 async function newMembership(at: World): Promise<string> {

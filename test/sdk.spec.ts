@@ -232,6 +232,33 @@ describe('users and memberships through the SDK', () => {
     expect(other).not.toBe(id);
   });
 
+  it('are invited, by mail, to an organization', async () => {
+    const { id: organizationId } = await workos.organizations.createOrganization({ name: 'Invites' });
+    const invitation = await um().sendInvitation({ email: 'invited@sdk.test', organizationId, roleSlug: 'admin', expiresInDays: 3, locale: 'de' });
+    expect(invitation).toMatchObject({ object: 'invitation', email: 'invited@sdk.test', organizationId, state: 'pending', acceptedUserId: null });
+    expect(await um().findInvitationByToken(invitation.token)).toEqual(invitation);
+    const again = await um().resendInvitation(invitation.id, { locale: 'en' });
+    await expect(um().findInvitationByToken(invitation.token)).rejects.toMatchObject({ name: 'NotFoundException' });
+    expect((await um().listInvitations({ organizationId })).data).toEqual([again]);
+    const { id: userId } = await um().createUser({ email: 'invited@sdk.test' });
+    expect(await um().acceptInvitation(invitation.id)).toMatchObject({ state: 'accepted', acceptedUserId: userId });
+    const { data } = await um().listOrganizationMemberships({ userId });
+    expect(data).toMatchObject([{ organizationId, status: 'active', role: { slug: 'admin' } }]);
+    const { id } = await um().sendInvitation({ email: 'other@sdk.test' });
+    expect(await um().revokeInvitation(id)).toMatchObject({ state: 'revoked', organizationId: null });
+    await eventually(async () => {
+      const names = ['invitation.created', 'invitation.resent', 'invitation.accepted', 'invitation.revoked'] as const;
+      const events = (await workos.events.listEvents({ events: [...names], limit: 100 })).data;
+      expect(events.map(({ event }) => event)).toEqual([
+        'invitation.created',
+        'invitation.resent',
+        'invitation.accepted',
+        'invitation.created',
+        'invitation.revoked',
+      ]);
+    });
+  });
+
   it('meet in an organization, with roles', async () => {
     const { id: organizationId, name } = await workos.organizations.createOrganization({ name: 'Has members' });
     const { id: userId } = await um().createUser({ email: 'member@sdk.test' });

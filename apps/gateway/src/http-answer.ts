@@ -34,7 +34,7 @@ export function refusal(error: unknown): HttpAnswer | null {
     ? { error: answeredAs, error_description: error.message, message: error.message, ...continuation }
     : {
         message: error.message,
-        code: error.code,
+        code: answeredAs,
         // SDKs read `errors` of every 422.
         errors: status === 422 ? (errors ?? []) : errors,
         entity_id,

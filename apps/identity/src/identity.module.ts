@@ -6,6 +6,7 @@ import { codes } from './codes/codes.feature.ts';
 import { environmentSettings } from './environment-settings/environment-settings.feature.ts';
 import { environments } from './environments/environments.feature.ts';
 import { groups } from './groups/groups.feature.ts';
+import { invitations } from './invitations/invitations.feature.ts';
 import { jwtTemplates } from './jwt-templates/jwt-templates.feature.ts';
 import { mail } from './mail/mail.feature.ts';
 import { memberships } from './memberships/memberships.feature.ts';
@@ -29,6 +30,7 @@ export const identity = service('identity', [
   groups,
   apiKeys,
   codes,
+  invitations,
   widgets,
   mail,
   risk,

@@ -9,6 +9,7 @@ import './environment-settings/operations.ts';
 import './environments/operations.ts';
 import './feed/operations.ts';
 import './groups/operations.ts';
+import './invitations/operations.ts';
 import './jwt-template/operations.ts';
 import './magic-auth/operations.ts';
 import './mailbox/operations.ts';

@@ -11,6 +11,7 @@ import {
   EventUser,
 } from './feed/event-data.ts';
 import { Group, GroupMember } from './groups/group.ts';
+import { Invitation } from './invitations/invitation.ts';
 import { OrganizationDomain } from './organizations/organization.ts';
 import { Permission } from './permissions/permission.ts';
 import { OrganizationRole, Role } from './roles/role.ts';
@@ -72,10 +73,10 @@ export const PUBLIC_EVENTS = {
   'magic_auth.created': webhook(() => EventMagicAuth),
   'password_reset.created': webhook(() => EventPasswordReset),
   'password_reset.succeeded': webhook(() => EventPasswordReset),
-  'invitation.created': webhook(),
-  'invitation.accepted': webhook(),
-  'invitation.resent': webhook(),
-  'invitation.revoked': webhook(),
+  'invitation.created': webhook(() => Invitation),
+  'invitation.accepted': webhook(() => Invitation),
+  'invitation.resent': webhook(() => Invitation),
+  'invitation.revoked': webhook(() => Invitation),
   'user.created': webhook(() => EventUser),
   'user.updated': webhook(() => EventUser),
   'user.deleted': webhook(() => EventUser),

@@ -285,7 +285,9 @@ function errorSchema(codes: readonly ErrorCode[]): Schema {
   const others = codes.filter((code) => !isOAuth(code) && !isContinuation(code));
   const isInvalid = ERRORS[codes[0]!].status === 422;
   const schemas = [
-    ...(others.length === 0 ? [] : [{ ...reference('schemas', 'Error'), properties: { code: { enum: others } }, ...(isInvalid && { required: ['errors'] }) }]),
+    ...(others.length === 0
+      ? []
+      : [{ ...reference('schemas', 'Error'), properties: { code: { enum: others.map(answerOf) } }, ...(isInvalid && { required: ['errors'] }) }]),
     ...(oauth.length === 0 ? [] : [{ ...reference('schemas', 'OAuthError'), properties: { error: { enum: oauth.map(answerOf) } } }]),
     ...continuing.map((code) =>
       isOAuth(code)
@@ -311,7 +313,7 @@ function isOAuth(code: ErrorCode): boolean {
 
 function sentencesOf(code: ErrorCode): string {
   const { doc, comesWith }: DeclaredError = ERRORS[code];
-  return `\`${code}\`: ${doc}${comesWith === undefined ? '' : ` Not answered yet: comes with ${comesWith}.`}`;
+  return `\`${answerOf(code)}\`: ${doc}${comesWith === undefined ? '' : ` Not answered yet: comes with ${comesWith}.`}`;
 }
 
 function errorExample(code: ErrorCode): Json {
@@ -321,7 +323,7 @@ function errorExample(code: ErrorCode): Json {
   }
   if (isContinuation(code)) return { message: ERRORS[code].doc, code, pending_authentication_token: 'x4Q0…' };
   const errors = code === 'invalid_request_parameters' ? [{ code: 'required', field: 'name', message: 'name is required.' }] : [];
-  return { message: ERRORS[code].doc, code, ...(ERRORS[code].status === 422 && { errors }) };
+  return { message: ERRORS[code].doc, code: answerOf(code), ...(ERRORS[code].status === 422 && { errors }) };
 }
 
 const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {

@@ -10,6 +10,10 @@ export class ApplicationLinks {
     return this.page('reset-password', { token });
   }
 
+  invitation(token: string): string {
+    return this.page('invite', { invitation_token: token });
+  }
+
   private page(name: string, query: Readonly<Record<string, string>>): string {
     const base = (this.settings.APPLICATION_URL ?? '').replace(/\/+$/, '');
     return `${base}/${name}?${String(new URLSearchParams(query))}`;

@@ -5,6 +5,8 @@ import { ApplicationLinks } from './application-links.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
 import { EmailVerifications } from './email-verifications.ts';
+import { InvitationAcceptance } from './invitation-acceptance.ts';
+import { InvitationTokens } from './invitation-tokens.ts';
 import { MagicAuths } from './magic-auths.ts';
 import { Mailboxes } from './mailboxes.ts';
 import { OneTimeCodes } from './one-time-codes.ts';
@@ -15,5 +17,8 @@ import { SentCodes } from './sent-codes.ts';
 export const codes = feature({
   deciders: [magicAuthDecider, emailVerificationDecider, passwordResetDecider],
   views: [magicAuthsView, emailVerificationsView, passwordResetsView],
-  providers: [MagicAuths, EmailVerifications, PasswordResets, SentCodes, OneTimeCodes, CodeRequests, PersonalLimits, Mailboxes, CodePolicies, ApplicationLinks],
+  providers: [
+    ...[MagicAuths, EmailVerifications, PasswordResets, SentCodes, OneTimeCodes, CodeRequests, PersonalLimits, Mailboxes, CodePolicies, ApplicationLinks],
+    ...[InvitationTokens, InvitationAcceptance],
+  ],
 });

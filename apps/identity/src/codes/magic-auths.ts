@@ -3,11 +3,13 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { MagicAuthWithCode } from '#libs/contracts/src/magic-auth/magic-auth';
 import { CreateMagicAuth, GetMagicAuth } from '#libs/contracts/src/magic-auth/operations';
 import { storedEmail } from '#libs/contracts/src/text-formats';
+import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { magicAuthDecider, shownCode } from '../domain/one-time-code.decider.ts';
 import { magicAuthsView } from '../views/one-time-codes.view.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
+import { InvitationTokens, invalidInvitation } from './invitation-tokens.ts';
 import { Mailboxes } from './mailboxes.ts';
 import { SentCodes, type SentCode } from './sent-codes.ts';
 
@@ -21,17 +23,19 @@ export class MagicAuths {
     private readonly mailboxes: Mailboxes,
     private readonly policies: CodePolicies,
     private readonly requests: CodeRequests,
+    private readonly invitations: InvitationTokens,
     codes: SentCodes,
   ) {
     this.sent = codes.of('magic_auth', magicAuthDecider, magicAuthsView);
   }
 
   @Handles(CreateMagicAuth)
-  async create({ context, email: given, ip_address }: CreateMagicAuth): Promise<MagicAuthWithCode> {
+  async create({ context, email: given, ip_address, invitation_token }: CreateMagicAuth): Promise<MagicAuthWithCode> {
     const email = storedEmail(given);
     const { maySignUp } = await this.policies.requireMagicAuth(context);
+    const isInvited = invitation_token !== undefined && (await this.requireInvited(context, invitation_token, email));
     if (!(await this.sent.isMade(context))) await this.requests.count(context, 'magic_auth', email, ip_address);
-    const user = await this.mailboxes.userOfOrNew(context, email, maySignUp);
+    const user = await this.mailboxes.userOfOrNew(context, email, maySignUp || isInvited);
     const code = await this.sent.create(context, user, LIFETIME);
     return { ...shownCode(code), code: await this.sent.digits(context, code) };
   }
@@ -55,5 +59,15 @@ export class MagicAuths {
     const user = await this.mailboxes.userOf(context, storedEmail(email));
     const redeemed = await this.sent.redeem(context, user, { given: code, by: sessionId, hasPassword: false });
     return { userId: redeemed.user_id, magicAuthId: redeemed.id };
+  }
+
+  /** @throws DomainError `invitation_invalid`, also where it was sent to somebody else */
+  private async requireInvited(context: RequestContext, token: string, email: string): Promise<true> {
+    try {
+      await this.invitations.requireUsable(context, await this.invitations.find(context, token), { email });
+    } catch (error) {
+      throw error instanceof DomainError && error.code === 'invitation_cannot_be_used_for_email' ? invalidInvitation() : error;
+    }
+    return true;
   }
 }

@@ -23,6 +23,7 @@ import { magicAuthsView } from '../views/one-time-codes.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
+import { InvitationTokens } from './invitation-tokens.ts';
 import { MagicAuths } from './magic-auths.ts';
 import { Mailboxes } from './mailboxes.ts';
 import { OneTimeCodes } from './one-time-codes.ts';
@@ -72,8 +73,10 @@ describe('magic codes, redeemed in several processes', () => {
     const own = repositoryOf();
     const states = new KnownStates(new LogFollowing(events, clock, log), own, clock);
     const policies = new CodePolicies(new EnvironmentSettingsReader(states));
-    const sent = new SentCodes(own, new OneTimeCodes(keys, store, clock), clock, policies, rows);
-    return new MagicAuths(new Mailboxes(own, rows), policies, new CodeRequests(new PersonalLimits(store, naming, clock)), sent);
+    const codes = new OneTimeCodes(keys, store, clock);
+    const sent = new SentCodes(own, codes, clock, policies, rows);
+    const requests = new CodeRequests(new PersonalLimits(store, naming, clock));
+    return new MagicAuths(new Mailboxes(own, rows), policies, requests, new InvitationTokens(codes, own, clock), sent);
   }
 
   const context = (): RequestContext => ({ ...systemContext(ENVIRONMENT, clock.now()), actor: { id: 'key_1', source: 'api', name: null } });

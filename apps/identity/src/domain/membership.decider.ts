@@ -21,6 +21,8 @@ export interface HeldRole {
 
 interface MembershipCreated extends Pick<OrganizationMembership, 'id' | 'organization_id' | 'user_id' | 'status' | 'directory_managed' | 'custom_attributes'> {
   readonly roles: readonly HeldRole[];
+  /** The invitation that it began with. */
+  readonly invitation_id?: string;
 }
 
 /** What changed, as it is from now on. */
@@ -39,6 +41,7 @@ export type MembershipState = StoredMembership | DeletedMembership | null;
 export interface StoredMembership extends Omit<OrganizationMembership, 'organization_name'> {
   readonly roles: readonly HeldRole[];
   readonly created_again?: string;
+  readonly invitation_id?: string;
 }
 
 /** The last one that was. */
@@ -61,7 +64,7 @@ function evolve(state: MembershipState, event: MembershipEvent & { readonly at: 
 function toPublicEvent(event: MembershipEvent, before: MembershipState, after: MembershipState): NewPublicEvent | null {
   const shown = event.type === 'organization_membership.deleted' ? before : after;
   if (shown?.object !== 'organization_membership') return null;
-  const { roles, created_again: _, ...membership } = shown;
+  const { roles, created_again: _, invitation_id: _invitation, ...membership } = shown;
   const slugs = roles.map(({ slug }) => ({ slug }));
   return { payload: { ...membership, role: slugs[0], roles: slugs }, names: [event.type] };
 }
@@ -115,6 +118,36 @@ export function createMembership({ organization_id, user_id, roles }: NewMembers
     const born = { id, organization_id, user_id, status: 'active', roles, directory_managed: false, custom_attributes: {} } as const;
     return [{ type: 'organization_membership.created', data: born }];
   };
+}
+
+interface InvitedMember extends NewMembership {
+  readonly invitation_id: string;
+}
+
+/** A user who was invited is a pending member. Nothing where they are a member of any kind. */
+export function inviteMember(invited: InvitedMember): Decide {
+  return (state, context) => (state?.object === 'organization_membership' ? [] : [created(context.id('om'), 'pending', invited)]);
+}
+
+/** Whoever accepts an invitation is a member from now on, with the roles of the pending membership where there is one. Who is suspended stays so. */
+export function joinByInvitation(invited: InvitedMember): Decide {
+  return (state, context) => {
+    if (state?.object !== 'organization_membership') return [created(context.id('om'), 'active', invited)];
+    return state.status === 'pending' ? [{ type: 'organization_membership.updated', data: { id: state.id, status: 'active' } }] : [];
+  };
+}
+
+/** Nobody accepted the invitation, and nobody will. */
+export function endPendingMembership(invitationId: string): Decide {
+  return (state) => {
+    if (state?.object !== 'organization_membership' || state.status !== 'pending' || state.invitation_id !== invitationId) return [];
+    return [{ type: 'organization_membership.deleted', data: { id: state.id } }];
+  };
+}
+
+function created(id: string, status: 'active' | 'pending', { organization_id, user_id, roles, invitation_id }: InvitedMember): MembershipEvent {
+  const born = { id, organization_id, user_id, status, roles, directory_managed: false, custom_attributes: {}, invitation_id };
+  return { type: 'organization_membership.created', data: born };
 }
 
 export function setRoles(id: string, roles: readonly HeldRole[]): Decide {

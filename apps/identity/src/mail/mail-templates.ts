@@ -1,12 +1,19 @@
 /** What can be sent. */
-export type MailKind = 'magic_auth' | 'email_verification' | 'password_reset';
+export type MailKind = 'magic_auth' | 'email_verification' | 'password_reset' | 'invitation';
+
+/** What of an invitation is told; null: nothing that has a name. */
+interface Invited {
+  readonly organization: string | null;
+  readonly inviter: string | null;
+}
 
 interface Texts {
-  readonly subject: (name: string) => string;
-  readonly lead: (name: string) => string;
+  readonly subject: (name: string, invited: Invited) => string;
+  readonly lead: (name: string, invited: Invited) => string;
   /** What stands on the link. */
   readonly action?: string;
-  readonly ending: (minutes: number) => string;
+  /** `time`: minutes; of an invitation, days. */
+  readonly ending: (time: number) => string;
 }
 
 const UNWANTED_EN = 'If you did not ask for this, you can ignore this message.';
@@ -31,6 +38,12 @@ const LANGUAGES: { readonly en: Readonly<Record<MailKind, Texts>> } & Readonly<R
       action: 'Set a new password',
       ending: (minutes) => `The link works once, for ${minutes} minutes. ${UNWANTED_EN}`,
     },
+    invitation: {
+      subject: (name, { organization }) => (organization === null ? `You are invited to ${name}` : `You are invited to ${organization} on ${name}`),
+      lead: (name, { organization, inviter }) => `${inviter ?? 'Somebody'} invites you to ${organization === null ? name : `join ${organization} on ${name}`}.`,
+      action: 'Accept the invitation',
+      ending: (days) => `The link works once, for ${days === 1 ? 'a day' : `${days} days`}. If you did not expect this, you can ignore this message.`,
+    },
   },
   de: {
     magic_auth: {
@@ -49,27 +62,49 @@ const LANGUAGES: { readonly en: Readonly<Record<MailKind, Texts>> } & Readonly<R
       action: 'Neues Passwort setzen',
       ending: (minutes) => `Der Link gilt einmal, ${minutes} Minuten lang. ${UNWANTED_DE}`,
     },
+    invitation: {
+      subject: (name, { organization }) => (organization === null ? `Einladung zu ${name}` : `Einladung zu ${organization} bei ${name}`),
+      lead: (name, { organization, inviter }) =>
+        `${inviter ?? 'Jemand'} lädt Sie ein, ${organization === null ? `${name} zu nutzen` : `${organization} bei ${name} beizutreten`}.`,
+      action: 'Einladung annehmen',
+      ending: (days) =>
+        `Der Link gilt einmal, ${days === 1 ? 'einen Tag' : `${days} Tage`} lang. Falls Sie keine Einladung erwartet haben, können Sie diese Nachricht ignorieren.`,
+    },
   },
 };
+
+const NOBODY: Invited = { organization: null, inviter: null };
 
 /** A code to type, or a link to follow. */
 type Secret = { readonly code: string } | { readonly link: string };
 
-interface Letter {
-  readonly kind: MailKind;
+/** What is sent to whom. */
+export interface Addressed {
+  readonly to: string;
   readonly secret: Secret;
-  readonly minutes: number;
+  /** How long it is of use: minutes; of an invitation, days. */
+  readonly time: number;
+  readonly invited?: Invited;
   /** A BCP 47 tag, or null. */
   readonly locale: string | null;
+}
+
+interface Letter extends Omit<Addressed, 'to'> {
+  readonly kind: MailKind;
   readonly brand: { readonly name: string; readonly logo_url: string | null; readonly color: string | null };
 }
 
-export function letterOf({ kind, secret, minutes, locale, brand }: Letter): { readonly subject: string; readonly text: string; readonly html: string } {
+export function letterOf({ kind, secret, time, locale, brand, invited = NOBODY }: Letter): {
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+} {
   const wanted = locale?.split('-')[0]?.toLowerCase() ?? 'en';
   const language = Object.hasOwn(LANGUAGES, wanted) && LANGUAGES[wanted]![kind] !== undefined ? wanted : 'en';
-  const { subject, lead, action, ending } = LANGUAGES[language]![kind] ?? LANGUAGES.en[kind];
+  const texts = LANGUAGES[language]![kind] ?? LANGUAGES.en[kind];
   const shown = 'code' in secret ? secret.code : secret.link;
-  const [first, last] = [lead(brand.name), ending(minutes)];
+  const [subject, first, last] = [texts.subject(brand.name, invited), texts.lead(brand.name, invited), texts.ending(time)];
+  const { action } = texts;
   const text = `${first}\n\n${shown}\n\n${last}\n`;
   const color = brand.color ?? '#1f4b99';
   const logo = brand.logo_url === null ? '' : `<p><img src="${escaped(brand.logo_url)}" alt="${escaped(brand.name)}" height="40"></p>`;
@@ -77,8 +112,8 @@ export function letterOf({ kind, secret, minutes, locale, brand }: Letter): { re
     'code' in secret
       ? `<p style="font-size:32px;letter-spacing:6px;font-weight:bold;color:${color}">${escaped(shown)}</p>`
       : `<p><a href="${escaped(shown)}" style="background:${color};color:#ffffff;padding:12px 20px;border-radius:6px;text-decoration:none">${escaped(action ?? shown)}</a></p><p style="word-break:break-all;color:#666666">${escaped(shown)}</p>`;
-  const html = `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><title>${escaped(subject(brand.name))}</title></head><body style="font-family:sans-serif;color:#222222;max-width:560px;margin:24px auto">${logo}<p>${escaped(first)}</p>${middle}<p style="color:#666666">${escaped(last)}</p></body></html>`;
-  return { subject: subject(brand.name), text, html };
+  const html = `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><title>${escaped(subject)}</title></head><body style="font-family:sans-serif;color:#222222;max-width:560px;margin:24px auto">${logo}<p>${escaped(first)}</p>${middle}<p style="color:#666666">${escaped(last)}</p></body></html>`;
+  return { subject, text, html };
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

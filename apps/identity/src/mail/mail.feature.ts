@@ -1,10 +1,11 @@
 import { feature } from '#libs/runtime/src/feature';
 import { ChosenMailTransport } from './chosen.mail-transport.ts';
 import { DevelopmentMailbox } from './development-mailbox.ts';
+import { InvitationLetters } from './invitation-letters.ts';
 import { MailTransport } from './mail-transport.ts';
 import { SendCodesByMail } from './send-codes-by-mail.ts';
 
 export const mail = feature({
-  providers: [DevelopmentMailbox, { provide: MailTransport, useClass: ChosenMailTransport }],
+  providers: [DevelopmentMailbox, InvitationLetters, { provide: MailTransport, useClass: ChosenMailTransport }],
   reactions: [SendCodesByMail],
 });

@@ -22,7 +22,8 @@ import {
 } from '../domain/one-time-code.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { emailVerificationsView, magicAuthsView, passwordResetsView } from '../views/one-time-codes.view.ts';
-import { letterOf } from './mail-templates.ts';
+import { InvitationLetters, type InvitationSent } from './invitation-letters.ts';
+import { letterOf, type Addressed } from './mail-templates.ts';
 import { MailRefused, MailTransport } from './mail-transport.ts';
 
 type CodeCreated = Extract<OneTimeCodeEvent<OneTimeCodeKind>, { readonly type: `${OneTimeCodeKind}.created` }>;
@@ -34,9 +35,9 @@ const MINUTE = 60_000;
  * use; what the server does not want is set aside.
  */
 @Injectable()
-export class SendCodesByMail implements Reaction<CodeCreated> {
+export class SendCodesByMail implements Reaction<CodeCreated | InvitationSent> {
   readonly name = 'send-codes-by-mail';
-  readonly handles = ['magic_auth.created', 'email_verification.created', 'password_reset.created'] as const;
+  readonly handles = ['magic_auth.created', 'email_verification.created', 'password_reset.created', 'invitation.created', 'invitation.resent'] as const;
   /** What lies before was asked for when nobody sent mail. */
   readonly from = 'head';
   private readonly kinds: Readonly<Record<OneTimeCodeKind, SentCode<OneTimeCodeKind>>>;
@@ -48,6 +49,7 @@ export class SendCodesByMail implements Reaction<CodeCreated> {
     private readonly repository: Repository,
     private readonly transport: MailTransport,
     private readonly links: ApplicationLinks,
+    private readonly invitations: InvitationLetters,
     private readonly clock: Clock,
     private readonly log: Log,
     metrics: Metrics,
@@ -65,26 +67,21 @@ export class SendCodesByMail implements Reaction<CodeCreated> {
     });
   }
 
-  async react(event: Recorded<CodeCreated>): Promise<void> {
+  async react(event: Recorded<CodeCreated | InvitationSent>): Promise<void> {
     if (!this.settings.MAIL) return;
     const { environment } = event.meta;
-    const kind = event.type.slice(0, event.type.indexOf('.')) as OneTimeCodeKind;
+    const kind = event.type.slice(0, event.type.indexOf('.')) as OneTimeCodeKind | 'invitation';
     const { mail, branding } = await this.environments.settings({ environment });
     if (!mail[kind]) return;
-    const context = systemContext(environment, this.clock.now());
-    const sent = this.kinds[kind];
-    const found = await sent.find(context, event.data.id);
-    const left = found === null ? 0 : Date.parse(found.code.expires_at) - this.clock.now();
-    // Used, replaced, or its user gone or elsewhere: nobody waits for it.
-    if (found === null || left <= 0 || found.code.redemption !== null || !isOfUser(found.code, found.user)) return this.outcomes.inc({ kind, outcome: 'late' });
+    const letter = isOfCode(event) ? await this.codeOf(event) : await this.invitations.of(event);
+    if (letter === null) return this.outcomes.inc({ kind, outcome: 'late' });
     const name = branding.name ?? (await this.repository.load(environmentDecider, SYSTEM_ENVIRONMENT, environment))?.name ?? 'Gatehouse';
-    const secret =
-      kind === 'password_reset' ? { link: this.links.passwordReset(await sent.token(context, found.code)) } : { code: await sent.digits(context, found.code) };
-    const letter = letterOf({ kind, secret, minutes: Math.max(1, Math.round(left / MINUTE)), locale: found.user.locale, brand: { ...branding, name } });
+    const { to, ...content } = letter;
+    const written = letterOf({ kind, ...content, brand: { ...branding, name } });
     const { MAIL_FROM: address } = this.settings;
     const id = `${event.id}@${address.slice(address.indexOf('@') + 1)}`;
     try {
-      await this.transport.send({ id, from: { name, address }, to: found.code.email!, ...letter });
+      await this.transport.send({ id, from: { name, address }, to, ...written });
       this.outcomes.inc({ kind, outcome: 'sent' });
     } catch (error) {
       if (error instanceof MailRefused) {
@@ -96,4 +93,21 @@ export class SendCodesByMail implements Reaction<CodeCreated> {
       throw error;
     }
   }
+
+  /** Null where nobody waits for it: it was used or replaced, or its user is gone or elsewhere. */
+  private async codeOf({ type, data, meta: { environment } }: Recorded<CodeCreated>): Promise<Addressed | null> {
+    const context = systemContext(environment, this.clock.now());
+    const kind = type.slice(0, type.indexOf('.')) as OneTimeCodeKind;
+    const sent = this.kinds[kind];
+    const found = await sent.find(context, data.id);
+    const left = found === null ? 0 : Date.parse(found.code.expires_at) - this.clock.now();
+    if (found === null || left <= 0 || found.code.redemption !== null || !isOfUser(found.code, found.user)) return null;
+    const secret =
+      kind === 'password_reset' ? { link: this.links.passwordReset(await sent.token(context, found.code)) } : { code: await sent.digits(context, found.code) };
+    return { to: found.code.email!, secret, time: Math.max(1, Math.round(left / MINUTE)), locale: found.user.locale };
+  }
+}
+
+function isOfCode(event: Recorded<CodeCreated | InvitationSent>): event is Recorded<CodeCreated> {
+  return event.type !== 'invitation.created' && event.type !== 'invitation.resent';
 }

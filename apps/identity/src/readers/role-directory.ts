@@ -71,6 +71,15 @@ export class RoleDirectory {
     return [defaultRole(context.environment)];
   }
 
+  /** Of somebody who joins by an invitation: the role that it names, while that is left. */
+  async ofInvited(context: RequestContext, organizationId: string, role: HeldRole | null): Promise<readonly HeldRole[]> {
+    if (role === null) return this.ofNewcomer(context, organizationId);
+    if (role.id === defaultRole(context.environment).id) return [role];
+    await this.views.waitForHead(context.deadline);
+    const roles = await this.inOrganization(context.environment, organizationId);
+    return roles.isDeleted(role) || roles.isClosed(role) ? this.ofNewcomer(context, organizationId) : [role];
+  }
+
   /** @throws DomainError `invalid_role` where the environment itself has no such role for organizations */
   async requireOfEnvironment({ environment, deadline }: RequestContext, slug: string, field: string): Promise<void> {
     if (slug === DEFAULT_ROLE) return;

@@ -16,6 +16,8 @@ export interface PendingAuthentication {
   readonly user_id: string;
   /** The organization that the user chose; null: none yet. */
   readonly chosen: string | null;
+  /** The invitation that it began with. */
+  readonly invitation_id?: string;
 }
 
 interface Stored extends PendingAuthentication {

@@ -17,6 +17,7 @@ import { SessionIds } from './session-ids.ts';
 import { EndSessionsBeforePasswordResets, EndSessionsOfInactiveMemberships, EndSessionsOfUnprovenAddresses } from './session.reactions.ts';
 import { Sessions } from './sessions.ts';
 import { SignInClients } from './sign-in-client.ts';
+import { SignInInvitations } from './sign-in-invitations.ts';
 import { SignInPeople } from './sign-in-people.ts';
 import { SignIn } from './sign-in.ts';
 
@@ -24,7 +25,7 @@ export const signIn = feature({
   deciders: [sessionDecider, attemptDecider],
   views: [sessionsView],
   providers: [
-    ...[SignIn, SignInClients, SignInPeople, Grants, ...GRANTS, Attempts, FailedAttempts, PasswordCheck],
+    ...[SignIn, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, PasswordCheck],
     ...[PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
     ...[Sessions, Logout, SessionIds, RefreshFamilies, AccessTokens],
   ],

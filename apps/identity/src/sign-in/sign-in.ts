@@ -8,6 +8,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { Stamps } from '#libs/read-models/src/stamps';
+import type { StoredInvitation } from '../domain/invitation.decider.ts';
 import {
   beginSession,
   proveFactor,
@@ -31,6 +32,7 @@ import { PendingAuthentications } from './pending-authentications.ts';
 import { RefreshFamilies } from './refresh-families.ts';
 import { Sessions } from './sessions.ts';
 import { SignInClients, type SignInClient } from './sign-in-client.ts';
+import { SignInInvitations } from './sign-in-invitations.ts';
 import { SignInPeople } from './sign-in-people.ts';
 import { invalidCredentials, invalidPendingToken } from './sign-in-refusals.ts';
 
@@ -40,6 +42,8 @@ const REPEATED_WITHIN_MS = 30_000;
 /** A person who has proven something to an application, on the way to a session. */
 interface Progress extends Proof {
   readonly client: SignInClient;
+  /** What this request came with: once somebody has accepted it, the session begins in its organization. */
+  readonly invitation: StoredInvitation | null;
 }
 
 /** Somebody shows who they are, by one grant or another, and gets a session once nothing more is asked for. */
@@ -50,6 +54,7 @@ export class SignIn {
     private readonly grants: Grants,
     private readonly people: SignInPeople,
     private readonly pending: PendingAuthentications,
+    private readonly invitations: SignInInvitations,
     private readonly continuations: Continuations,
     private readonly sessions: Sessions,
     private readonly families: RefreshFamilies,
@@ -68,9 +73,10 @@ export class SignIn {
     const grant = this.grants.named(operation.grant_type);
     const given = requireGiven(grant, operation, client);
     if ('renew' in grant) return grant.renew(given, client);
+    const invitation = grant.needs.includes('pending_authentication_token') ? null : await this.invitations.shown(given);
     const { afterwards, ...proof } = await grant.prove(given, client);
     try {
-      return await this.proceed(operation.context, { client, ...proof });
+      return await this.proceed(operation.context, { client, invitation, ...proof });
     } catch (error) {
       // Erased meanwhile: they are nobody's credentials any more.
       throw error instanceof HolderErased ? invalidCredentials() : error;
@@ -81,7 +87,8 @@ export class SignIn {
 
   /** Asks what comes next, and records what was proven, together with the session where nothing more is asked for. */
   private async proceed(context: RequestContext, progress: Progress): Promise<Authentication> {
-    const { sessionId, user, factor, client, chosen } = progress;
+    const { sessionId, user, factor, client, invitation } = progress;
+    const chosen = progress.chosen ?? invitation?.organization_id ?? null;
     const { environment } = context;
     const before = await this.sessions.state(environment, sessionId);
     if (before?.object === 'session') return this.begunBefore(context, before, progress);
@@ -109,8 +116,14 @@ export class SignIn {
       user_agent: client.userAgent,
       has_secret: client.hasSecret,
     };
-    if (gate.gate === 'none') return this.begin(context, progress, about, gate.organizationId);
-    const token = progress.token ?? (await this.pending.begin(context, { client_id: client.id, session_id: sessionId, user_id: user.id, chosen }));
+    const invitation_id = progress.token === null ? invitation?.id : (await this.pending.require(context, client.id, progress.token)).invitation_id;
+    if (gate.gate === 'none') {
+      if (invitation_id !== undefined) await this.invitations.accept(context, invitation_id, user);
+      return this.begin(context, progress, about, gate.organizationId);
+    }
+    const token =
+      progress.token ??
+      (await this.pending.begin(context, { client_id: client.id, session_id: sessionId, user_id: user.id, chosen, ...(invitation_id && { invitation_id }) }));
     if (factor !== null) await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null));
     if ((await this.outdatedBy(context, sessionId, user)) !== null) throw invalidCredentials();
     throw await this.continuations.at(context, gate, user, token);

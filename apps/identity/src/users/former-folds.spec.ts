@@ -26,6 +26,7 @@ import { ShownUsers } from '../readers/shown-users.ts';
 import { usersView } from '../views/users.view.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { PasswordWork } from '../passwords/password-work.ts';
+import { InvitedAddresses } from './invited-addresses.ts';
 import { Users } from './users.ts';
 
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
@@ -56,6 +57,7 @@ describe('a user whose email was compared in another spelling before', () => {
       events,
       new AddressHolders(naming, keys, clock),
       shown,
+      new InvitedAddresses(readModels),
       readModels,
     );
   });

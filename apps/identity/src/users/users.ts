@@ -33,6 +33,7 @@ import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } 
 import { usersView } from '../views/users.view.ts';
 import { ShownUsers } from '../readers/shown-users.ts';
 import { Passwords } from '../passwords/passwords.ts';
+import { InvitedAddresses } from './invited-addresses.ts';
 
 @Injectable()
 export class Users {
@@ -47,6 +48,7 @@ export class Users {
     private readonly events: EventStore,
     private readonly holders: AddressHolders,
     private readonly shown: ShownUsers,
+    private readonly invited: InvitedAddresses,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(usersView));
@@ -118,7 +120,8 @@ export class Users {
   @Handles(EraseUser)
   async erase({ context, id }: EraseUser): Promise<void> {
     const addresses = await this.addressesOf(context, id);
-    await this.repository.transact(userDecider, context, id, eraseUser(id, await this.holders.all(context.environment, addresses)));
+    const [others, invited] = await Promise.all([this.holders.all(context.environment, addresses), this.invited.holdersOf(context, id, addresses)]);
+    await this.repository.transact(userDecider, context, id, eraseUser(id, [...others, ...invited]));
   }
 
   /** There are none before sign-in through providers is there. */

@@ -10,11 +10,14 @@ import { MagicAuth, MagicAuthWithCode } from './magic-auth.ts';
   description:
     'Creates the user where nobody has the address. The code works once, for 10 minutes and five tries, and another one takes its place. Three in 60 seconds and 50 a day for an address; whatever else is sent is not stored.',
   answers: created(MagicAuthWithCode),
-  refuses: ['authentication_method_not_allowed', 'sign_up_not_allowed', 'daily_quota_exceeded'],
+  refuses: ['invitation_invalid', 'authentication_method_not_allowed', 'sign_up_not_allowed', 'daily_quota_exceeded'],
   emits: ['magic_auth.created', 'user.created'],
 })
 export class CreateMagicAuth extends Command<MagicAuthWithCode> {
   @Picked(User) email!: string;
+  @Optional()
+  @Text({ doc: 'From an invitation to this address: whoever is invited may sign up where others may not. Accepted at sign-in.', max: 1_024, secret: true })
+  invitation_token?: string;
   @Optional() @Text({ doc: 'Address of the person who asks, which has limits of its own. Not stored.', max: 64, nullable: true }) ip_address?: string | null;
   @Optional() @Text({ doc: 'Browser of the person who asks. Not stored.', max: 2048, nullable: true }) user_agent?: string | null;
   @Optional() @Text({ doc: 'Signals of the browser. Not stored.', max: 255, nullable: true }) signals_id?: string | null;

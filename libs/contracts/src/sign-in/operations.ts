@@ -6,9 +6,9 @@ import { Authentication, SessionSealing } from './authentication.ts';
 const LONG = 1_024;
 const GRANTS = `| \`grant_type\` | fields |
 | --- | --- |
-| \`password\` | \`client_secret\`, \`email\`, \`password\` |
+| \`password\` | \`client_secret\`, \`email\`, \`password\`; \`invitation_token\` to accept an invitation |
 | \`refresh_token\` | \`refresh_token\`; \`organization_id\` to switch; \`client_secret\` where the session began with one |
-| \`urn:workos:oauth:grant-type:magic-auth:code\` | \`client_secret\`, \`email\`, \`code\` |
+| \`urn:workos:oauth:grant-type:magic-auth:code\` | \`client_secret\`, \`email\`, \`code\`; \`invitation_token\` to accept an invitation |
 | \`urn:workos:oauth:grant-type:email-verification:code\` | \`client_secret\`, \`code\`, \`pending_authentication_token\` |
 | \`urn:workos:oauth:grant-type:organization-selection\` | \`client_secret\`, \`organization_id\`, \`pending_authentication_token\` |
 
@@ -35,6 +35,8 @@ The first proof of an address that comes without the password of its user, such 
     'invalid_pending_authentication_token',
     'invalid_organization_id',
     'organization_membership_not_found',
+    'invitation_invalid',
+    'invitation_cannot_be_used_for_email',
     'email_password_auth_disabled',
     'authentication_method_not_allowed',
     'email_verification_required',
@@ -56,6 +58,9 @@ The first proof of an address that comes without the password of its user, such 
     'authentication.email_verification_failed',
     'email_verification.created',
     'user.updated',
+    'invitation.accepted',
+    'organization_membership.created',
+    'organization_membership.updated',
     'session.created',
     'session.revoked',
   ],
@@ -70,6 +75,9 @@ export class Authenticate extends Command<Authentication> {
   @Optional() @Text({ doc: 'From the last answer.', max: LONG, secret: true }) refresh_token?: string;
   @Optional() @Text({ doc: 'From the answer that asked for more.', max: LONG, secret: true }) pending_authentication_token?: string;
   @Optional() @Text({ doc: 'The organization that the user chose.', max: 128 }) organization_id?: string;
+  @Optional()
+  @Text({ doc: 'From an invitation to this address: it is accepted where the session begins, in its organization.', max: LONG, secret: true })
+  invitation_token?: string;
   @Optional() @Nested(() => SessionSealing, { doc: 'To have the session sealed for a cookie, at a refresh.' }) session?: SessionSealing;
   @Optional() @Text({ doc: 'Address of the person. Read beside `client_secret` alone; else the connection tells it.', max: 64 }) ip_address?: string;
   @Optional() @Text({ doc: 'Browser of the person. Read beside `client_secret` alone; else the connection tells it.', max: 2_048 }) user_agent?: string;

@@ -272,7 +272,7 @@ export class MessageSettings {
   readonly MAIL_FROM!: string;
 
   @Setting(text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/), {
-    doc: 'Where your application is: links in answers and mail lead to its pages, such as `/reset-password?token=…`. Unset, they are paths alone.',
+    doc: 'Where your application is: links in answers and mail lead to its pages, `/reset-password?token=…` and `/invite?invitation_token=…`. Unset, they are paths alone.',
     default: { development: 'http://localhost:3000', production: '' },
   })
   readonly APPLICATION_URL!: string | null;
