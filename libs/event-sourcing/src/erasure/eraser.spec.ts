@@ -10,8 +10,11 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { keysIn, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
+import type { ReadModels } from '#libs/read-models/src/read-models';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { Killable } from '#libs/testing/src/killable';
 import { until } from '#libs/testing/src/until';
 import { FollowerStates } from '../following/follower-states.ts';
 import { JointWrites } from '../following/joint-writes.ts';
@@ -20,6 +23,7 @@ import { LogFollowing } from '../following/memory-follower.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent } from '../log/event-store.ts';
 import { ERASURE_FINISHED } from '../log/protocol.ts';
+import type { KeyStore } from '../sealing/key-store.ts';
 import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
 import { followErasures } from './eraser.ts';
 import { ERASED } from './erasing.ts';
@@ -93,30 +97,43 @@ describe('an erasure', () => {
     await storage.close();
   }
 
+  /** What a process works on; where nothing else is said, that of the test. */
+  interface Engines {
+    readonly storage: LmdbStorage;
+    readonly events: EventStore;
+    readonly keys: KeyStore;
+    readonly readModels?: ReadModels;
+    readonly shortLived?: ShortLived;
+  }
+
   /** Another process; where nothing else is said, keys are forgotten everywhere at once. */
-  async function start(forgottenAfter = 0): Promise<Lifecycle & Pick<LeasedFollowers, 'resume' | 'status'>> {
+  async function start(forgottenAfter = 0, engines: Engines = { storage, events, keys }): Promise<Lifecycle & Pick<LeasedFollowers, 'resume' | 'status'>> {
     const lifecycle = new Lifecycle();
     const metrics = new Metrics();
-    const readModels = new LmdbReadModels(storage);
+    const { events: read, readModels = new LmdbReadModels(engines.storage), shortLived = new LmdbShortLived(engines.storage, clock) } = engines;
     const followers = new LeasedFollowers({
-      following: new LogFollowing(events, clock, log),
+      following: new LogFollowing(read, clock, log),
       writes: new JointWrites(readModels),
-      leases: new Leases(new LmdbShortLived(storage, clock), newUlid(clock.now()), log, metrics),
+      leases: new Leases(shortLived, newUlid(clock.now()), log, metrics),
       states: new FollowerStates(readModels, clock),
       lifecycle,
       metrics,
     });
-    await followErasures(followers, { events, keys, readModels, clock, log, forgottenAfter });
+    await followErasures(followers, { events: read, keys: engines.keys, readModels, clock, log, forgottenAfter });
     await lifecycle.start();
     running.push(lifecycle);
     return Object.assign(lifecycle, { resume: () => followers.resume(), status: () => followers.status() });
   }
 
   async function erase(...users: readonly string[]): Promise<Position> {
+    return eraseIn(events, ...users);
+  }
+
+  async function eraseIn(read: EventStore, ...users: readonly string[]): Promise<Position> {
     const id = newUlid(clock.now());
     const meta = { environment: ENVIRONMENT, actor: { id: 'test', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() } as const;
     const data = { holders: users.map((user) => `user.${user}`) };
-    return (await events.append(`user-${ENVIRONMENT}-${users[0]}`, 0, [{ id, type: ERASED, shape: 1, data, subject: null, public: [], meta }])).position;
+    return (await read.append(`user-${ENVIRONMENT}-${users[0]}`, 0, [{ id, type: ERASED, shape: 1, data, subject: null, public: [], meta }])).position;
   }
 
   function plain(subject: string): NewEvent {
@@ -125,11 +142,12 @@ describe('an erasure', () => {
     return { id, type: 'note.taken', shape: 1, data: { subject }, subject: null, public: [], meta };
   }
 
-  async function finished(): Promise<readonly RecordedEvent[]> {
+  async function finished(read: EventStore = events): Promise<readonly RecordedEvent[]> {
     const found: RecordedEvent[] = [];
     const reading = new AbortController();
-    const head = await events.head();
-    for await (const batch of events.subscribe('', reading.signal)) {
+    const head = await read.head();
+    if (head === '') return found;
+    for await (const batch of read.subscribe('', reading.signal)) {
       found.push(...batch.filter(({ type }) => type === ERASURE_FINISHED));
       if (batch.at(-1)!.position >= head) break;
     }
@@ -172,6 +190,55 @@ describe('an erasure', () => {
     await start();
     await until(async () => (await finished()).length === 1);
   });
+
+  const steps = ['destroy', 'setErasedUpTo', 'append'] as const;
+  it('is carried out to its end, and said once, whichever step a process is killed before or after', async () => {
+    const cases = steps.flatMap((step) => ['before', 'after'].map((when) => ({ step, when })));
+    await Promise.all(
+      cases.map(async ({ step, when }) => {
+        const own = await LmdbStorage.open({ directory: join(root, `${step}-${when}`) });
+        const [stored, held] = [new LmdbEventStore(own), await LmdbKeyStore.open(own.keys, [])];
+        for (const user of ['user_1', 'user_2']) await held.obtain(keyOf(user));
+        const killable = new Killable();
+        let isMet = false;
+        /** The process ends at its first such step, after it has come to the erasure. */
+        const dying = <Port extends object>(port: Port): Port =>
+          new Proxy(killable.of(port), {
+            get: (target, name) => {
+              const member: unknown = Reflect.get(target, name);
+              if (name !== step || typeof member !== 'function') return member;
+              return async (...given: unknown[]) => {
+                // Where it begins to follow, it notes where.
+                if (step === 'setErasedUpTo' && given[0] === '') return Reflect.apply(member, target, given);
+                if (when === 'after') await Reflect.apply(member, target, given);
+                isMet = killable.isKilled = true;
+                return new Promise(() => {});
+              };
+            },
+          });
+        const rows = killable.rows(new LmdbReadModels(own));
+        await eraseIn(stored, 'user_1');
+        const first = await start(0, {
+          storage: own,
+          events: dying(stored),
+          keys: dying(held),
+          readModels: rows,
+          shortLived: killable.of(new LmdbShortLived(own, clock)),
+        });
+        running.splice(running.indexOf(first), 1);
+        await until(() => isMet, 20_000);
+        const afterKill = (await finished(stored)).length;
+        const second = await start(0, { storage: own, events: stored, keys: await LmdbKeyStore.open(own.keys, []) });
+        await until(async () => (await finished(stored)).length === 1 && (await held.erasedUpTo()) >= (await finished(stored))[0]!.position, 30_000);
+        const fresh = await LmdbKeyStore.open(own.keys, []);
+        expect([step, when, await fresh.find(keyOf('user_1')), afterKill]).toEqual([step, when, 'erased', step === 'append' && when === 'after' ? 1 : 0]);
+        expect(await fresh.find(keyOf('user_2'))).not.toBe('erased');
+        await second.stop();
+        running.splice(running.indexOf(second), 1);
+        await own.close();
+      }),
+    );
+  }, 60_000);
 
   it('is waited for once with all whose keys are gone by then, however many batches they come in', async () => {
     const forgottenAfter = 1_500;
