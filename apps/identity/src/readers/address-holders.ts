@@ -27,16 +27,18 @@ export class AddressHolders {
 
   /** Under which something lies of these addresses, and those under which it would now. */
   async all(environment: string, emails: readonly string[]): Promise<readonly Holder[]> {
-    const now = new Date(this.clock.now());
-    const months = Array.from({ length: Math.max(0, (now.getUTCFullYear() - FIRST.year) * 12 + now.getUTCMonth() - FIRST.month + 1) }, (_, index) =>
-      new Date(Date.UTC(FIRST.year, FIRST.month + index, 1)).toISOString().slice(0, 7),
-    );
     const folded = [...new Set(emails.map(foldedEmail))];
-    const holders = folded.flatMap((email) => months.map((month) => this.of(email, month)));
-    const purposes = new Map(holders.map((holder) => [purposeOf(holder, environment), holder]));
-    const found = await this.keys.findMany([...purposes.keys()]);
-    const current = new Set(folded.map((email) => this.current(email)));
-    return [...purposes].filter(([purpose, holder]) => current.has(holder) || found.has(purpose)).map(([, holder]) => holder);
+    const current = folded.map((email) => this.current(email));
+    const holders = [...new Set([...current, ...folded.flatMap((email) => this.months().map((month) => this.of(email, month)))])];
+    const found = await this.keys.findMany(holders.map((holder) => purposeOf(holder, environment)));
+    return holders.filter((holder) => current.includes(holder) || found.has(purposeOf(holder, environment)));
+  }
+
+  /** Up to this one. */
+  private months(): readonly string[] {
+    const now = new Date(this.clock.now());
+    const count = (now.getUTCFullYear() - FIRST.year) * 12 + now.getUTCMonth() - FIRST.month + 1;
+    return Array.from({ length: Math.max(0, count) }, (_, index) => new Date(Date.UTC(FIRST.year, FIRST.month + index, 1)).toISOString().slice(0, 7));
   }
 
   private of(email: string, month: string): Holder {
