@@ -12,8 +12,9 @@ describe('a failed attempt', () => {
   it("is nobody's whom it names, and does not tell whose key it lies under", () => {
     const data = { ...attempt, user_id: null, holder: 'address.0123.2026-11' };
     const [sealing] = attemptDecider.sealed['authentication.password_failed']!;
-    expect(sealing!.of({ ...failed, data, at: '' } as never, { key: id, before: null, after: null })).toBe('address.0123.2026-11');
-    expect(JSON.stringify(attemptDecider.toPublicEvent({ ...failed, data } as AttemptEvent, null, null))).not.toContain('0123');
+    const fact = { type: 'authentication.password_failed', data, at: '' } as const;
+    expect(sealing!.of(fact, { key: id, before: null, after: null })).toBe('address.0123.2026-11');
+    expect(JSON.stringify(attemptDecider.toPublicEvent(fact, null, null))).not.toContain('0123');
   });
   it('is told with the reason, and without anything that was tried', () =>
     expect(attemptDecider.toPublicEvent(failed, null, null)).toEqual({
