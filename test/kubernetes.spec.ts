@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ControlPlane } from './deployment/control-plane.ts';
+import { SERVICES } from '#libs/contracts/src/operation';
 import { productionFiles, type PodSpec } from '#libs/testing/src/deployment/manifests';
 
 interface Pod {
@@ -26,7 +27,7 @@ interface Job {
   readonly status: { readonly completionTime?: string };
 }
 
-const APPS = ['authorization', 'gateway', 'identity', 'notifications'];
+const APPS = ['gateway', ...SERVICES].sort();
 const OPERATIONS = readFileSync('docs/operations.md', 'utf8');
 /** What an operator is told to type for another version. */
 const UPGRADE = /^## Changing the version\n[^#]*?```sh\n(.*?)```/ms.exec(OPERATIONS)![1]!;

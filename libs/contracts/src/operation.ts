@@ -2,8 +2,9 @@ import { Command as CqrsCommand, Query as CqrsQuery } from '@nestjs/cqrs';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ErrorCode } from './errors.ts';
 
-/** The services that own operations; a name here is a process in a cluster. */
-export type ServiceName = 'identity' | 'authorization' | 'directory-sync' | 'audit-logs' | 'notifications';
+/** The services that own operations, each an app and a process in a cluster: one that others ask, before those. */
+export const SERVICES = ['identity', 'authorization', 'notifications'] as const;
+export type ServiceName = (typeof SERVICES)[number];
 
 /** Changes something. Carries the request's context beside its fields. */
 export abstract class Command<Answer> extends CqrsCommand<Answer> {

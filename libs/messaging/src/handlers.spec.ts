@@ -16,12 +16,12 @@ class Lamp {
   @Text({ doc: 'Its colour.' }) colour!: string;
 }
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'Light a lamp', answers: empty(204) })
+@Operation({ internal: true, owner: 'notifications', summary: 'Light a lamp', answers: empty(204) })
 class LightLamp extends Command<void> {
   colour!: string;
 }
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'Look at the lamp', answers: ok(Lamp) })
+@Operation({ internal: true, owner: 'notifications', summary: 'Look at the lamp', answers: ok(Lamp) })
 class LookAtLamp extends Query<Lamp> {}
 
 class Lamps {
@@ -67,7 +67,7 @@ async function started(owners: readonly ServiceName[], services: readonly (new (
 
 describe('handlers', () => {
   it('are called through the transport, with their state', async () => {
-    const transport = (await started(['audit-logs'], [Lamps])).get(OperationTransport);
+    const transport = (await started(['notifications'], [Lamps])).get(OperationTransport);
     const call = <Answer>(operation: Operation<Answer>): Promise<Answer> =>
       transport.call(Object.assign(operation, { context: systemContext('system', Date.now()) }));
     await expect(call(new LookAtLamp())).rejects.toMatchObject({ code: 'entity_not_found', kind: 'not-found' });
@@ -76,18 +76,18 @@ describe('handlers', () => {
   });
 
   it('must exist for every operation of the services that run here', async () => {
-    await expect(started(['audit-logs'], [OtherLamps])).rejects.toThrow('LightLamp has no handler');
+    await expect(started(['notifications'], [OtherLamps])).rejects.toThrow('LightLamp has no handler');
     await expect(started([], [OtherLamps])).resolves.toBeDefined();
   });
 
   it('must be the only ones', async () => {
-    await expect(started(['audit-logs'], [Lamps, OtherLamps])).rejects.toThrow('LookAtLamp has two handlers: Lamps.look and OtherLamps.look.');
+    await expect(started(['notifications'], [Lamps, OtherLamps])).rejects.toThrow('LookAtLamp has two handlers: Lamps.look and OtherLamps.look.');
   });
 });
 
 describe('the direct transport', () => {
   it('waits no longer than the deadline', async () => {
-    const transport = (await started(['audit-logs'], [Lamps])).get(OperationTransport);
+    const transport = (await started(['notifications'], [Lamps])).get(OperationTransport);
     const until = (deadline: number): LightLamp =>
       Object.assign(new LightLamp(), { colour: 'never', context: { ...systemContext('system', Date.now()), deadline } });
     await expect(transport.call(until(Date.now() + 50))).rejects.toMatchObject({ code: 'service_unavailable' });
@@ -95,7 +95,7 @@ describe('the direct transport', () => {
   });
 
   it('leaves no timer behind when a handler throws instead of rejecting', async () => {
-    const transport = (await started(['audit-logs'], [Lamps])).get(OperationTransport);
+    const transport = (await started(['notifications'], [Lamps])).get(OperationTransport);
     const timers = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
     const before = timers();
     const light = Object.assign(new LightLamp(), { colour: 'none', context: systemContext('system', Date.now()) });

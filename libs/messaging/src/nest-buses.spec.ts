@@ -5,10 +5,10 @@ import { CommandBus, CqrsModule, QueryBus } from '@nestjs/cqrs';
 import { Command, empty, Operation, operationOf, Query } from '#libs/contracts/src/operation';
 import { bindToBus } from './nest-buses.ts';
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'Ring the bell', answers: empty(204) })
+@Operation({ internal: true, owner: 'notifications', summary: 'Ring the bell', answers: empty(204) })
 class RingBell extends Command<void> {}
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'Listen to the bell', answers: empty(204) })
+@Operation({ internal: true, owner: 'notifications', summary: 'Listen to the bell', answers: empty(204) })
 class ListenToBell extends Query<void> {}
 
 describe('the buses of @nestjs/cqrs', () => {

@@ -27,7 +27,7 @@ export class Lamp {
   @Json({ doc: 'What the handler saw.' }) seen!: unknown;
 }
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'Light a lamp', answers: ok(Lamp) })
+@Operation({ internal: true, owner: 'notifications', summary: 'Light a lamp', answers: ok(Lamp) })
 export class LightLamp extends Command<Lamp> {
   @Ref(() => Lamp, { doc: 'The lamp.' }) id!: string;
   @Text({ doc: 'Its colour.', max: 20, nullable: true }) colour!: string | null;
@@ -38,24 +38,24 @@ export class LightLamp extends Command<Lamp> {
 }
 
 /** Does what `mode` says. */
-@Operation({ get: '/lamps/{id}', owner: 'audit-logs', summary: 'Look at a lamp', answers: ok(Lamp) })
+@Operation({ get: '/lamps/{id}', owner: 'notifications', summary: 'Look at a lamp', answers: ok(Lamp) })
 export class LookAtLamp extends Query<Lamp> {
   @Ref(() => Lamp, { doc: 'The lamp.' }) id!: string;
   @Optional() @Text({ doc: 'What happens.' }) mode?: string;
 }
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'Break a lamp', answers: empty(204) })
+@Operation({ internal: true, owner: 'notifications', summary: 'Break a lamp', answers: empty(204) })
 export class BreakLamp extends Command<void> {
   @Text({ doc: 'How.' }) how!: string;
 }
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'List lamps', answers: listOf(Lamp) })
+@Operation({ internal: true, owner: 'notifications', summary: 'List lamps', answers: listOf(Lamp) })
 export class ListLamps extends Query<List<Lamp>> {
   @Integer({ doc: 'How many.' }) count!: number;
   @Integer({ doc: 'How long the colour of each is.' }) length!: number;
 }
 
-@Operation({ internal: true, owner: 'audit-logs', summary: 'Name the colours', answers: arrayOf(Bulb) })
+@Operation({ internal: true, owner: 'notifications', summary: 'Name the colours', answers: arrayOf(Bulb) })
 class NameBulbs extends Query<readonly Bulb[]> {}
 
 const REFUSALS: Readonly<Record<ErrorKind, DomainError>> = {
@@ -143,7 +143,7 @@ export async function startedLamps(lamps: Lamps): Promise<{ readonly app: INestA
       { provide: Lamps, useValue: lamps },
       Handlers,
       DirectOperationTransport,
-      { provide: LocalServices, useValue: new LocalServices(['audit-logs']) },
+      { provide: LocalServices, useValue: new LocalServices(['notifications']) },
       { provide: Clock, useClass: SystemClock },
       { provide: Positions, useValue: { reached: async () => {} } satisfies Positions },
     ],

@@ -30,8 +30,8 @@ export async function openRemoteOperations(here: readonly ServiceName[], { setti
     import('#libs/messaging/src/tcp.operation-transport'),
     import('#libs/messaging/src/tcp/service-security'),
   ]);
-  const known = Object.entries(addressesOf(settings)).filter(([owner]) => elsewhere.has(owner as ServiceName));
-  const transport = new TcpOperationTransport({ addresses: Object.fromEntries(known), security: await serviceSecurity(settings), ...needs });
+  const addresses = Object.fromEntries([...elsewhere].map((owner) => [owner, settings[addressSetting(owner)]]));
+  const transport = new TcpOperationTransport({ addresses, security: await serviceSecurity(settings), ...needs });
   await transport.start();
   return transport;
 }
@@ -47,6 +47,9 @@ export async function serveOperations(transport: OperationTransport, owners: rea
   return { url: `tcp://${address.includes(':') ? `[${address}]` : address}:${port}`, drain: (ms) => server.drain(ms), close: () => server.close() };
 }
 
-function addressesOf({ IDENTITY_ADDRESS, AUTHORIZATION_ADDRESS, NOTIFICATIONS_ADDRESS }: TransportSettings): Partial<Record<ServiceName, readonly string[]>> {
-  return { identity: IDENTITY_ADDRESS, authorization: AUTHORIZATION_ADDRESS, notifications: NOTIFICATIONS_ADDRESS };
+type Underscored<Name extends string> = Name extends `${infer Word}-${infer Rest}` ? `${Word}_${Underscored<Rest>}` : Name;
+
+/** The setting that says where a service listens: `AUDIT_LOGS_ADDRESS` for `audit-logs`. */
+export function addressSetting<Name extends ServiceName>(service: Name): `${Uppercase<Underscored<Name>>}_ADDRESS` {
+  return `${service.replaceAll('-', '_').toUpperCase() as Uppercase<Underscored<Name>>}_ADDRESS`;
 }

@@ -8,7 +8,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { Metrics } from '#libs/platform/src/metrics';
 import { KeptLog } from './kept-log.ts';
 
-export const OWNER: ServiceName = 'audit-logs';
+export const OWNER: ServiceName = 'notifications';
 const clock = new SystemClock();
 
 export const unproven: ServiceSecurity = await serviceSecurity({

@@ -1,9 +1,10 @@
+import { SERVICES } from '#libs/contracts/src/operation';
 import type { WatchedDirectory } from '../engines/watched-directory.ts';
 import { WatchedProcess } from '../engines/watched-process.ts';
 import type { Startable } from './contained-process.ts';
 
 /** In the order in which they are stopped: whoever asks, before whoever is asked. */
-export const APPS = ['gateway', 'notifications', 'authorization', 'identity'] as const;
+export const APPS = ['gateway', ...SERVICES.toReversed()] as const;
 export type App = (typeof APPS)[number];
 
 export interface PlannedProcess extends Startable {

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
+import { SERVICES } from '#libs/contracts/src/operation';
 import { modeOf, readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings, PlatformSettings, TransportSettings } from '#libs/platform/src/config/settings';
+import { addressSetting } from '#libs/runtime/src/transport';
 import type { AppContainer } from '../deployment/app-container.ts';
 import { freePort } from '../engines/free-port.ts';
 import { ROOT } from '../process.ts';
@@ -36,7 +38,7 @@ export async function place(replicas: Replicas, ports: readonly number[]): Promi
 
 /** The addresses of all services, by setting. */
 export function addressesOf(all: readonly Placed[]): Settings {
-  return Object.fromEntries(APPS.filter((app) => app !== 'gateway').map((app) => [`${app.toUpperCase()}_ADDRESS`, addressesAt(app, all)]));
+  return Object.fromEntries(SERVICES.map((service) => [addressSetting(service), addressesAt(service, all)]));
 }
 
 function addressesAt(name: string, all: readonly Placed[]): string {
