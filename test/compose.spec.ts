@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeF
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { SERVICES } from '#libs/contracts/src/operation';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { AuthorizationSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
@@ -205,7 +206,7 @@ describe('the image', () => {
     const { status, stderr } = spawnSync(process.execPath, ['docker/start.mjs', 'nothing'], { encoding: 'utf8' });
     expect({ status, stderr }).toEqual({
       status: 64,
-      stderr: 'gatehouse: there is no app "nothing". Apps: authorization, gateway, identity, notifications, suite, gatehouse.\n',
+      stderr: `gatehouse: there is no app "nothing". Apps: ${['gateway', 'suite', ...SERVICES].sort().join(', ')}, gatehouse.\n`,
     });
   });
 

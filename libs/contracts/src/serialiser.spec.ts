@@ -1,8 +1,8 @@
+import { exampleOf } from './examples.ts';
 import { Event } from './feed/event.ts';
 import { EventOrganization } from './feed/event-data.ts';
 import { Const, Flag, Integer, Json, ListOf, MapOfText, Nested, OneOf, Optional, Text, Time } from './fields.ts';
 import { empty, feedOf, listOf, ok } from './operation.ts';
-import { Organization } from './organizations/organization.ts';
 import { listText, serialiserOf } from './serialiser.ts';
 
 class Leaf {
@@ -137,25 +137,15 @@ describe('an answer', () => {
 
 describe('an event', () => {
   it('keeps its envelope and shows an organization without the deprecated flag', () => {
-    const organization: Organization = {
-      object: 'organization',
-      id: 'org_1',
-      name: 'Acme',
-      domains: [],
-      metadata: {},
-      external_id: null,
-      allow_profiles_outside_organization: false,
-      created_at: '2026-01-15T12:00:00.000Z',
-      updated_at: '2026-01-15T12:00:00.000Z',
-    };
-    const { allow_profiles_outside_organization: _, ...shown } = organization;
-    expect(JSON.parse(serialiserOf(EventOrganization)(organization))).toEqual(shown);
+    const shown = exampleOf(EventOrganization);
+    const organization: object = { ...shown, allow_profiles_outside_organization: false };
+    expect(JSON.parse(serialiserOf<object>(EventOrganization)(organization))).toEqual(shown);
     const event: Event = {
       object: 'event',
       id: 'event_1',
       event: 'organization.created',
       data: shown,
-      created_at: organization.created_at,
+      created_at: '2026-01-15T12:00:00.000Z',
       context: { actor: { id: 'a', source: 'api', name: null } },
     };
     expect(JSON.parse(serialiserOf(Event)(event))).toEqual(event);

@@ -7,6 +7,7 @@ import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import { Forwarders } from '#libs/event-sourcing/src/following/forwarder';
 import { type KeptStamp, stampEnds } from '#libs/event-sourcing/src/following/stamp-ends';
 import { Reactions, type Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import type { ViewElsewhere } from '#libs/event-sourcing/src/views/read-your-writes';
 import { primariesOf, type View } from '#libs/event-sourcing/src/views/view';
 import { Lifecycle, type BackgroundComponent } from '#libs/platform/src/lifecycle';
@@ -58,6 +59,7 @@ export function service(owner: ServiceName, features: readonly Feature[], { awai
       ...features.flatMap((one) => one.providers),
       ...reactions,
       ...backgroundComponents,
+      ShownSecrets,
       { provide: Deletions, useFactory: (readModels: ReadModels) => new Deletions(readModels, deletions), inject: [ReadModels] },
     ],
   })
