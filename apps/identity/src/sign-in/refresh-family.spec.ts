@@ -1,3 +1,5 @@
+import fc from 'fast-check';
+import { seedOf } from '#libs/testing/src/seed';
 import { isGenuine, readRefreshToken, refreshTokenOf, roleOfToken, rotated, type RefreshFamily } from './refresh-family.ts';
 
 const seed = Buffer.alloc(32, 7);
@@ -54,12 +56,37 @@ describe('the refresh tokens of a session', () => {
     expect(roleOfToken(third, 1, NOW + 10_000)).toBe('replayed');
   });
 
-  it('are reused where it is not known any more when they were spent', () => {
+  it('turn eight times in 30 seconds, and stay as they are for as long as more would be forgotten', () => {
     let last = family();
-    for (let generation = 0; generation < 9; generation++) last = rotated(last, generation, next);
-    expect(last.rotations).toHaveLength(8);
-    expect(roleOfToken(last, 0, NOW)).toBe('reused');
-    expect(roleOfToken(last, 1, NOW)).toBe('replayed');
+    for (let generation = 0; generation < 8; generation++) last = rotated(last, generation, { ...next, now: NOW + generation });
+    expect(last.generation).toBe(8);
+    const busy = rotated(last, 8, { now: NOW + 30_000, organization_id: 'org_2', idle_until: NOW + 9_000 });
+    expect(busy).toEqual({ ...last, organization_id: 'org_2', idle_until: NOW + 9_000 });
+    for (let generation = 0; generation < 8; generation++) expect(roleOfToken(busy, generation, NOW + 30_000)).toBe('replayed');
+    const turned = rotated(busy, 8, { ...next, now: NOW + 30_001 });
+    expect(turned).toMatchObject({ generation: 9, rotations: { length: 8, 7: [8, NOW + 30_001] } });
+    expect(roleOfToken(turned, 0, NOW + 30_001)).toBe('reused');
+    expect(roleOfToken(turned, 1, NOW + 30_001)).toBe('replayed');
+  });
+
+  it('end no honest session, however often and in however many tabs it is refreshed', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 2_000 }), fc.nat(9)), { minLength: 60, maxLength: 90 }), (refreshes) => {
+        let [last, now] = [family(), NOW];
+        // A busy tab and a quiet one. Each shows what it got last within 30 s; later, it takes the present one from the cookie that they share.
+        const tabs = [0, 1].map(() => ({ generation: 0, at: NOW }));
+        for (const [later, which] of refreshes) {
+          now += later;
+          const tab = tabs[which === 0 ? 1 : 0]!;
+          const shown = now - tab.at > 30_000 ? last.generation : tab.generation;
+          const role = roleOfToken(last, shown, now);
+          expect(role).not.toBe('reused');
+          if (role === 'present') last = rotated(last, shown, { ...next, now });
+          Object.assign(tab, { generation: last.generation, at: now });
+        }
+      }),
+      { seed: seedOf('refresh families') },
+    );
   });
 
   it('go on from one that was issued before the record was taken back', () => {

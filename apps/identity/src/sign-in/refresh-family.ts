@@ -53,12 +53,17 @@ export function roleOfToken({ generation: present, rotations }: RefreshFamily, g
   return rotation !== undefined && now - rotation[1] <= REPLAYED_WITHIN_MS ? 'replayed' : 'reused';
 }
 
-/** The family once a token of this generation was spent. */
+/**
+ * The family once the present token, or one of a later generation, came. It turns, but not more often than can be remembered: as often within the time of a replay, the
+ * same token stays the present one for a moment. So a token that is not among the rotations was turned longer ago than that, however busy an honest client is.
+ */
 export function rotated(
   family: RefreshFamily,
   generation: number,
   { now, ...present }: Pick<RefreshFamily, 'organization_id' | 'idle_until'> & { readonly now: number },
 ): RefreshFamily {
+  const oldest = family.rotations.at(-ROTATIONS_KEPT);
+  if (oldest !== undefined && now - oldest[1] <= REPLAYED_WITHIN_MS) return { ...family, ...present, generation };
   const rotations = [...family.rotations, [generation, now] as const].slice(-ROTATIONS_KEPT);
   return { ...family, ...present, generation: generation + 1, rotations };
 }

@@ -61,11 +61,12 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
       if (membership !== null) await this.requirePolicy(context, session, membership.organization_id);
       const claims = await this.tokens.claims(context, { user, session_id: sessionId, client_id: client.id, membership });
       // Nothing was spent yet: whatever could refuse has been asked.
-      const generation = role === 'present' ? tokenGeneration + 1 : family.generation;
+      let { generation } = family;
       if (role === 'present') {
         const idle_until = now + sessions.inactivity_seconds * 1_000;
         const next = rotated(family, tokenGeneration, { now, idle_until, organization_id: membership?.organization_id ?? null });
         if (!(await this.families.replace(read, next))) continue;
+        generation = next.generation;
       }
       await this.families.durable();
       const answer = await this.authentications.answer(context, { user, session, membership, claims, read, generation });
