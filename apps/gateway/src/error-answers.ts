@@ -8,8 +8,9 @@ import { badRequest, internalError, refusal, type HttpAnswer } from './http-answ
 export class ErrorAnswers {
   constructor(private readonly log: Log) {}
 
-  of(error: unknown, requestId: string, operation?: string): HttpAnswer {
-    const refused = refusal(error) ?? refusal(refusedByServer(error));
+  /** `isOAuth`: of an operation that answers in the words of OAuth. */
+  of(error: unknown, requestId: string, operation?: string, isOAuth?: boolean): HttpAnswer {
+    const refused = refusal(error, isOAuth) ?? refusal(refusedByServer(error), isOAuth);
     if (refused !== null) return refused;
     this.log.error('A request failed unexpectedly.', { error, requestId, operation });
     return internalError(requestId);

@@ -25,13 +25,23 @@ export function send(reply: FastifyReply, answer: HttpAnswer): void {
   else reply.header('Content-Type', JSON_TYPE).send(answer.text);
 }
 
-/** The answer to a refusal, or null when it is none: then it is a bug. */
-export function refusal(error: unknown): HttpAnswer | null {
+/** What operations of OAuth say instead, in its words. */
+const IN_OAUTH: Readonly<Partial<Record<string, ErrorCode>>> = {
+  bad_request: 'invalid_request',
+  invalid_request_parameters: 'invalid_request',
+  rate_limit_exceeded: 'too_many_requests',
+};
+
+/** The answer to a refusal, or null when it is none: then it is a bug. `isOAuth`: of an operation that answers in the words of OAuth. */
+export function refusal(error: unknown, isOAuth = false): HttpAnswer | null {
   if (!(error instanceof DomainError) || !Object.hasOwn(ERRORS, error.code)) return null;
-  const { status, isOAuth, answeredAs = error.code }: DeclaredError = ERRORS[error.code as ErrorCode];
+  const code = (isOAuth && IN_OAUTH[error.code]) || (error.code as ErrorCode);
+  const { status, isOAuth: hasOAuthShape, answeredAs = code }: DeclaredError = ERRORS[code];
   const { errors, entity_id, role_slug, retryAfter, continuation } = error.details;
-  const body = isOAuth
-    ? { error: answeredAs, error_description: error.message, message: error.message, ...continuation }
+  // OAuth has one sentence for all that is wrong.
+  const sentence = hasOAuthShape && errors !== undefined ? errors.map(({ message }) => message).join(' ') : error.message;
+  const body = hasOAuthShape
+    ? { error: answeredAs, error_description: sentence, message: sentence, ...continuation }
     : {
         message: error.message,
         code: answeredAs,

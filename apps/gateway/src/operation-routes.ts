@@ -32,7 +32,7 @@ import { SessionEnvironments } from './session-environments.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { isForm, valueOfForm } from './form.ts';
 import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
-import { badRequest, MethodNotAllowed, noSuchPath, type HttpAnswer } from './http-answer.ts';
+import { badRequest, MethodNotAllowed, noSuchPath, send, type HttpAnswer } from './http-answer.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { RateLimits } from './rate-limits.ts';
 import { uriTooLong } from './request-head.ts';
@@ -111,7 +111,7 @@ export class OperationRoutes {
         const headers = warning === undefined ? cacheHeaders : { 'Gatehouse-Warning': warning };
         return { status: options.answers.status, text, position, headers };
       } catch (error) {
-        return this.errors.of(isKeyed ? error : withoutKey(error), context.requestId, name);
+        return this.errors.of(isKeyed ? error : withoutKey(error), context.requestId, name, options.isOAuth);
       }
     };
 
@@ -160,7 +160,7 @@ export class OperationRoutes {
       const entering = request.caller ?? this.enter(entry!, request, (operation as unknown as Readonly<Record<EnvironmentField, string>>)[entry!.field]);
       const answered = entering instanceof Promise ? entering.then(proceed) : proceed(entering);
       void answered
-        .catch((error: unknown) => this.errors.of(error, request.id, name))
+        .catch((error: unknown) => this.errors.of(error, request.id, name, options.isOAuth))
         .then((answer) => {
           kept?.keep(request.url, answer);
           if (this.readiness.isDraining) reply.header('Connection', 'close');
@@ -179,6 +179,8 @@ export class OperationRoutes {
         else this.admitUnknown(entry, request, entry.place === 'path' ? nameIn(parametersOf(request.params as Record<string, string>), entry) : null, done);
       },
       handler,
+      // What is wrong before it is known whom the request comes from.
+      ...(options.isOAuth && { errorHandler: (error, request, reply) => send(reply, this.errors.of(error, request.id, name, true)) }),
       ...(!needsKey && {
         onSend: (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: DoneFuncWithErrOrRes) => this.share(options, request, reply, done),
       }),

@@ -112,8 +112,7 @@ describe('the API document', () => {
       for (const code of [
         ...(options.refuses ?? []),
         ...(isPublic(operation) ? [] : ['unauthorized']),
-        'invalid_request_parameters',
-        'rate_limit_exceeded',
+        ...(options.isOAuth === true ? ['invalid_request', 'too_many_requests'] : ['invalid_request_parameters', 'rate_limit_exceeded']),
         'internal_error',
         'service_unavailable',
       ] as ErrorCode[])

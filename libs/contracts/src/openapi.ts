@@ -231,12 +231,15 @@ const COMMON: readonly ErrorCode[] = [
   'event_log_damaged',
 ];
 
+/** What is refused in the words of OAuth where an operation says so. */
+const NOT_OF_OAUTH: readonly ErrorCode[] = ['bad_request', 'invalid_request_parameters', 'rate_limit_exceeded'];
+
 function refusals(operation: RegisteredOperation): Readonly<Record<string, Json>> {
   const { path, body } = placesOf(operation);
   // Where nothing fits a filter of a list, the list is empty; one that refuses instead says so.
   const namesSomething = path.length > 0 || body.some((field) => field.kind === 'ref');
   const codes = [
-    ...(isPublic(operation) ? COMMON.filter((code) => code !== 'unauthorized') : COMMON),
+    ...COMMON.filter((code) => !(isPublic(operation) && code === 'unauthorized') && !(operation.options.isOAuth === true && NOT_OF_OAUTH.includes(code))),
     ...(namesSomething ? (['entity_not_found'] as const) : []),
     ...(operation.options.refuses ?? []),
     ...(takesKey(operation) ? (['idempotency_outcome_unknown'] as const) : []),

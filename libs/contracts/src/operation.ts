@@ -94,6 +94,8 @@ interface Definition<T> {
    * needs no key and reads no `Authorization`; its body may be a form; it has no idempotency key, since anybody could ask for the stored answer.
    */
   readonly environmentFrom?: EnvironmentField;
+  /** What cannot be understood, or comes too often, is refused as RFC 6749 says: `invalid_request` and `too_many_requests`, which it names among what it refuses. */
+  readonly isOAuth?: true;
   /** How long anybody may keep the answer to a GET that needs no key (seconds). */
   readonly cachedFor?: number;
   /** Names of events that it emits, for the docs. */

@@ -249,6 +249,31 @@ describe('what cannot be understood is refused as OAuth has it', () => {
   it('a password without a secret', async () => {
     await askOpenly({ grant_type: 'password', email: address(), password: PASSWORD }).expect(400, oauth('invalid_request'));
   });
+  it.each<[string, Body | string, string]>([
+    ['no client', { grant_type: 'password' }, 'client_id'],
+    ['what is no text', { client_id: 'client_1', grant_type: 'password', email: 7, password: ['x'] }, 'email must be'],
+    ['a code that is longer than any', { client_id: 'client_1', grant_type: 'password', code: 'x'.repeat(2_000) }, 'code must'],
+    ['half a body', '{"grant_type":"password"', 'JSON'],
+    ['a list', '[1]', 'object'],
+    ['a prototype', '{"__proto__":{"grant_type":"password"}}', '__proto__'],
+  ])('%s', async (_, body, sentence) => {
+    const answer = await suite.post(AUTHENTICATE, body);
+    const error_description = expect.stringContaining(sentence);
+    expect([answer.status, answer.body]).toEqual([400, { error: 'invalid_request', error_description, message: error_description }]);
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' });
+  });
+  it('a field twice in a form', async () => {
+    const answer = await suite.post(AUTHENTICATE, 'client_id=client_1&client_id=client_2', { 'Content-Type': 'application/x-www-form-urlencoded' });
+    expect([answer.status, answer.body]).toEqual([400, oauth('invalid_request')]);
+  });
+  it('more attempts than an address may have', async () => {
+    const email = address();
+    const tries = [];
+    for (let times = 0; times < 11; times++) tries.push(await ask({ grant_type: 'password', email, password: 'another-giraffe-7' }));
+    const { status, body, headers } = tries.at(-1)!;
+    expect([status, body]).toEqual([429, oauth('too_many_requests')]);
+    expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+  });
   it('a client that there is not', async () => {
     await suite.post(AUTHENTICATE, { client_id: 'client_nobody', grant_type: 'password' }).expect(400, oauth('invalid_client'));
   });

@@ -20,6 +20,7 @@ The first proof of an address that comes without the password of its user, such 
   post: '/user_management/authenticate',
   owner: 'identity',
   environmentFrom: 'client_id',
+  isOAuth: true,
   summary: 'Sign in, or go on being signed in',
   description: GRANTS,
   answers: ok(Authentication),
