@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
+import { chromium } from 'playwright-core';
 import { SMTPServer } from 'smtp-server';
 import { StartRefused } from '#libs/platform/src/start-refused';
+import { givenProgram } from '#libs/testing/src/given-program';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
 
 const address = (): string => `${randomUUID()}@mail.test`;
 const MAGIC = '/user_management/magic_auth';
 const RESET = '/user_management/password_reset';
+const CHROMIUM = givenProgram('chromium', 'chromium-browser', 'google-chrome');
 
 interface Received {
   readonly to: readonly string[];
@@ -119,6 +122,40 @@ describe('mail, over SMTP', () => {
     expect((await arrived(email, 3)).text).toMatch(/Verify your email address[^]*\b\d{6}\b/);
   });
 
+  it('brings an invitation: whose, to what, for how long, in the language that was asked for, and the token that was sent last', async () => {
+    const [email, other] = [address(), address()];
+    const { id: organization_id } = await caller.post('/organizations', { name: 'Söhne & Co' }).expect(201);
+    const { id: inviter_user_id } = await caller.post('/user_management/users', { email: address(), first_name: 'Ada', last_name: 'King' }).expect(201);
+    const first = await caller.post('/user_management/invitations', { email, organization_id, inviter_user_id, expires_in_days: 3 }).expect(201);
+    const { text } = await arrived(email);
+    expect(text).toContain('Ada King invites you to join Söhne & Co on Acme <Söhne>.');
+    expect(text).toContain('for 3 days');
+    expect(text).toContain(`https://app.acme.test/invite?invitation_token=${first.token}`);
+    const again = await caller.post(`/user_management/invitations/${first.id}/resend`, { locale: 'de' }).expect(200);
+    const second = (await arrived(email, 2)).text;
+    expect(second).toContain(again.accept_invitation_url);
+    expect(second).toContain('lädt Sie ein, Söhne & Co bei Acme <Söhne> beizutreten');
+    expect(second).not.toContain(first.token);
+    await caller.patch('/admin/environment_settings', { mail: { invitation: false } }).expect(200);
+    await caller.post('/user_management/invitations', { email: other }).expect(201);
+    await magic(other);
+    await arrived(other);
+    await caller.patch('/admin/environment_settings', { mail: { invitation: true } }).expect(200);
+  });
+
+  it('brings no invitation that was revoked, or sent again, before its turn', async () => {
+    await receiver.close();
+    const [revoked, resent] = [address(), address()];
+    const { id } = await caller.post('/user_management/invitations', { email: revoked }).expect(201);
+    const old = await caller.post('/user_management/invitations', { email: resent }).expect(201);
+    await caller.post(`/user_management/invitations/${id}/revoke`).expect(200);
+    const present = await caller.post(`/user_management/invitations/${old.id}/resend`).expect(200);
+    await receiver.listen(port);
+    const { text } = await arrived(resent);
+    expect(text).toContain(present.token);
+    expect([text.includes(old.token), receiver.of(revoked)]).toEqual([false, []]);
+  });
+
   it('of a kind that is switched off is not sent', async () => {
     await caller.patch('/admin/environment_settings', { mail: { magic_auth: false } }).expect(200);
     const { email } = await magic();
@@ -193,6 +230,43 @@ describe('the development mailbox', () => {
     expect(await body.text()).toContain(code);
     expect((await read('/messages/unknown')).status).toBe(404);
   });
+
+  (CHROMIUM === null ? it.skip : it)(
+    'shows in a browser what came, within its policy: the code to be taken with one click, and the link as it was sent',
+    async () => {
+      const name = `Acme ${randomUUID().slice(0, 8)}`;
+      await suite.patch('/admin/environment_settings', { branding: { name } }).expect(200);
+      const { email, code } = await suite.post(MAGIC, { email: address() }).expect(201);
+      const invitation = await suite.post('/user_management/invitations', { email: address() }).expect(201);
+      await eventually(async () => expect((await messages()).map(({ to }) => to)).toEqual(expect.arrayContaining([email, invitation.email])));
+      const browser = await chromium.launch({ executablePath: CHROMIUM!, args: ['--no-sandbox'] });
+      try {
+        const page = await browser.newPage();
+        const complaints: string[] = [];
+        page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+        page.on('response', (response) => response.status() >= 400 && complaints.push(`${response.status()} ${response.url()}`));
+        const open = async (to: string): Promise<void> => {
+          await page.goto(`${suite.url}/dev/mailbox`);
+          await page.locator('tr', { hasText: to }).locator('a').click();
+          await page.locator('h1').waitFor();
+        };
+        await open(email);
+        expect(await page.locator('h1').textContent()).toBe(`Your code for ${name}`);
+        const shown = page.locator('code');
+        await shown.click();
+        expect([await shown.textContent(), await page.evaluate('getSelection().toString()')]).toEqual([code, code]);
+        // What was sent runs nothing, whatever a template would hold.
+        expect(await page.frameLocator('iframe').locator('p', { hasText: code }).textContent()).toBe(code);
+        await open(invitation.email);
+        expect(await page.locator('code').count()).toBe(0);
+        const link = page.frameLocator('iframe').locator('a', { hasText: 'Accept the invitation' });
+        expect(await link.getAttribute('href')).toBe(invitation.accept_invitation_url);
+        expect(complaints).toEqual([]);
+      } finally {
+        await browser.close();
+      }
+    },
+  );
 
   it('is read by no page of another site', async () => {
     expect((await read('', { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(404);
