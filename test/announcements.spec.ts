@@ -56,6 +56,7 @@ const ANNOUNCED = [
       'email_verification',
       'password_reset',
       'invitation',
+      'radar_challenge',
       'session',
       'attempt',
     ],
@@ -208,6 +209,10 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     const grant = { grant_type: 'urn:workos:oauth:grant-type:email-verification:code', pending_authentication_token };
     await ask({ ...grant, code: sent === '000000' ? '000001' : '000000' }).expect(400);
     await ask({ ...grant, code: sent }).expect(200);
+    await caller.patch('/admin/environment_settings', { risk: { bot_detection: 'challenge' } }).expect(200);
+    const challenged = await ask({ grant_type: 'password', email, password, user_agent: 'curl/8.5.0' }).expect(403, { code: 'radar_challenge' });
+    canaries.add(`token of a challenge ${secretsOf}`, challenged.pending_authentication_token);
+    await caller.patch('/admin/environment_settings', { risk: { bot_detection: 'log' } }).expect(200);
   }
 
   async function readFromKafka(all: readonly RecordedEvent[]): Promise<readonly Published[]> {
@@ -252,7 +257,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(27);
+    expect(canaries.names).toHaveLength(29);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {

@@ -221,6 +221,14 @@ export const ERRORS = declare({
   invite_expired: { kind: 'conflict', status: 400, doc: 'The invitation has expired: send another one.' },
   invite_revoked: { kind: 'conflict', status: 400, doc: 'The invitation was revoked: send another one.' },
   invite_accepted: { kind: 'conflict', status: 400, doc: 'The invitation was accepted.' },
+  radar_challenge: {
+    kind: 'forbidden',
+    status: 403,
+    doc: 'Something speaks against this sign-in: a code was sent to the address. Go on with the grant for challenges by email.',
+    isContinuation: true,
+  },
+  sign_in_blocked: { kind: 'forbidden', status: 403, doc: 'Something speaks against this sign-in, and the settings of the environment block it.' },
+  password_reset_required: { kind: 'forbidden', status: 403, doc: 'The password was tried too often: only another one lets its user in from here.' },
   session_not_found: { kind: 'not-found', status: 400, doc: 'There is no such session; to whoever signs out, one that has ended is none either.' },
   authorization_resource_external_id_conflict: {
     kind: 'conflict',

@@ -10,6 +10,7 @@ import {
   EventPasswordReset,
   EventUser,
 } from './feed/event-data.ts';
+import { RadarChallengeCreated, RadarRiskDetected } from './feed/radar-events.ts';
 import { Group, GroupMember } from './groups/group.ts';
 import { Invitation } from './invitations/invitation.ts';
 import { OrganizationDomain } from './organizations/organization.ts';
@@ -50,8 +51,8 @@ export const PUBLIC_EVENTS = {
   'authentication.sso_succeeded': webhook(),
   'authentication.sso_failed': webhook(),
   'authentication.sso_timed_out': webhook(),
-  'authentication.radar_risk_detected': webhook(),
-  'radar.challenge_created': webhook(),
+  'authentication.radar_risk_detected': webhook(() => RadarRiskDetected),
+  'radar.challenge_created': webhook(() => RadarChallengeCreated),
   'connection.activated': webhook(),
   'connection.deactivated': webhook(),
   'connection.deleted': webhook(),

@@ -360,6 +360,7 @@ const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
       pending_authentication_token: { type: 'string', description: 'Goes with what is asked for, for ten minutes.' },
       email: { type: 'string', description: 'The address of the user.' },
       email_verification_id: { type: 'string', description: 'The code that was sent.' },
+      radar_challenge_id: { type: 'string', description: 'The code that was sent since something speaks against the sign-in.' },
       user: reference('schemas', 'User'),
       organizations: {
         type: 'array',

@@ -1,6 +1,6 @@
 import { feature } from '#libs/runtime/src/feature';
-import { emailVerificationDecider, magicAuthDecider, passwordResetDecider } from '../domain/one-time-code.decider.ts';
-import { emailVerificationsView, magicAuthsView, passwordResetsView } from '../views/one-time-codes.view.ts';
+import { emailVerificationDecider, magicAuthDecider, passwordResetDecider, radarChallengeDecider } from '../domain/one-time-code.decider.ts';
+import { emailVerificationsView, magicAuthsView, passwordResetsView, radarChallengesView } from '../views/one-time-codes.view.ts';
 import { ApplicationLinks } from './application-links.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
@@ -12,13 +12,14 @@ import { Mailboxes } from './mailboxes.ts';
 import { OneTimeCodes } from './one-time-codes.ts';
 import { PasswordResets } from './password-resets.ts';
 import { PersonalLimits } from './personal-limits.ts';
+import { RadarChallenges } from './radar-challenges.ts';
 import { SentCodes } from './sent-codes.ts';
 
 export const codes = feature({
-  deciders: [magicAuthDecider, emailVerificationDecider, passwordResetDecider],
-  views: [magicAuthsView, emailVerificationsView, passwordResetsView],
+  deciders: [magicAuthDecider, emailVerificationDecider, passwordResetDecider, radarChallengeDecider],
+  views: [magicAuthsView, emailVerificationsView, passwordResetsView, radarChallengesView],
   providers: [
-    ...[MagicAuths, EmailVerifications, PasswordResets, SentCodes, OneTimeCodes, CodeRequests, PersonalLimits, Mailboxes, CodePolicies, ApplicationLinks],
-    ...[InvitationTokens, InvitationAcceptance],
+    ...[MagicAuths, EmailVerifications, PasswordResets, RadarChallenges, SentCodes, OneTimeCodes, CodeRequests, PersonalLimits],
+    ...[Mailboxes, CodePolicies, ApplicationLinks, InvitationTokens, InvitationAcceptance],
   ],
 });

@@ -116,17 +116,18 @@ export class SentCode<Kind extends OneTimeCodeKind> {
 
   /**
    * Spends the code that was sent last, and verifies the address that it was sent to. Whoever does not know the code learns nothing of it, not even whether there is one.
+   * `id`: of the code that is meant, where one is named.
    * @throws DomainError as `MagicAuths.redeem` says
    */
   async redeem<Redeemable extends Kind & RedeemableKind>(
     this: SentCode<Redeemable>,
     context: RequestContext,
     user: StoredUser | null,
-    { given, by, hasPassword }: Omit<AddressProof, 'email'> & { readonly given: string },
+    { given, by, hasPassword, id }: Omit<AddressProof, 'email'> & { readonly given: string; readonly id?: string },
   ): Promise<StoredCode<Redeemable>> {
     const { repository, codes } = this.needs;
     const code = user === null ? null : await this.latest(context.environment, user);
-    if (user === null || code === null) throw invalidCode();
+    if (user === null || code === null || (id !== undefined && id !== code.id)) throw invalidCode();
     const tried = await codes.tryDigits(this.nameOf(context.environment, code.id), given);
     if (tried === 'too_many') throw new DomainError('limited', 'one_time_code_too_many_attempts', 'Too many codes were tried.');
     if (tried === 'wrong') throw invalidCode();

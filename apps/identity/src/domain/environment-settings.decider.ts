@@ -51,7 +51,7 @@ const DEFAULTS: StoredSettings = {
   cookie_domain: null,
   rp_id: null,
   risk: { bot_detection: 'log', brute_force_attack: 'block', credential_stuffing: 'challenge', restriction: 'block' },
-  mail: { magic_auth: true, email_verification: true, password_reset: true, invitation: true },
+  mail: { magic_auth: true, email_verification: true, radar_challenge: true, password_reset: true, invitation: true },
   branding: { name: null, logo_url: null, color: null },
   sms: { countries: [], daily_budget: 1_000, webhook_url: null, webhook_secret: null },
   providers: { apple: NO_ACCOUNT, github: NO_ACCOUNT, google: NO_ACCOUNT, microsoft: NO_ACCOUNT },

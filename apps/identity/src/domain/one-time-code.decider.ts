@@ -1,3 +1,4 @@
+import type { RadarChallengeCreated } from '#libs/contracts/src/feed/radar-events';
 import type { Decider, Decision, Erasable, Fact, NewPublicEvent } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { foldedEmail, holderOfUser, type StoredUser, type UserEvent } from './user.decider.ts';
@@ -5,15 +6,18 @@ import { foldedEmail, holderOfUser, type StoredUser, type UserEvent } from './us
 // These types are the storage format: a stored name or shape is never edited.
 
 /** What is sent to an address. The code itself is derived, and stands nowhere. */
-export type OneTimeCodeKind = 'magic_auth' | 'email_verification' | 'password_reset';
+export type OneTimeCodeKind = 'magic_auth' | 'email_verification' | 'password_reset' | 'radar_challenge';
+/** As the events of a kind are called. */
+type Named<Kind extends string, What extends string> = Kind extends 'radar_challenge' ? `radar.challenge_${What}` : `${Kind}.${What}`;
+export type CodeCreatedType<Kind extends OneTimeCodeKind = OneTimeCodeKind> = Named<Kind, 'created'>;
 /** Of these the stream says whether they were used; of a password reset, its user's does. */
 export type RedeemableKind = Exclude<OneTimeCodeKind, 'password_reset'>;
 
 export type OneTimeCodeEvent<Kind extends OneTimeCodeKind> =
-  | Fact<`${Kind}.created`, OneTimeCodeCreated>
+  | Fact<Named<Kind, 'created'>, OneTimeCodeCreated>
   /** Its user was deleted. */
-  | Fact<`${Kind}.removed`, { readonly id: string }>
-  | (Kind extends RedeemableKind ? Fact<`${Kind}.redeemed`, { readonly id: string; readonly redeemed_by: string }> : never);
+  | Fact<Named<Kind, 'removed'>, { readonly id: string }>
+  | (Kind extends RedeemableKind ? Fact<Named<Kind, 'redeemed'>, { readonly id: string; readonly redeemed_by: string }> : never);
 
 type OneTimeCodeCreated = Erasable<{ readonly id: string; readonly user_id: string; readonly email: string; readonly expires_at: string }, 'email'>;
 
@@ -48,7 +52,7 @@ function oneTimeCodeDecider<Kind extends OneTimeCodeKind>(
   kind: Kind,
   shown: (code: StoredCode<Kind>) => unknown,
 ): Decider<OneTimeCodeState<Kind>, OneTimeCodeEvent<Kind>> {
-  const created = `${kind}.created` as const;
+  const created = typeOf(kind, 'created');
   const sealing = { of: (_fact: unknown, { key }: { readonly key: string }) => holderOfUser(key), fields: ['email'] };
   const decider: Decider<OneTimeCodeState<Kind>, Fact<AnyEvent['type']>> = {
     category: kind,
@@ -61,7 +65,7 @@ function oneTimeCodeDecider<Kind extends OneTimeCodeKind>(
       return 'redeemed_by' in data ? { ...state, updated_at: at, redemption: { by: data.redeemed_by, at } } : { object: 'removed_code', id: data.id };
     },
     toPublicEvent: ({ type }, _before, after): NewPublicEvent | null => (type === created ? { payload: shown(codeOf(after)!), names: [type] } : null),
-    sealed: { [created]: [sealing], [`${kind}.removed`]: null, ...(kind !== 'password_reset' && { [`${kind}.redeemed`]: null }) } as never,
+    sealed: { [created]: [sealing], [typeOf(kind, 'removed')]: null, ...(kind !== 'password_reset' && { [typeOf(kind, 'redeemed')]: null }) } as never,
     hangsOn: {
       reaction: 'remove-codes-with-their-users',
       parents: [{ ends: 'user.deleted' satisfies UserEvent['type'], category: 'user', field: 'user_id' }],
@@ -74,6 +78,12 @@ function oneTimeCodeDecider<Kind extends OneTimeCodeKind>(
 
 export const magicAuthDecider = oneTimeCodeDecider('magic_auth', shownCode);
 export const emailVerificationDecider = oneTimeCodeDecider('email_verification', shownCode);
+export const radarChallengeDecider = oneTimeCodeDecider('radar_challenge', ({ id, user_id, email }): RadarChallengeCreated => ({
+  type: 'email',
+  radar_challenge_id: id,
+  user_id,
+  email: email ?? '',
+}));
 export const passwordResetDecider = oneTimeCodeDecider('password_reset', (code) => shownReset(code));
 
 /** As the API shows it, but for the code. */
@@ -108,7 +118,7 @@ export function createCode<Kind extends OneTimeCodeKind>(
       return [];
     }
     const expires_at = new Date(Date.parse(context.now) + lifetime).toISOString();
-    return [{ type: `${kind}.created`, data: { id, user_id, email, expires_at } }] as unknown as OneTimeCodeEvent<Kind>[];
+    return [{ type: typeOf(kind, 'created'), data: { id, user_id, email, expires_at } }] as unknown as OneTimeCodeEvent<Kind>[];
   };
 }
 
@@ -126,12 +136,16 @@ export function redeemCode<Kind extends RedeemableKind>(kind: Kind, id: string, 
       throw new DomainError('conflict', 'one_time_code_previously_used', 'The code was used already.');
     }
     if (expires_at <= now) throw new DomainError('conflict', 'one_time_code_expired', 'The code has expired.');
-    return [{ type: `${kind}.redeemed`, data: { id, redeemed_by } }] as unknown as OneTimeCodeEvent<Kind>[];
+    return [{ type: typeOf(kind, 'redeemed'), data: { id, redeemed_by } }] as unknown as OneTimeCodeEvent<Kind>[];
   };
 }
 
 function removeCode(kind: OneTimeCodeKind): Decision<OneTimeCodeState, Fact> {
-  return (state) => (state?.object === kind ? [{ type: `${kind}.removed`, data: { id: state.id } }] : []);
+  return (state) => (state?.object === kind ? [{ type: typeOf(kind, 'removed'), data: { id: state.id } }] : []);
+}
+
+function typeOf<What extends string>(kind: OneTimeCodeKind, what: What): Named<OneTimeCodeKind, What> {
+  return kind === 'radar_challenge' ? `radar.challenge_${what}` : `${kind}.${what}`;
 }
 
 /** The code that is there, or null. */

@@ -1,5 +1,5 @@
 /** What can be sent. */
-export type MailKind = 'magic_auth' | 'email_verification' | 'password_reset' | 'invitation';
+export type MailKind = 'magic_auth' | 'email_verification' | 'radar_challenge' | 'password_reset' | 'invitation';
 
 /** What of an invitation is told; null: nothing that has a name. */
 interface Invited {
@@ -32,6 +32,12 @@ const LANGUAGES: { readonly en: Readonly<Record<MailKind, Texts>> } & Readonly<R
       lead: (name) => `Verify your email address for ${name} with this code:`,
       ending: (minutes) => `It works once, for ${minutes} minutes. Never tell it to anybody. ${UNWANTED_EN}`,
     },
+    radar_challenge: {
+      subject: (name) => `Confirm that you are signing in to ${name}`,
+      lead: (name) => `Somebody, probably you, is signing in to ${name} in an unusual way. Confirm it with this code:`,
+      ending: (minutes) =>
+        `It works once, for ${minutes} minutes. Never tell it to anybody. If this is not you, somebody else knows how you sign in: set a new password.`,
+    },
     password_reset: {
       subject: (name) => `Set a new password for ${name}`,
       lead: (name) => `Somebody, probably you, wants to set a new password for ${name}.`,
@@ -55,6 +61,12 @@ const LANGUAGES: { readonly en: Readonly<Record<MailKind, Texts>> } & Readonly<R
       subject: (name) => `Bestätigen Sie Ihre E-Mail-Adresse für ${name}`,
       lead: (name) => `Bestätigen Sie Ihre E-Mail-Adresse für ${name} mit diesem Code:`,
       ending: (minutes) => `Er gilt einmal, ${minutes} Minuten lang. Geben Sie ihn niemandem weiter. ${UNWANTED_DE}`,
+    },
+    radar_challenge: {
+      subject: (name) => `Bestätigen Sie Ihre Anmeldung bei ${name}`,
+      lead: (name) => `Jemand, vermutlich Sie, meldet sich auf ungewöhnliche Weise bei ${name} an. Bestätigen Sie das mit diesem Code:`,
+      ending: (minutes) =>
+        `Er gilt einmal, ${minutes} Minuten lang. Geben Sie ihn niemandem weiter. Falls Sie das nicht sind, kennt jemand Ihre Zugangsdaten: Setzen Sie ein neues Passwort.`,
     },
     password_reset: {
       subject: (name) => `Neues Passwort für ${name}`,

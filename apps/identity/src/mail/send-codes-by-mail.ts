@@ -17,17 +17,25 @@ import {
   isOfUser,
   magicAuthDecider,
   passwordResetDecider,
+  radarChallengeDecider,
+  type CodeCreatedType,
   type OneTimeCodeEvent,
   type OneTimeCodeKind,
 } from '../domain/one-time-code.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
-import { emailVerificationsView, magicAuthsView, passwordResetsView } from '../views/one-time-codes.view.ts';
+import { emailVerificationsView, magicAuthsView, passwordResetsView, radarChallengesView } from '../views/one-time-codes.view.ts';
 import { InvitationLetters, type InvitationSent } from './invitation-letters.ts';
 import { letterOf, type Addressed } from './mail-templates.ts';
 import { MailRefused, MailTransport } from './mail-transport.ts';
 
-type CodeCreated = Extract<OneTimeCodeEvent<OneTimeCodeKind>, { readonly type: `${OneTimeCodeKind}.created` }>;
+type CodeCreated = Extract<OneTimeCodeEvent<OneTimeCodeKind>, { readonly type: CodeCreatedType }>;
 
+const KINDS: Readonly<Record<CodeCreatedType, OneTimeCodeKind>> = {
+  'magic_auth.created': 'magic_auth',
+  'email_verification.created': 'email_verification',
+  'radar.challenge_created': 'radar_challenge',
+  'password_reset.created': 'password_reset',
+};
 const MINUTE = 60_000;
 
 /**
@@ -37,7 +45,14 @@ const MINUTE = 60_000;
 @Injectable()
 export class SendCodesByMail implements Reaction<CodeCreated | InvitationSent> {
   readonly name = 'send-codes-by-mail';
-  readonly handles = ['magic_auth.created', 'email_verification.created', 'password_reset.created', 'invitation.created', 'invitation.resent'] as const;
+  readonly handles = [
+    'magic_auth.created',
+    'email_verification.created',
+    'radar.challenge_created',
+    'password_reset.created',
+    'invitation.created',
+    'invitation.resent',
+  ] as const;
   /** What lies before was asked for when nobody sent mail. */
   readonly from = 'head';
   private readonly kinds: Readonly<Record<OneTimeCodeKind, SentCode<OneTimeCodeKind>>>;
@@ -58,6 +73,7 @@ export class SendCodesByMail implements Reaction<CodeCreated | InvitationSent> {
     this.kinds = {
       magic_auth: codes.of('magic_auth', magicAuthDecider, magicAuthsView),
       email_verification: codes.of('email_verification', emailVerificationDecider, emailVerificationsView),
+      radar_challenge: codes.of('radar_challenge', radarChallengeDecider, radarChallengesView),
       password_reset: codes.of('password_reset', passwordResetDecider, passwordResetsView),
     } as unknown as typeof this.kinds;
     this.outcomes = metrics.counter({
@@ -70,7 +86,7 @@ export class SendCodesByMail implements Reaction<CodeCreated | InvitationSent> {
   async react(event: Recorded<CodeCreated | InvitationSent>): Promise<void> {
     if (!this.settings.MAIL) return;
     const { environment } = event.meta;
-    const kind = event.type.slice(0, event.type.indexOf('.')) as OneTimeCodeKind | 'invitation';
+    const kind = isOfCode(event) ? KINDS[event.type] : 'invitation';
     const { mail, branding } = await this.environments.settings({ environment });
     if (!mail[kind]) return;
     const letter = isOfCode(event) ? await this.codeOf(event) : await this.invitations.of(event);
@@ -97,7 +113,7 @@ export class SendCodesByMail implements Reaction<CodeCreated | InvitationSent> {
   /** Null where nobody waits for it: it was used or replaced, or its user is gone or elsewhere. */
   private async codeOf({ type, data, meta: { environment } }: Recorded<CodeCreated>): Promise<Addressed | null> {
     const context = systemContext(environment, this.clock.now());
-    const kind = type.slice(0, type.indexOf('.')) as OneTimeCodeKind;
+    const kind = KINDS[type];
     const sent = this.kinds[kind];
     const found = await sent.find(context, data.id);
     const left = found === null ? 0 : Date.parse(found.code.expires_at) - this.clock.now();

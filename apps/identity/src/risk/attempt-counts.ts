@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { addressGroup } from '#libs/platform/src/address-group';
 import { Clock } from '#libs/platform/src/clock';
-import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
 import { foldedEmail } from '../domain/user.decider.ts';
-import { afterSuccess, nextAttempt, type FailureRun } from './failure-run.ts';
+import { afterSuccess, nextAttempt, nextTryOfPassword, type FailureRun } from './failure-run.ts';
 import type { KnownOfAttempt } from './list-entries.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -72,15 +72,17 @@ export class AttemptCounts {
     const run = `${environment} ${isKnown ? device : account}`;
     for (;;) {
       const entry = await this.store.get(FAILURES, run);
-      const now = this.clock.now();
-      const { next, waitMs, needsReset } = nextAttempt(entry === null ? null : (JSON.parse(entry.value) as FailureRun), now, passwordId);
-      if (isHeld(waitMs, needsReset)) return { run, waitMs, needsReset };
-      const [value, expiresAt] = [JSON.stringify(next), now + REMEMBERED_MS];
-      const isStored =
-        entry === null
-          ? (await this.store.putIfAbsent(FAILURES, run, value, expiresAt)).stored
-          : await this.store.compareAndSet(FAILURES, run, entry.version, value, expiresAt);
-      if (isStored) return { run, waitMs, needsReset };
+      const { next, waitMs, needsReset } = nextAttempt(runOf(entry), this.clock.now(), passwordId);
+      if (isHeld(waitMs, needsReset) || (await this.replace(run, entry, next))) return { run, waitMs, needsReset };
+    }
+  }
+
+  /** An attempt that was counted before goes on to try a password of ours: whether that was tried too often. */
+  async countTryOfPassword(run: string, passwordId: string | null): Promise<boolean> {
+    for (;;) {
+      const entry = await this.store.get(FAILURES, run);
+      const { next, needsReset } = nextTryOfPassword(runOf(entry), this.clock.now(), passwordId);
+      if (needsReset || (await this.replace(run, entry, next))) return needsReset;
     }
   }
 
@@ -114,13 +116,24 @@ export class AttemptCounts {
     if (device !== null) await this.store.put(DEVICES, `${environment} ${device}`, '', this.clock.now() + DEVICE_KNOWN_MS);
   }
 
+  /** False where another was faster. */
+  private async replace(run: string, entry: Entry | null, next: FailureRun): Promise<boolean> {
+    const [value, expiresAt] = [JSON.stringify(next), this.clock.now() + REMEMBERED_MS];
+    if (entry === null) return (await this.store.putIfAbsent(FAILURES, run, value, expiresAt)).stored;
+    return this.store.compareAndSet(FAILURES, run, entry.version, value, expiresAt);
+  }
+
   private async endRun(run: string, byPassword: boolean): Promise<void> {
     for (;;) {
       const entry = await this.store.get(FAILURES, run);
       if (entry === null) return;
-      const left = afterSuccess(JSON.parse(entry.value) as FailureRun, byPassword);
+      const left = afterSuccess(runOf(entry)!, byPassword);
       if (left === null) return void (await this.store.take(FAILURES, run));
       if (await this.store.compareAndSet(FAILURES, run, entry.version, JSON.stringify(left), entry.expiresAt)) return;
     }
   }
+}
+
+function runOf(entry: Entry | null): FailureRun | null {
+  return entry === null ? null : (JSON.parse(entry.value) as FailureRun);
 }

@@ -45,6 +45,12 @@ export function nextAttempt(run: FailureRun | null, now: number, passwordId: str
   };
 }
 
+/** One more try of the password by an attempt that was counted already. */
+export function nextTryOfPassword(run: FailureRun | null, now: number, passwordId: string | null): Pick<NextAttempt, 'needsReset' | 'next'> {
+  const { needsReset, next } = nextAttempt(run, now, passwordId);
+  return { needsReset, next: { ...next, failures: Math.max(1, next.failures - 1) } };
+}
+
 /** What is left of a run once somebody was let in; null: nothing. Only the right password, or another one, ends how often it was tried. */
 export function afterSuccess(run: FailureRun, byPassword: boolean): FailureRun | null {
   return byPassword || run.passwords === 0 ? null : { ...run, failures: 0 };

@@ -10,7 +10,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { AttemptCounts } from './attempt-counts.ts';
-import { RiskAssessment, type Assessment, type AssessedAttempt } from './risk-assessment.ts';
+import { isEnforced, RiskAssessment, type Assessment, type AssessedAttempt } from './risk-assessment.ts';
 
 const COLLECTION = 'risk_attempts';
 const KNOWN_MS = 10 * 60_000;
@@ -78,12 +78,17 @@ export class RadarAttempts {
   }
 
   /** What was thought of an attempt for this address, once; null where it was asked for before, or there is none. A challenge that was passed is none any more. */
-  async use({ environment }: RequestContext, id: string, email: string): Promise<Assessment | null> {
+  async use({ environment }: RequestContext, id: string, { email, passwordId }: AssessedAttempt): Promise<Assessment | null> {
     const account = this.counts.accountOf(email);
     const before = await this.change(environment, id, (stored) => (stored.account === account && !stored.isUsed ? { ...stored, isUsed: true } : null));
     if (before === null || before.account !== account || before.isUsed) return null;
     const { assessment, isChallengePassed } = before;
-    return assessment.verdict === 'challenge' && isChallengePassed ? { ...assessment, verdict: 'allow' } : assessment;
+    const verdict = assessment.verdict === 'challenge' && isChallengePassed ? 'allow' : assessment.verdict;
+    const { run } = assessment.counted;
+    if (passwordId === undefined || run === null || verdict === 'block') return { ...assessment, verdict };
+    const { risk } = await this.settings.settings({ environment });
+    const isSpent = await this.counts.countTryOfPassword(run, passwordId);
+    return { ...assessment, verdict, needsReset: isSpent && isEnforced(risk.brute_force_attack), counted: { ...assessment.counted, byPassword: true } };
   }
 
   private async read(

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { isbot } from 'isbot';
-import type { RiskControls } from '#libs/contracts/src/environment-settings/environment-settings';
+import { createIsbotFromList, list } from 'isbot';
+import type { RiskControls, RiskMeasure } from '#libs/contracts/src/environment-settings/environment-settings';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
@@ -9,6 +9,8 @@ import type { KnownOfAttempt } from './list-entries.ts';
 import { RiskLists } from './risk-lists.ts';
 import { verdictOf, weightiest, type Finding, type RiskVerdict } from './risk-verdict.ts';
 
+/** One pattern takes any bare name for that of a program: apps call themselves so, and it is their people who sign in. */
+const isProgram = createIsbotFromList(list.filter((pattern) => !new RegExp(pattern, 'i').test('Firefox')));
 /** In ten minutes, from one address: so many failures, and failures of so many accounts. */
 const FAILURES_OF_AN_ADDRESS = 100;
 const ACCOUNTS_OF_AN_ADDRESS = 20;
@@ -58,7 +60,7 @@ export class RiskAssessment {
     const isLifted = listed.allow !== null;
     if (!isLifted && listed.block !== null)
       findings.push({ by: 'restriction', reason: `The ${listed.block} is on the block list.`, blocklistType: listed.block });
-    if (!isLifted && risk.bot_detection !== 'off' && attempt.userAgent !== null && isbot(attempt.userAgent))
+    if (!isLifted && risk.bot_detection !== 'off' && attempt.userAgent !== null && isProgram(attempt.userAgent))
       found('bot_detection', 'The browser is a program.');
     let counted: CountedAttempt = { run: null, byPassword: attempt.passwordId !== undefined, address: null, device: this.counts.deviceOf(attempt) };
     const isOver = (): boolean => verdictOf(weightiest(findings, risk), risk).verdict === 'block';
@@ -73,12 +75,12 @@ export class RiskAssessment {
     let needsReset = false;
     if (!isOver() && risk.brute_force_attack !== 'off') {
       const isHeld = (waitMs: number, isSpent: boolean): boolean =>
-        (risk.brute_force_attack === 'block' && waitMs > 0) || (isSpent && risk.brute_force_attack !== 'log');
+        (risk.brute_force_attack === 'block' && waitMs > 0) || (isSpent && isEnforced(risk.brute_force_attack));
       const { device } = counted;
       const tried = await this.counts.countForAccount(environment, account, { device, passwordId: attempt.passwordId, isHeld });
       counted = { ...counted, run: tried.run };
       if (tried.waitMs > 0 || tried.needsReset) found('brute_force_attack', 'Too many attempts for this account have failed in a row.');
-      if (tried.needsReset && risk.brute_force_attack !== 'log') needsReset = true;
+      if (tried.needsReset && isEnforced(risk.brute_force_attack)) needsReset = true;
       else if (tried.waitMs > 0) retryAfter = Math.ceil(tried.waitMs / 1_000);
     }
     const finding = weightiest(findings, risk);
@@ -95,4 +97,9 @@ export class RiskAssessment {
   async signedIn({ environment }: RequestContext, known: KnownOfAttempt): Promise<void> {
     await this.counts.remember(environment, this.counts.deviceOf(known));
   }
+}
+
+/** Whether a password that was tried too often is of no use any more. */
+export function isEnforced(bruteForce: RiskMeasure): boolean {
+  return bruteForce === 'challenge' || bruteForce === 'block';
 }

@@ -45,6 +45,6 @@ export function verdictOf(finding: Finding | null, measures: Measures): RiskVerd
   return { verdict, reason: finding.reason, control: toldAs(finding), blocklistType: finding.blocklistType };
 }
 
-function toldAs({ by }: Finding): RadarControl {
+export function toldAs({ by }: Finding): RadarControl {
   return TOLD_AS[by];
 }

@@ -55,6 +55,11 @@ describe('an attempt', () => {
     await attempt().expect(400, { code: 'radar_not_enabled' });
     await measures(risk);
   });
+  it.each(['Mozilla/5.0', 'AcmeApp/2.1 (iPhone; iOS 17)', 'AcmeApp', ''])('of an app that names itself is one of a person: %s', async (user_agent) => {
+    await measures({ bot_detection: 'block' });
+    expect(await verdict({ user_agent })).toEqual(allowed);
+    await measures({ bot_detection: 'log' });
+  });
   it('of a program is what the settings make of it', async () => {
     const program = { user_agent: 'curl/8.5.0' };
     expect(await verdict(program)).toEqual(allowed);

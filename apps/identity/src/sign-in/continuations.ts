@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { EmailVerifications } from '../codes/email-verifications.ts';
+import { RadarChallenges } from '../codes/radar-challenges.ts';
 import { type StoredUser } from '../domain/user.decider.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import type { Gate } from './next-gate.ts';
@@ -13,6 +14,7 @@ import { ShownUsers } from '../readers/shown-users.ts';
 export class Continuations {
   constructor(
     private readonly verifications: EmailVerifications,
+    private readonly challenges: RadarChallenges,
     private readonly policies: OrganizationPolicies,
     private readonly users: ShownUsers,
   ) {}
@@ -21,6 +23,12 @@ export class Continuations {
   async at(context: RequestContext, gate: Exclude<Gate, { readonly gate: 'none' }>, user: StoredUser, token: string): Promise<DomainError> {
     const shown = { pending_authentication_token: token, user: await this.users.one(context.environment, user) };
     switch (gate.gate) {
+      case 'radar_challenge': {
+        const { id } = await this.challenges.current(context, user);
+        const message = 'A code was sent to the email address.';
+        // One body for both names that clients know.
+        return moreIsNeeded(gate.gate, { ...shown, radar_challenge_id: id, error: 'radar_email_challenge', error_description: message });
+      }
       case 'email_verification_required': {
         const { id } = await this.verifications.current(context, user);
         return moreIsNeeded(gate.gate, { pending_authentication_token: token, email: user.email ?? '', email_verification_id: id });

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
+import { passOver, Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { HolderErased } from '#libs/event-sourcing/src/sealing/key-store';
 import { addressGroup } from '#libs/platform/src/address-group';
@@ -9,7 +10,15 @@ import { derivedId } from '#libs/platform/src/ids';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
-import { attemptDecider, recordFailure, type FailedAttempt } from '../domain/attempt.decider.ts';
+import {
+  attemptDecider,
+  recordFailure,
+  recordRisk,
+  type AttemptEvent,
+  type AttemptState,
+  type DetectedRisk,
+  type FailedAttempt,
+} from '../domain/attempt.decider.ts';
 import type { Factor } from '../domain/session.decider.ts';
 import { AddressHolders } from '../readers/address-holders.ts';
 
@@ -45,17 +54,33 @@ export class FailedAttempts {
     if (!isRecorded) return;
     const id = `attempt_${derivedId(context.commandId, 0)}`;
     const holder = about.user_id === null && about.email !== null && { holder: this.addresses.current(about.email) };
+    await this.recorded(context, id, recordFailure(factor, { id, ...about, ...holder, error: { code, message } }));
+  }
+
+  /** What speaks against a sign-in, as often as failures. Takes one place among the aggregates that the command asks. */
+  async recordRisk(context: RequestContext, risk: Omit<DetectedRisk, 'id'>): Promise<void> {
+    if (!(await this.mayBeRecorded(context.environment, risk, 'risk '))) return passOver(context);
+    const id = `radar_att_${derivedId(context.commandId, 0)}`;
+    await this.recorded(context, id, recordRisk({ id, ...risk }));
+  }
+
+  private async recorded(context: RequestContext, id: string, decision: Decision<AttemptState, AttemptEvent>): Promise<void> {
     try {
-      await this.repository.transact(attemptDecider, context, id, recordFailure(factor, { id, ...about, ...holder, error: { code, message } }));
+      await this.repository.transact(attemptDecider, context, id, decision);
     } catch (error) {
       // Nobody is told of whoever was erased meanwhile.
       if (!(error instanceof HolderErased)) throw error;
     }
   }
 
-  private async mayBeRecorded(environment: string, { user_id, email, ip_address }: Omit<FailedAttempt, 'id' | 'error'>): Promise<boolean> {
-    const account = await this.count(environment, 'account', user_id ?? email ?? '');
-    const address = ip_address === null ? 0 : await this.count(environment, 'address', addressGroup(ip_address) ?? ip_address);
+  /** `kind`: counted apart. */
+  private async mayBeRecorded(
+    environment: string,
+    { user_id, email, ip_address }: Pick<FailedAttempt, 'user_id' | 'email' | 'ip_address'>,
+    kind = '',
+  ): Promise<boolean> {
+    const account = await this.count(environment, `${kind}account`, user_id ?? email ?? '');
+    const address = ip_address === null ? 0 : await this.count(environment, `${kind}address`, addressGroup(ip_address) ?? ip_address);
     return account <= RECORDED_PER_ACCOUNT && address <= RECORDED_PER_ADDRESS;
   }
 

@@ -5,7 +5,16 @@ const zoo = { id: 'org_zoo', name: 'Zoo' };
 const lenient: Policy = { methods: { password: true, magic_auth: true }, requiresSso: false, requiresMfa: false };
 const after = (changes: Partial<SignInFacts> = {}, policy: Partial<Policy> = {}) =>
   nextGate({
-    ...{ method: 'password', isEmailVerified: true, mfa: 'optional', hasFactor: false, isFactorProven: false, organizations: [], chosen: null },
+    ...{
+      method: 'password',
+      isChallenged: false,
+      isEmailVerified: true,
+      mfa: 'optional',
+      hasFactor: false,
+      isFactorProven: false,
+      organizations: [],
+      chosen: null,
+    },
     policy: { ...lenient, ...policy },
     ...changes,
   });
@@ -21,6 +30,7 @@ describe('after the credential is proven', () => {
     ['nothing is asked of somebody in no organization', {}, {}, { gate: 'none', organizationId: null }],
     ['the only organization is chosen silently', one, {}, { gate: 'none', organizationId: 'org_acme' }],
 
+    ['somebody against whom something speaks shows a code first', { isChallenged: true, ...unverified, ...factor, ...two }, {}, { gate: 'radar_challenge' }],
     ['an address that was never verified is', unverified, {}, { gate: 'email_verification_required' }],
     ['… before anything else', { ...unverified, ...factor, ...two }, { requiresSso: true }, { gate: 'email_verification_required' }],
 

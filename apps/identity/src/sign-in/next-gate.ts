@@ -24,6 +24,8 @@ export function gatePolicyOf({ methods, sso, mfa }: OrganizationPolicy): Policy 
 export interface SignInFacts {
   /** By what the user showed at first who it is. */
   readonly method: Factor | 'sso';
+  /** Whether something spoke against this sign-in, and the code that was asked for is not shown yet. */
+  readonly isChallenged: boolean;
   readonly isEmailVerified: boolean;
   readonly mfa: 'off' | 'optional' | 'required';
   /** Whether the user has a second factor that counts. */
@@ -39,6 +41,7 @@ export interface SignInFacts {
 
 /** What is asked for next, or the organization (or none) that the session begins in. */
 export type Gate =
+  | { readonly gate: 'radar_challenge' }
   | { readonly gate: 'email_verification_required' }
   | { readonly gate: 'mfa_enrollment' }
   | { readonly gate: 'mfa_challenge' }
@@ -47,9 +50,10 @@ export type Gate =
   | { readonly gate: 'sso_required'; readonly organizationId: string }
   | { readonly gate: 'none'; readonly organizationId: string | null };
 
-/** The first gate that is not passed: email verification, second factor, choice of an organization, policy of the organization. */
+/** The first gate that is not passed: challenge, email verification, second factor, choice of an organization, policy of the organization. */
 export function nextGate(facts: SignInFacts): Gate {
   const { method, isEmailVerified, mfa, organizations, chosen } = facts;
+  if (facts.isChallenged) return { gate: 'radar_challenge' };
   if (!isEmailVerified) return { gate: 'email_verification_required' };
   if (mfa !== 'off') {
     const gate = secondFactor(facts, mfa === 'required');

@@ -18,6 +18,8 @@ export interface PendingAuthentication {
   readonly chosen: string | null;
   /** The invitation that it began with. */
   readonly invitation_id?: string;
+  /** Whether a code is still asked for, since something speaks against the sign-in. Absent: nothing did. */
+  readonly is_challenged?: boolean;
 }
 
 interface Stored extends PendingAuthentication {
@@ -51,9 +53,18 @@ export class PendingAuthentications {
   }
 
   /** The same token goes on with what was chosen meanwhile, for as long as before. */
-  async choose(token: string, organizationId: string): Promise<void> {
+  choose(token: string, organizationId: string): Promise<void> {
+    return this.change(token, { chosen: organizationId });
+  }
+
+  /** The code was shown that was asked for since something speaks against the sign-in. */
+  passChallenge(token: string): Promise<void> {
+    return this.change(token, { is_challenged: false });
+  }
+
+  private async change(token: string, changed: Partial<PendingAuthentication>): Promise<void> {
     const entry = await this.store.get(COLLECTION, this.keyOf(token));
-    if (entry !== null) await this.put(token, { ...(JSON.parse(entry.value) as Stored), chosen: organizationId });
+    if (entry !== null) await this.put(token, { ...(JSON.parse(entry.value) as Stored), ...changed });
   }
 
   private put(token: string, stored: Stored): Promise<void> {

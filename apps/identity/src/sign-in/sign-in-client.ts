@@ -14,6 +14,8 @@ export interface SignInClient {
   readonly hasSecret: boolean;
   readonly ipAddress: string | null;
   readonly userAgent: string | null;
+  /** What the application calls the device of the person. */
+  readonly deviceId: string | null;
 }
 
 /** Tells which application asks. An application that shows its secret speaks for the person; of any other, the connection tells where the person is. */
@@ -26,12 +28,12 @@ export class SignInClients {
   ) {}
 
   /** @throws DomainError `invalid_client` where a secret is given that is no live key of the environment */
-  async of({ context, client_id, client_secret, ip_address, user_agent }: Authenticate): Promise<SignInClient> {
+  async of({ context, client_id, client_secret, ip_address, user_agent, device_id }: Authenticate): Promise<SignInClient> {
     const { connection } = context;
     if (client_secret === undefined)
-      return { id: client_id, hasSecret: false, ipAddress: connection?.address ?? null, userAgent: connection?.userAgent ?? null };
+      return { id: client_id, hasSecret: false, ipAddress: connection?.address ?? null, userAgent: connection?.userAgent ?? null, deviceId: null };
     if (!(await this.isLiveKey(context, hash('sha256', client_secret, 'hex')))) throw invalidClient();
-    return { id: client_id, hasSecret: true, ipAddress: ip_address ?? null, userAgent: user_agent ?? null };
+    return { id: client_id, hasSecret: true, ipAddress: ip_address ?? null, userAgent: user_agent ?? null, deviceId: device_id ?? null };
   }
 
   /** Whether the request has a live key in its `Authorization`: a session helper that sends nothing else refreshes so. */

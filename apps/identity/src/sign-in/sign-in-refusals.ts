@@ -7,14 +7,19 @@ export interface Continuation {
   readonly pending_authentication_token: string;
   readonly email?: string;
   readonly email_verification_id?: string;
+  readonly radar_challenge_id?: string;
+  /** Some clients know a continuation by it. */
+  readonly error?: string;
+  readonly error_description?: string;
   readonly user?: User;
   readonly organizations?: readonly Pick<Organization, 'id' | 'name'>[];
   readonly authentication_factors?: readonly { readonly id: string; readonly type: string }[];
 }
 
-type ContinuationCode = 'email_verification_required' | 'mfa_enrollment' | 'mfa_challenge' | 'organization_selection_required';
+type ContinuationCode = 'radar_challenge' | 'email_verification_required' | 'mfa_enrollment' | 'mfa_challenge' | 'organization_selection_required';
 
 const MESSAGES: Readonly<Record<ContinuationCode, string>> = {
+  radar_challenge: 'Something speaks against this sign-in: a code was sent to the email address.',
   email_verification_required: 'The email address has to be verified first.',
   mfa_enrollment: 'A second factor has to be enrolled first.',
   mfa_challenge: 'A second factor has to be proven.',

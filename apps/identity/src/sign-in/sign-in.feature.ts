@@ -19,13 +19,14 @@ import { Sessions } from './sessions.ts';
 import { SignInClients } from './sign-in-client.ts';
 import { SignInInvitations } from './sign-in-invitations.ts';
 import { SignInPeople } from './sign-in-people.ts';
+import { SignInRisk } from './sign-in-risk.ts';
 import { SignIn } from './sign-in.ts';
 
 export const signIn = feature({
   deciders: [sessionDecider, attemptDecider],
   views: [sessionsView],
   providers: [
-    ...[SignIn, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, PasswordCheck],
+    ...[SignIn, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, SignInRisk, PasswordCheck],
     ...[PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
     ...[Sessions, Logout, SessionIds, RefreshFamilies, AccessTokens],
   ],

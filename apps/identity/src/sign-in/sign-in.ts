@@ -34,6 +34,7 @@ import { Sessions } from './sessions.ts';
 import { SignInClients, type SignInClient } from './sign-in-client.ts';
 import { SignInInvitations } from './sign-in-invitations.ts';
 import { SignInPeople } from './sign-in-people.ts';
+import { SignInRisk } from './sign-in-risk.ts';
 import { invalidCredentials, invalidPendingToken } from './sign-in-refusals.ts';
 
 /** How long a client that heard no answer may ask again for a session that has begun. */
@@ -56,6 +57,7 @@ export class SignIn {
     private readonly pending: PendingAuthentications,
     private readonly invitations: SignInInvitations,
     private readonly continuations: Continuations,
+    private readonly risk: SignInRisk,
     private readonly sessions: Sessions,
     private readonly families: RefreshFamilies,
     private readonly tokens: AccessTokens,
@@ -87,7 +89,7 @@ export class SignIn {
 
   /** Asks what comes next, and records what was proven, together with the session where nothing more is asked for. */
   private async proceed(context: RequestContext, progress: Progress): Promise<Authentication> {
-    const { sessionId, user, factor, client, invitation } = progress;
+    const { sessionId, user, factor, client, invitation, isChallenged } = progress;
     const chosen = progress.chosen ?? invitation?.organization_id ?? null;
     const { environment } = context;
     const before = await this.sessions.state(environment, sessionId);
@@ -100,6 +102,7 @@ export class SignIn {
     const policy = candidate === null ? null : gatePolicyOf(await this.policies.policy(context, candidate));
     const gate = nextGate({
       method: proven[0]!,
+      isChallenged,
       isEmailVerified: user.email_verified,
       mfa,
       hasFactor: false,
@@ -123,7 +126,14 @@ export class SignIn {
     }
     const token =
       progress.token ??
-      (await this.pending.begin(context, { client_id: client.id, session_id: sessionId, user_id: user.id, chosen, ...(invitation_id && { invitation_id }) }));
+      (await this.pending.begin(context, {
+        client_id: client.id,
+        session_id: sessionId,
+        user_id: user.id,
+        chosen,
+        is_challenged: isChallenged,
+        ...(invitation_id && { invitation_id }),
+      }));
     if (factor !== null) await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null));
     if ((await this.outdatedBy(context, sessionId, user)) !== null) throw invalidCredentials();
     throw await this.continuations.at(context, gate, user, token);
@@ -152,6 +162,7 @@ export class SignIn {
       throw invalidCredentials();
     }
     this.stamps.record(LAST_SIGN_IN, environment, user.id);
+    await this.risk.signedIn(context, client, user);
     return this.authentications.answer(context, { user, session: state, membership, claims, read, generation: read.family.generation });
   }
 

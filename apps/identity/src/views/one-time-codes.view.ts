@@ -5,6 +5,7 @@ import {
   emailVerificationDecider,
   magicAuthDecider,
   passwordResetDecider,
+  radarChallengeDecider,
   type OneTimeCodeEvent,
   type OneTimeCodeKind,
   type OneTimeCodeState,
@@ -33,4 +34,5 @@ function codesView<Kind extends OneTimeCodeKind>(
 
 export const magicAuthsView = codesView(magicAuthDecider, { name: 'magic_auths', noun: 'Magic auth' });
 export const emailVerificationsView = codesView(emailVerificationDecider, { name: 'email_verifications', noun: 'Email verification' });
+export const radarChallengesView = codesView(radarChallengeDecider, { name: 'radar_challenges', noun: 'Radar challenge' });
 export const passwordResetsView = codesView(passwordResetDecider, { name: 'password_resets', noun: 'Password reset' });

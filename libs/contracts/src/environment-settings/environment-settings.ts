@@ -45,6 +45,7 @@ export class RiskControls {
 export class MailSettings {
   @Flag({ doc: 'Codes to sign in with.' }) magic_auth!: boolean;
   @Flag({ doc: 'Codes that verify an email address.' }) email_verification!: boolean;
+  @Flag({ doc: 'Codes that are asked for since something speaks against a sign-in.' }) radar_challenge!: boolean;
   @Flag({ doc: 'Links to a new password.' }) password_reset!: boolean;
   @Flag({ doc: 'Invitations.' }) invitation!: boolean;
 }

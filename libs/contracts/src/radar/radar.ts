@@ -35,6 +35,12 @@ export class RadarAssessment {
   blocklist_type?: RadarListType;
 }
 
+/** A code that is asked for since something speaks against a sign-in. */
+export class RadarChallenge {
+  @Const('radar_challenge') object!: 'radar_challenge';
+  @Id('radar_challenge', { doc: 'Identifies the challenge; not a secret.' }) id!: string;
+}
+
 /** An attempt, as operations name it. */
 export class RadarAttempt {
   @Const('radar_attempt') object!: 'radar_attempt';

@@ -10,6 +10,7 @@ const GRANTS = `| \`grant_type\` | fields |
 | \`refresh_token\` | \`refresh_token\`; \`organization_id\` to switch; \`client_secret\` where the session began with one |
 | \`urn:workos:oauth:grant-type:magic-auth:code\` | \`client_secret\`, \`email\`, \`code\`; \`invitation_token\` to accept an invitation |
 | \`urn:workos:oauth:grant-type:email-verification:code\` | \`client_secret\`, \`code\`, \`pending_authentication_token\` |
+| \`urn:workos:oauth:grant-type:radar-email-challenge:code\` | \`client_secret\`, \`code\`, \`radar_challenge_id\`, \`pending_authentication_token\` |
 | \`urn:workos:oauth:grant-type:organization-selection\` | \`client_secret\`, \`organization_id\`, \`pending_authentication_token\` |
 
 Where more is asked for, the answer is 403 (400 for what only another way to sign in helps with) with a \`code\` that says what, and a \`pending_authentication_token\` to go on with for ten minutes.
@@ -40,6 +41,9 @@ The first proof of an address that comes without the password of its user, such 
     'invitation_cannot_be_used_for_email',
     'email_password_auth_disabled',
     'authentication_method_not_allowed',
+    'sign_in_blocked',
+    'password_reset_required',
+    'radar_challenge',
     'email_verification_required',
     'mfa_enrollment',
     'mfa_enrollment_at_refresh',
@@ -57,6 +61,8 @@ The first proof of an address that comes without the password of its user, such 
     'authentication.magic_auth_failed',
     'authentication.email_verification_succeeded',
     'authentication.email_verification_failed',
+    'authentication.radar_risk_detected',
+    'radar.challenge_created',
     'email_verification.created',
     'user.updated',
     'invitation.accepted',
@@ -79,6 +85,11 @@ export class Authenticate extends Command<Authentication> {
   @Optional()
   @Text({ doc: 'From an invitation to this address: it is accepted where the session begins, in its organization.', max: LONG, secret: true })
   invitation_token?: string;
+  @Optional() @Text({ doc: 'The challenge that was told of.', max: LONG }) radar_challenge_id?: string;
+  @Optional()
+  @Text({ doc: 'An attempt that was assessed in the last ten minutes, for the same address: its verdict counts for this sign-in, once.', max: 128 })
+  radar_auth_attempt_id?: string;
+  @Optional() @Text({ doc: 'What you call the device of the person. Read beside `client_secret` alone.', max: 1_024 }) device_id?: string;
   @Optional() @Nested(() => SessionSealing, { doc: 'To have the session sealed for a cookie, at a refresh.' }) session?: SessionSealing;
   @Optional() @Text({ doc: 'Address of the person. Read beside `client_secret` alone; else the connection tells it.', max: 64 }) ip_address?: string;
   @Optional() @Text({ doc: 'Browser of the person. Read beside `client_secret` alone; else the connection tells it.', max: 2_048 }) user_agent?: string;

@@ -29,6 +29,13 @@ export class EmailVerificationGrant implements Grant<'code' | 'pending_authentic
       user_id: async () => user.id,
       email: user.email ?? '',
     });
-    return { sessionId, user: await this.continued.requireUser(context, user.id), factor: 'email_verification', chosen, token };
+    return {
+      sessionId,
+      user: await this.continued.requireUser(context, user.id),
+      factor: 'email_verification',
+      chosen,
+      isChallenged: pending.is_challenged === true,
+      token,
+    };
   }
 }

@@ -5,7 +5,7 @@ import type { StoredUser } from '../../domain/user.decider.ts';
 import type { SignInClient } from '../sign-in-client.ts';
 
 /** What a body may have to have. */
-type Field = 'email' | 'password' | 'code' | 'refresh_token' | 'pending_authentication_token' | 'organization_id';
+type Field = 'email' | 'password' | 'code' | 'refresh_token' | 'pending_authentication_token' | 'organization_id' | 'radar_challenge_id';
 
 /** A body that has these fields. */
 export type Given<Name extends Field = Field> = Authenticate & { readonly [Each in Name]: string };
@@ -39,6 +39,8 @@ export interface Proof {
   readonly factor: Factor | null;
   /** The organization that the user chose, with this request or before. */
   readonly chosen: string | null;
+  /** Whether a code is asked for, since something speaks against this sign-in. */
+  readonly isChallenged: boolean;
   /** The token that this request came with; null: it is the first. */
   readonly token: string | null;
   /** What is still to be done once the request was decided, whatever came of it. */

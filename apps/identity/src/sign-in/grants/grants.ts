@@ -8,12 +8,13 @@ import type { Given, Grant, RenewingGrant } from './grant.ts';
 import { MagicAuthGrant } from './magic-auth.grant.ts';
 import { OrganizationSelectionGrant } from './organization-selection.grant.ts';
 import { PasswordGrant } from './password.grant.ts';
+import { RadarEmailChallengeGrant } from './radar-email-challenge.grant.ts';
 import { RefreshTokenGrant } from './refresh-token.grant.ts';
 
 const OWN_VENDOR = 'gatehouse';
 
 /** Every grant that there is. */
-export const GRANTS = [PasswordGrant, MagicAuthGrant, EmailVerificationGrant, OrganizationSelectionGrant, RefreshTokenGrant];
+export const GRANTS = [PasswordGrant, MagicAuthGrant, EmailVerificationGrant, RadarEmailChallengeGrant, OrganizationSelectionGrant, RefreshTokenGrant];
 
 /** Finds the grant that a request names. */
 @Injectable()
@@ -24,11 +25,12 @@ export class Grants {
     password: PasswordGrant,
     magicAuth: MagicAuthGrant,
     emailVerification: EmailVerificationGrant,
+    radarEmailChallenge: RadarEmailChallengeGrant,
     organizationSelection: OrganizationSelectionGrant,
     refreshToken: RefreshTokenGrant,
     { GRANT_TYPE_VENDOR }: IdentitySettings,
   ) {
-    const all = [password, magicAuth, emailVerification, organizationSelection, refreshToken];
+    const all = [password, magicAuth, emailVerification, radarEmailChallenge, organizationSelection, refreshToken];
     const vendors = [GRANT_TYPE_VENDOR, OWN_VENDOR];
     this.byType = new Map(all.flatMap((grant) => vendors.map((vendor) => [grant.type.replace('{vendor}', vendor), grant] as const)));
   }

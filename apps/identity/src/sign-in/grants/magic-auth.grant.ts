@@ -6,6 +6,7 @@ import { EnvironmentSettingsReader } from '../../readers/environment-settings-re
 import { Attempts } from '../attempts.ts';
 import { SessionIds } from '../session-ids.ts';
 import type { SignInClient } from '../sign-in-client.ts';
+import { SignInRisk } from '../sign-in-risk.ts';
 import { SignInPeople } from '../sign-in-people.ts';
 import { invalidPendingToken } from '../sign-in-refusals.ts';
 import type { Given, Grant, Proof } from './grant.ts';
@@ -22,22 +23,26 @@ export class MagicAuthGrant implements Grant<'email' | 'code'> {
     private readonly people: SignInPeople,
     private readonly magicAuths: MagicAuths,
     private readonly attempts: Attempts,
+    private readonly risk: SignInRisk,
     private readonly ids: SessionIds,
   ) {}
 
-  /** @throws DomainError `authentication_method_not_allowed`, `too_many_requests`, and as `MagicAuths.redeem` */
-  async prove({ context, email, code }: Given<'email' | 'code'>, client: SignInClient): Promise<Proof> {
+  /** @throws DomainError `authentication_method_not_allowed`, `too_many_requests`, and as `SignInRisk.admit` and `MagicAuths.redeem` */
+  async prove({ context, email, code, radar_auth_attempt_id: attemptId }: Given<'email' | 'code'>, client: SignInClient): Promise<Proof> {
     const { sign_in_methods } = await this.settings.settings(context);
     if (!sign_in_methods.magic_auth) throw new DomainError('forbidden', 'authentication_method_not_allowed', 'Nobody signs in with a code by mail here.');
     await this.attempts.count(context, foldedEmail(email));
+    const found = () => this.people.withEmail(context, email);
+    const admission = await this.risk.admit(context, { email, client, method: 'Email_OTP', attemptId, user: found });
     const sessionId = await this.ids.ofShown(context, client.id, 'magic_auth', foldedEmail(email), code);
     const { userId } = await this.attempts.redeemed(context, 'magic_auth', () => this.magicAuths.redeem(context, { email, code, sessionId }), {
       client,
-      user_id: async () => (await this.people.withEmail(context, email))?.id ?? null,
+      user_id: async () => (await found())?.id ?? null,
       email,
     });
+    await this.risk.succeeded(admission);
     const user = await this.people.withId(context.environment, userId);
     if (user === null) throw invalidPendingToken();
-    return { sessionId, user, factor: 'magic_auth', chosen: null, token: null };
+    return { sessionId, user, factor: 'magic_auth', chosen: null, isChallenged: admission.isChallenged, token: null };
   }
 }

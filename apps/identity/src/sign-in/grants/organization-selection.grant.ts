@@ -28,6 +28,6 @@ export class OrganizationSelectionGrant implements Grant<'organization_id' | 'pe
     if ((await this.people.membership(context.environment, user.id, organization_id)) === null)
       throw new DomainError('invalid', 'invalid_organization_id', 'The user is no active member of this organization.');
     await this.pending.choose(token, organization_id);
-    return { sessionId: pending.session_id, user, factor: null, chosen: organization_id, token };
+    return { sessionId: pending.session_id, user, factor: null, chosen: organization_id, isChallenged: pending.is_challenged === true, token };
   }
 }

@@ -6,6 +6,7 @@ import { Attempts } from '../attempts.ts';
 import { PasswordCheck } from '../password-check.ts';
 import { SessionIds } from '../session-ids.ts';
 import type { SignInClient } from '../sign-in-client.ts';
+import { SignInRisk } from '../sign-in-risk.ts';
 import { SignInPeople } from '../sign-in-people.ts';
 import { invalidCredentials } from '../sign-in-refusals.ts';
 import type { Given, Grant, Proof } from './grant.ts';
@@ -22,19 +23,26 @@ export class PasswordGrant implements Grant<'email' | 'password'> {
     private readonly people: SignInPeople,
     private readonly passwords: PasswordCheck,
     private readonly attempts: Attempts,
+    private readonly risk: SignInRisk,
     private readonly ids: SessionIds,
   ) {}
 
-  /** @throws DomainError `email_password_auth_disabled`, `invalid_credentials`, `too_many_requests` */
-  async prove({ context, email, password }: Given<'email' | 'password'>, client: SignInClient): Promise<Proof> {
+  /** @throws DomainError `email_password_auth_disabled`, `invalid_credentials`, `too_many_requests`, and as `SignInRisk.admit` */
+  async prove({ context, email, password, radar_auth_attempt_id: attemptId }: Given<'email' | 'password'>, client: SignInClient): Promise<Proof> {
     const { sign_in_methods } = await this.settings.settings(context);
     if (!sign_in_methods.password) throw new DomainError('forbidden', 'email_password_auth_disabled', 'Nobody signs in with a password here.');
     await this.attempts.count(context, foldedEmail(email));
     const user = await this.people.withEmail(context, email);
+    const admission = await this.risk.admit(context, {
+      ...{ email, client, method: 'Password', attemptId },
+      passwordId: user?.password_id ?? null,
+      user: async () => user,
+    });
     const isRight = await this.passwords.isRight(context, user, password);
     if (user === null || !isRight) throw await this.attempts.failed(context, 'password', invalidCredentials(), { client, user_id: user?.id ?? null, email });
+    await this.risk.succeeded(admission);
     const sessionId = await this.ids.ofCommand(context);
     const afterwards = () => this.passwords.rehash(context, user, password);
-    return { sessionId, user, factor: 'password', chosen: null, token: null, afterwards };
+    return { sessionId, user, factor: 'password', chosen: null, isChallenged: admission.isChallenged, token: null, afterwards };
   }
 }
