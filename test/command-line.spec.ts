@@ -11,14 +11,25 @@ describe('the command line', () => {
   const root = mkdtempSync(join(tmpdir(), 'gatehouse-cli-'));
   afterAll(() => rmSync(root, { recursive: true }));
 
-  const created = async (url: string, key: string, name: string): Promise<string> => {
-    const response = await fetch(`${url}/organizations`, {
+  const posted = async (url: string, key: string, path: string, body: object) => {
+    const response = await fetch(url + path, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ name }),
+      body: JSON.stringify(body),
     });
-    expect(response.status).toBe(201);
-    return ((await response.json()) as { id: string }).id;
+    expect(response.ok).toBe(true);
+    return (await response.json()) as { readonly id: string; readonly value: string };
+  };
+  const created = async (url: string, key: string, name: string): Promise<string> => (await posted(url, key, '/organizations', { name })).id;
+  /** When the API key of an organization was used last, as is told. */
+  const lastUse = async (url: string, key: string, organization: string): Promise<string | null> => {
+    const response = await fetch(`${url}/organizations/${organization}/api_keys`, { headers: { Authorization: `Bearer ${key}` } });
+    const { data } = (await response.json()) as { readonly data: readonly { readonly last_used_at: string | null }[] };
+    return data[0]!.last_used_at;
+  };
+  const useKey = async (url: string, key: string, organization: string): Promise<void> => {
+    const { value } = await posted(url, key, `/organizations/${organization}/api_keys`, { name: 'Used' });
+    await posted(url, key, '/api_keys/validations', { value });
   };
   const status = async (url: string, key: string, path: string): Promise<number> =>
     (await fetch(url + path, { headers: { Authorization: `Bearer ${key}` } })).status;
@@ -90,6 +101,8 @@ describe('the command line', () => {
         }),
       );
       const before = await Promise.all(Array.from({ length: 50 }, (_, index) => created(server.url, firstKey, `before ${index}`)));
+      await useKey(server.url, firstKey, before[0]!);
+      await until(async () => (await lastUse(server.url, firstKey, before[0]!)) !== null);
       const backup = join(root, 'backup');
       expect(await gatehouse(variables, 'backup', backup)).toMatchObject({ code: 0, stderr: '' });
       isLoading = false;
@@ -103,6 +116,7 @@ describe('the command line', () => {
       expect(await gatehouse(restored, 'verify')).toMatchObject({ code: 0 });
       const elsewhere = await SuiteProcess.start(restored);
       for (const id of before) expect(await status(elsewhere.url, firstKey, `/organizations/${id}`)).toBe(200);
+      expect(await lastUse(elsewhere.url, firstKey, before[0]!)).toBe(await lastUse(server.url, firstKey, before[0]!));
       await elsewhere.stop();
       expect(await gatehouse(restored, 'rebuild', '--check')).toMatchObject({ code: 0, stderr: '' });
     });
@@ -119,6 +133,8 @@ describe('the command line', () => {
     const first = await SuiteProcess.start(variables);
     const key = readFileSync(join(variables.DATA_DIR, 'development.key'), 'utf8').trim();
     const kept = await created(first.url, key, 'kept');
+    await useKey(first.url, key, kept);
+    // What it knows of uses it stores.
     await first.stop();
     cpSync(log, `${log}.copy`, { recursive: true });
     const second = await SuiteProcess.start(variables);
@@ -132,6 +148,8 @@ describe('the command line', () => {
     expect((await gatehouse(variables, 'views', 'list')).stdout).toMatch(/organizations .*the log ends before it/);
     expect(await gatehouse(variables, 'rebuild')).toMatchObject({ code: 0, stderr: '' });
     expect([await status(third.url, key, `/organizations/${kept}`), await status(third.url, key, `/organizations/${lost}`)]).toEqual([200, 404]);
+    // No fact, so nothing that a rebuild would find again.
+    expect(await lastUse(third.url, key, kept)).not.toBeNull();
     await created(third.url, key, 'after');
     expect(await gatehouse(variables, 'rebuild', '--check')).toMatchObject({ code: 0, stderr: '' });
     await third.stop();

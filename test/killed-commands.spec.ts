@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
+import { until } from '#libs/testing/src/until';
 
 interface Answer {
   readonly status: number;
@@ -107,6 +108,19 @@ describe('commands with a key that a kill cuts off', () => {
       ids.push(...data.map(({ id }) => id));
     }
   }
+
+  it('leave of the use of a key what was stored within a second', async () => {
+    const path = `/organizations/${organization}/api_keys`;
+    const { value } = (await ask('POST', path, { name: 'Used' })).body;
+    const used = async (): Promise<string | null> => (await ask('GET', path)).body.data[0].last_used_at;
+    await ask('POST', '/api_keys/validations', { value });
+    await until(async () => (await used()) !== null);
+    const stored = (await used())!;
+    for (let times = 0; times < 10; times++) await ask('POST', '/api_keys/validations', { value });
+    await suite.killHard();
+    suite = await SuiteProcess.start(variables);
+    expect((await used())! >= stored).toBe(true);
+  });
 
   it.each(Object.keys(GIVEN))('are not carried out again after what was done since, whether their answer was lost or not: %s', async (kind) => {
     const first = await GIVEN[kind]!();

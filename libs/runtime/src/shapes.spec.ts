@@ -139,4 +139,15 @@ describe('processes over the same engines', () => {
     const deciders = [penDecider as unknown as DeclaredDecider];
     await expect(start('identity', [], { deciders })).rejects.toThrow('The shapes of pen.named are not among SHAPES');
   });
+
+  it('do not start where a decider, or a view of what it seals, does not say whose the personal fields are', async () => {
+    const users = (fields: readonly string[]): DeclaredDecider => ({ category: 'user', sealed: { 'user.deleted': [{ fields }] } });
+    const all = ['email', 'first_name', 'last_name', 'name', 'profile_picture_url', 'external_id', 'metadata'];
+    await expect(start('identity', [], { deciders: [users(all.slice(1))] })).rejects.toThrow(
+      'The decider of user does not declare whose email of user.deleted are, which EventUser marks as personal.',
+    );
+    const views = [{ ...pensElsewhere, handles: ['user.deleted'] }];
+    await expect(start('identity', [], { deciders: [users(all)], views })).rejects.toThrow('does not declare what of its rows is personal');
+    await start('identity', [], { deciders: [users(all)], views: [{ ...views[0]!, personal: null }] });
+  });
 });

@@ -2,7 +2,8 @@ import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import { ManyReplicas } from '#libs/platform/src/replicas';
 import type { Engines } from '#libs/runtime/src/engines';
-import { givenServices, type GivenServices } from '#libs/testing/src/given-services';
+import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
+import { eventually } from '#libs/testing/src/until';
 
 /** Rows of API keys that can be lost on their way. */
 class LostRows extends ReadModels {
@@ -94,6 +95,22 @@ describe('the validation of an API key', () => {
     expect(await validated(expired)).toBeNull();
     expect(await validated(kept)).toMatchObject({ id: kept.id });
     rows.isLosing = false;
+  });
+
+  it('leaves no time of the last use of a key that ended, whichever process knew of it', async () => {
+    const [revoked, kept] = [await created(), await created()];
+    for (const asked of [services, replica]) for (const key of [revoked, kept]) await validated(key, asked);
+    const table = rows.table<string>({ name: 'stamps', indexes: [], guard: 'time', rebuildable: false });
+    const stored = async (): Promise<readonly boolean[]> =>
+      (
+        await table.getMany(
+          ENVIRONMENT,
+          [revoked, kept].map(({ id }) => `${id} api_key.last_used_at`),
+        )
+      ).map((row) => row !== null);
+    await eventually(async () => expect(await stored()).toEqual([true, true]));
+    await services.ask('DeleteApiKey', { id: revoked.id });
+    await eventually(async () => expect(await stored()).toEqual([false, true]));
   });
 
   it.each<readonly [string, (of: Asked) => Promise<unknown>]>([

@@ -503,6 +503,9 @@ describe('a transaction', () => {
     expect({ state, facts }).toEqual({ state: 'King, Ada', facts: [{ type: 'pen.named', data: { first: 'Ada', last: 'King' } }] });
     expect(await events.read(streamName('pen', ENVIRONMENT, 'a'))).toMatchObject([{ shape: 1, data: { name: 'Ada King' } }]);
     expect(await pens.load(penDecider, ENVIRONMENT, 'a')).toBe('King, Ada');
+    const folded = (): readonly Folded[] => [{ type: 'pen.named', data: { first: 'Ada', last: 'King' } }];
+    // @ts-expect-error -- facts are yielded in the shape that is written
+    await expect(pens.transact(penDecider, context(), 'b', folded)).rejects.toThrow(TypeError);
   });
 
   it('begins again when another was faster, until every one has its turn', async () => {
