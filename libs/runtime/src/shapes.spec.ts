@@ -5,6 +5,7 @@ import type { EventShapes } from '#libs/contracts/src/shapes';
 import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { FollowerStates } from '#libs/event-sourcing/src/following/follower-states';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { publicEventsOf } from '#libs/event-sourcing/src/following/public-events';
 import type { NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { WholeLog } from '#libs/event-sourcing/src/log/log-damage';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
@@ -105,10 +106,10 @@ describe('processes over the same engines', () => {
     return runtime;
   }
 
-  async function named(name: unknown, shape: number): Promise<string> {
+  async function named(name: unknown, shape: number, changes: Partial<NewEvent> = {}): Promise<string> {
     const id = newUlid(clock.now());
     const meta = { environment: ENVIRONMENT, actor: { id: 'spec', source: 'system', name: null }, requestId: id, commandId: id, at: clock.now() };
-    const event: NewEvent = { id, type: 'pen.named', shape, data: { name }, subject: null, public: [], meta };
+    const event: NewEvent = { id, type: 'pen.named', shape, data: { name }, subject: null, public: [], meta, ...changes };
     await events.append(`pen-${ENVIRONMENT}-${id}`, 0, [event]);
     return id;
   }
@@ -135,6 +136,28 @@ describe('processes over the same engines', () => {
     expect(told!.halt).toBeNull();
   });
 
+  it.each([
+    ['of a type that the view handles', 'pen.named'],
+    ['of none', 'pen.sold'],
+  ])('leave what only a later release can announce to it, and whatever is behind: %s', async (_, type) => {
+    const told: View<unknown> = {
+      ...pensElsewhere,
+      name: 'told',
+      showsAnnounced: true,
+      idsOf: (event) => publicEventsOf(event).map(({ id }) => id),
+    };
+    const early = await start('notifications', [], { views: [told] });
+    expect(early.projector.held()).toHaveLength(1);
+    await named('Ada', 1);
+    await early.projector.caughtUpWith(await events.head());
+    expect(early.projector.held()).toHaveLength(1);
+    await named('Ada', 1, { type, public: [{ id: 'event_1', name: 'pen.sold' }] });
+    await until(() => early.projector.held().length === 0);
+    const [state] = await new FollowerStates(new LmdbReadModels(storage), clock).read(['view.told-v1']);
+    expect(state!.halt).toBeNull();
+    expect(early.projector.leavings()).toEqual([{ view: 'told', isLeft: true }]);
+  });
+
   it('do not start where a decider knows shapes that the others would not', async () => {
     const deciders = [penDecider as unknown as DeclaredDecider];
     await expect(start('identity', [], { deciders })).rejects.toThrow('The shapes of pen.named are not among SHAPES');
@@ -148,6 +171,7 @@ describe('processes over the same engines', () => {
     );
     const views = [{ ...pensElsewhere, handles: ['user.deleted'] }];
     await expect(start('identity', [], { deciders: [users(all)], views })).rejects.toThrow('does not declare what of its rows is personal');
-    await start('identity', [], { deciders: [users(all)], views: [{ ...views[0]!, personal: null }] });
+    const declared: View<unknown> = { ...views[0]!, personal: null };
+    await start('identity', [], { deciders: [users(all)], views: [declared] });
   });
 });

@@ -66,6 +66,7 @@ export const feedView: View<FeedRow> = {
   name: 'feed',
   version: 2,
   handles: PUBLIC_EVENT_NAMES,
+  showsAnnounced: true,
   awaited: false,
   indexes,
   sortKey: ({ order }) => order,

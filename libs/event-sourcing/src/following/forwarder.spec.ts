@@ -23,7 +23,7 @@ import { UnreadableRecord } from '../log/lazy-record.ts';
 import { eventLogDamaged } from '../log/log-damage.ts';
 import { KeyMissing } from '../sealing/key-store.ts';
 import { FollowerStates } from './follower-states.ts';
-import { Forwarders } from './forwarder.ts';
+import { checkpointsOf, Forwarders } from './forwarder.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 
 const clock = new SystemClock();
@@ -123,6 +123,21 @@ describe('the forwarder', () => {
     expect(headers['position']).toBe(await events.head());
   });
 
+  it.each(['organization', 'directory'])(
+    'leaves to a later release what only that can announce, and all behind it: in a stream of the category %s',
+    async (category) => {
+      await record('organization', 0, announced('event_1'));
+      await record(category, category === 'organization' ? 1 : 0, { type: 'dsync.activated', subject, public: [{ id: 'event_2', name: 'dsync.activated' }] });
+      await record('environment', 0, announced('event_3'));
+      await start();
+      await until(async () => (await metrics.text()).includes('gatehouse_follower_left_to_later_release{work="forwarder.identity"} 1'));
+      expect(delivered.map(({ headers }) => headers['ce_id']).filter((id) => id !== 'event_1')).toEqual([]);
+      expect(await metrics.text()).toContain('gatehouse_forwarder_skipped_total{service="identity"} 0');
+      const { name } = checkpointsOf('identity');
+      expect((await new LmdbReadModels(storage).table({ name, indexes: [], rebuildable: false }).checkpoint()) < (await events.head())).toBe(true);
+    },
+  );
+
   it('waits for a record whose key is missing, and passes over nothing', async () => {
     let isMissing = true;
     const subscribe = events.subscribe.bind(events);
@@ -213,7 +228,7 @@ describe('the forwarder', () => {
   });
 
   it('passes over a record that cannot be told, and says so', async () => {
-    await record('organization', 0, { subject, public: [{ id: 'event_1', name: 'dsync.activated' }] });
+    await record('organization', 0, { ...announced('event_1'), subject: { ...subject, domains: 7 } });
     await record('organization', 1, announced('event_2'));
     await start();
     await until(() => delivered.length === 1);

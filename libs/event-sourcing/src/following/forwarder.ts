@@ -11,7 +11,7 @@ import { categoryOf } from '../log/naming.ts';
 import { isProtocol } from '../log/protocol.ts';
 import { without } from '../sealing/sealed-paths.ts';
 import { LeasedFollowers } from './leased-followers.ts';
-import { publicEventsOf } from './public-events.ts';
+import { announcesLater, publicEventsOf } from './public-events.ts';
 
 /** Which part of the log a service announces: the streams of these categories. */
 export interface Forwarded {
@@ -55,7 +55,9 @@ export class Forwarders {
     this.followers.add({
       name: `forwarder.${service}`,
       table: this.readModels.table(checkpointsOf(service)),
-      isFor: ({ stream, type, meta }) => owned.has(categoryOf(stream)) && !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT,
+      // What is announced in a way that only a later release knows may be of a category that this one does not know either.
+      isFor: (record) =>
+        (owned.has(categoryOf(record.stream)) || announcesLater(record)) && !isProtocol(record.type) && record.meta.environment !== SYSTEM_ENVIRONMENT,
       handle: async (records) => {
         // What is cut short is published again: the bus has it before the checkpoint does.
         await this.publish(service, records);

@@ -1,7 +1,8 @@
 import { PUBLIC_EVENT_NAMES } from '#libs/contracts/src/events';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { RecordedEvent } from '../log/event-store.ts';
 import { markedFieldsOf } from '../sealing/marked-fields.ts';
-import { publicEventsOf } from './public-events.ts';
+import { announcesLater, publicEventsOf } from './public-events.ts';
 
 const subject = {
   object: 'organization',
@@ -96,7 +97,12 @@ describe('the public events of a record', () => {
     expect(markedFieldsOf({})(name).secret).toEqual([]);
   });
 
-  it('are refused without a contract class', () => {
-    expect(() => publicEventsOf(recorded({ public: [{ id: 'event_1', name: 'dsync.activated' }] }))).toThrow('has no contract class');
+  it.each(['dsync.activated', 'organization.of_a_later_release'])('are told by a later release where this one has no contract class: %s', (name) => {
+    const told = [{ id: 'event_1', name: 'organization.created' }];
+    for (const record of [recorded({ public: [{ id: 'event_2', name }] }), recorded({ public: [...told, { id: 'event_2', name }] })]) {
+      expect(announcesLater(record)).toBe(true);
+      expect(() => publicEventsOf(record)).toThrow(NeedsLaterRelease);
+    }
+    expect(announcesLater(recorded({ public: told }))).toBe(false);
   });
 });

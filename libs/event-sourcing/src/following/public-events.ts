@@ -1,6 +1,7 @@
 import { EventContext } from '#libs/contracts/src/feed/event';
 import { eventDataOf, isPublicEventName, type PublicEventName } from '#libs/contracts/src/events';
 import { serialiserOf, type Serialiser } from '#libs/contracts/src/serialiser';
+import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { RecordedEvent, SealedPart } from '../log/event-store.ts';
 import type { Path } from '../sealing/sealed-paths.ts';
 
@@ -25,15 +26,31 @@ const PREVIOUS = 'previous_attributes';
 const known = new WeakMap<RecordedEvent, readonly PublicEvent[]>();
 const none: readonly PublicEvent[] = [];
 
-/** What a record announces. Written once per record, however many subscribers ask. */
+/**
+ * What a record announces. Written once per record, however many subscribers ask.
+ * @throws NeedsLaterRelease where only a later release can tell of it: whoever passed over that would have nobody told, ever
+ */
 export function publicEventsOf(record: RecordedEvent): readonly PublicEvent[] {
   if (record.public.length === 0) return none;
   let events = known.get(record);
   if (events === undefined) {
-    events = record.public.filter(({ name }) => isPublicEventName(name)).map(({ id, name }) => publicEvent(record, id, name as PublicEventName));
+    const { shape, position } = record;
+    const later = record.public.find(({ name }) => !isTold(name));
+    if (later !== undefined) throw new NeedsLaterRelease({ type: later.name, shape, position }, 0);
+    events = record.public.map(({ id, name }) => publicEvent(record, id, name as PublicEventName));
     known.set(record, events);
   }
   return events;
+}
+
+/** Whether a record announces anything that only a later release can tell of. */
+export function announcesLater({ public: announced }: RecordedEvent): boolean {
+  return announced.some(({ name }) => !isTold(name));
+}
+
+/** Whether this release tells of events of this name: some are known before anything fires them. */
+function isTold(name: string): boolean {
+  return isPublicEventName(name) && eventDataOf(name) !== null;
 }
 
 /** An event as JSON, once parts of it were forgotten: it leaves as its contract class has it, as every other does. */

@@ -3,6 +3,7 @@ import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 import { contentOf, Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
 import { ERASING, holdersOf } from '../erasure/erasing.ts';
 import type { JointWrites } from '../following/joint-writes.ts';
+import { announcesLater } from '../following/public-events.ts';
 import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { isFromLaterRelease, type LaterRecord } from '../log/upcasts.ts';
 import type { Holder } from '../sealing/holders.ts';
@@ -69,7 +70,7 @@ export class ViewFold<Row> {
   }
 
   concerns(event: RecordedEvent): boolean {
-    return this.types.has(event.type) && !this.skipped.has(event.position);
+    return (this.types.has(event.type) || (this.view.showsAnnounced === true && announcesLater(event))) && !this.skipped.has(event.position);
   }
 
   /**

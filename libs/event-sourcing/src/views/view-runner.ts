@@ -5,6 +5,7 @@ import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced, type ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { Cursor } from '../following/cursor.ts';
 import { Follower } from '../following/follower.ts';
+import { announcesLater } from '../following/public-events.ts';
 import type { JointWrites } from '../following/joint-writes.ts';
 import type { LogReader } from '../following/log-reader.ts';
 import type { Awaited } from '../following/position-gate.ts';
@@ -75,7 +76,11 @@ export class ViewRunner implements Awaited {
     this.lease = leaseOf(this.table.definition.name);
     const handle = (events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> =>
       this.inTurn(() => this.advance(events, upTo, signal));
-    this.follower = new Follower({ types: typesOf(view), handle }, needs.reader);
+    const types = new Set(typesOf(view));
+    this.follower = new Follower(
+      view.showsAnnounced ? { types: null, isFor: (event) => types.has(event.type) || announcesLater(event), handle } : { types: [...types], handle },
+      needs.reader,
+    );
   }
 
   /** What it has seen of the log, as far as this process knows. */

@@ -31,6 +31,8 @@ export interface View<Row, Event extends Fact = Fact> {
   /** What callers call a row, in the answer that there is none: `Organization`. */
   readonly noun?: string;
   readonly handles: readonly Event['type'][];
+  /** It shows whatever is announced: what only a later release can announce is left to that, whatever its type. */
+  readonly showsAnnounced?: true;
   readonly indexes: readonly Index<Row>[];
   readonly sortKey?: (row: Row) => string;
   /** The rows that an event touches. */
