@@ -101,6 +101,12 @@ describe('rows of a time in which people were erased', () => {
         const [session] = body.data ?? [];
         if (session !== undefined) await ask('POST', '/user_management/sessions/revoke', { session_id: session.id });
       },
+      async () => ask('POST', '/user_management/invitations', { email: address() }),
+      async () => {
+        const { body } = await ask('GET', '/user_management/invitations?limit=1');
+        const [invitation] = body.data;
+        if (invitation !== undefined) await ask('POST', `/user_management/invitations/${invitation.id}/${any(2) === 0 ? 'revoke' : 'accept'}`);
+      },
       async () => ask('DELETE', `${USERS}/${someone().id}`),
       async () => {
         const { id, name } = someone();
