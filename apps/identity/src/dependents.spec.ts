@@ -1,4 +1,5 @@
 import type { Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { SealedPart } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -32,7 +33,7 @@ describe('what is recorded under something that was deleted a moment before', ()
     suite.post('/user_management/organization_memberships', { organization_id, user_id: await user(), ...fields }).expect(201);
   const fresh = (prefix: string): string => `${prefix}_${newUlid(Date.now())}`;
 
-  async function record(category: string, key: string, organizationId: string, fact: Fact): Promise<void> {
+  async function record(category: string, key: string, organizationId: string, fact: Fact, sealed: readonly SealedPart[] = []): Promise<void> {
     const stream = streamName(category, environment, key);
     const id = newUlid(Date.now());
     const meta = {
@@ -44,7 +45,7 @@ describe('what is recorded under something that was deleted a moment before', ()
       at: Date.now(),
     };
     const { length } = await product.events.read(stream);
-    await product.events.append(stream, length, [{ id, ...fact, shape: 1, subject: null, public: [], meta }]);
+    await product.events.append(stream, length, [{ id, ...fact, shape: 1, subject: null, public: [], sealed, meta }]);
   }
 
   /** Waits for what follows in a stream. */
@@ -105,5 +106,57 @@ describe('what is recorded under something that was deleted a moment before', ()
     await suite.eventually('/events?events=organization_membership.updated&order=desc&limit=1', { data: [replaced] });
     const { data } = (await product.events.last(streamName('organization_membership', environment, membershipKey(acme, user_id))))!;
     expect(data).toMatchObject({ roles: [{ slug: 'member' }] });
+  });
+
+  describe('of an invitation', () => {
+    const email = 'invited@acme.test';
+    const invite = async (organization_id: string, user_id: string | null): Promise<string> => {
+      const id = fresh('invitation');
+      const expires_at = '2999-01-01T00:00:00.000Z';
+      const data = { id, email, organization_id, inviter_user_id: null, user_id, role: null, locale: null, days: 7, expires_at };
+      await record('invitation', id, organization_id, { type: 'invitation.created', data }, [{ of: `invitation.${id}`, fields: ['data.email'] }]);
+      return id;
+    };
+
+    it('is a pending membership, where whoever invited a user died before it', async () => {
+      const [acme, ada] = [await organization(), await user()];
+      const id = await invite(acme, ada);
+      const born = { user_id: ada, organization_id: acme, status: 'pending', invitation_id: id };
+      await followed('organization_membership', membershipKey(acme, ada), { type: 'organization_membership.created', data: born });
+    });
+
+    it('is the membership of whoever accepted, and the address among what is known of them, where nobody got that far', async () => {
+      const [acme, ada] = [await organization(), await user()];
+      const id = await invite(acme, null);
+      await record('invitation', id, acme, { type: 'invitation.accepted', data: { id, round: 0, accepted_user_id: ada } });
+      const born = { user_id: ada, organization_id: acme, status: 'active', invitation_id: id };
+      await followed('organization_membership', membershipKey(acme, ada), { type: 'organization_membership.created', data: born });
+      await followed('user', ada, { type: 'user.data_linked', data: { holder: `invitation.${id}` } });
+    });
+
+    it('is no pending membership, where the invitation had ended before', async () => {
+      const [acme, ada, membership] = [await organization(), await user(), fresh('om')];
+      const key = membershipKey(acme, ada);
+      const id = await invite(acme, ada);
+      await followed('organization_membership', key, { type: 'organization_membership.created', data: { invitation_id: id } });
+      await record('invitation', id, acme, { type: 'invitation.revoked', data: { id, round: 0 } });
+      await followed('organization_membership', key, { type: 'organization_membership.deleted', data: {} });
+      const { type, data } = created(membership, acme, ada);
+      await record('organization_membership', key, acme, { type, data: { ...(data as object), status: 'pending', invitation_id: id } });
+      await followed('organization_membership', key, { type: 'organization_membership.deleted', data: { id: membership } });
+    });
+
+    it('is its end, where it came into a deleted organization or to a deleted user', async () => {
+      const [acme, gone, ada, eve] = [await organization(), await organization(), await user(), await user()];
+      await suite.delete(`/organizations/${gone}`).expect(202);
+      await suite.delete(`/user_management/users/${eve}`).expect(200);
+      for (const [organizationId, userId] of [
+        [gone, ada],
+        [acme, eve],
+      ] as const) {
+        const id = await invite(organizationId, userId);
+        await followed('invitation', id, { type: 'invitation.revoked', data: { id, round: 0 } });
+      }
+    });
   });
 });
