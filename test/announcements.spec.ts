@@ -59,6 +59,7 @@ const ANNOUNCED = [
       'radar_challenge',
       'session',
       'attempt',
+      'authentication_factor',
     ],
   },
   { service: 'authorization', categories: ['authorization_model', 'organization_roles', 'resource_tree', 'role_assignment', 'group_role_assignment'] },
@@ -213,6 +214,22 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     const challenged = await ask({ grant_type: 'password', email, password, user_agent: 'curl/8.5.0' }).expect(403, { code: 'radar_challenge' });
     canaries.add(`token of a challenge ${secretsOf}`, challenged.pending_authentication_token);
     await caller.patch('/admin/environment_settings', { risk: { bot_detection: 'log' } }).expect(200);
+    const { id: factor } = await caller.post('/auth/factors/enroll', { type: 'generic_otp', user_id: user.id }).expect(201);
+    const challenge = async (): Promise<{ readonly id: string; readonly code: string }> => caller.post(`/auth/factors/${factor}/challenge`).expect(201);
+    const first = await challenge();
+    await caller.post(`/auth/challenges/${first.id}/verify`, { code: first.code }).expect(201, { valid: true });
+    const more = await ask({ grant_type: 'password', email, password }).expect(403, { code: 'mfa_challenge' });
+    canaries.add(`pending token of a second factor ${secretsOf}`, more.pending_authentication_token);
+    const second = await challenge();
+    const mfa = {
+      ...{ grant_type: 'urn:workos:oauth:grant-type:mfa-totp', authentication_challenge_id: second.id },
+      pending_authentication_token: more.pending_authentication_token,
+    };
+    await ask({ ...mfa, code: second.code === '000000' ? '000001' : '000000' }).expect(400);
+    await ask({ ...mfa, code: second.code }).expect(200);
+    const { totp } = await caller.post('/auth/factors/enroll', { type: 'totp', totp_issuer: 'Acme', totp_user: email }).expect(201);
+    canaries.add(`totp secret ${secretsOf}`, totp.secret);
+    await caller.delete(`/auth/factors/${factor}`).expect(204);
   }
 
   async function readFromKafka(all: readonly RecordedEvent[]): Promise<readonly Published[]> {
@@ -257,7 +274,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(29);
+    expect(canaries.names).toHaveLength(33);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {

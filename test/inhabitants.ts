@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import '#libs/contracts/src/all';
 import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
+import { AuthenticationChallenge, AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { CorsOrigin, RedirectUri } from '#libs/contracts/src/browser-addresses/browser-addresses';
 import { EmailVerification } from '#libs/contracts/src/email-verification/email-verification';
@@ -90,7 +91,11 @@ export async function organization(caller: Caller, clientId: string, externalId:
   const shown = { client_id: clientId, client_secret: caller.key, grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', email, code: magicAuth.code };
   await caller.post('/user_management/authenticate', shown).expect(200);
   const sessions = await caller.get(`/user_management/users/${member}/sessions`).expect(200);
+  // Never verified: nobody is asked for it.
+  const factor = await created('/auth/factors/enroll', { type: 'generic_otp', user_id: member });
   const ids = new Map<Class, string>([
+    [AuthenticationFactor, factor],
+    [AuthenticationChallenge, await created(`/auth/factors/${factor}/challenge`, {})],
     [Session, sessions.data[0].id],
     [Invitation, invitation],
     [InvitationWithToken, invitation],

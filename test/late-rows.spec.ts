@@ -95,6 +95,7 @@ async function lateThings(): Promise<readonly Late[]> {
       get: { GetGroupRoleAssignment: ({ id: role_assignment_id }) => ({ group_id: group.id, role_assignment_id }) },
     },
     { create: ['CreateMagicAuth', { email: user['email'] }], get: { GetMagicAuth: byId } },
+    { create: ['EnrollAuthenticationFactor', { type: 'generic_otp' }], get: { GetAuthenticationFactor: byId } },
     { create: ['CreatePasswordReset', { email: user['email'] }], get: { GetPasswordReset: byId } },
     {
       create: ['SendInvitation', { email: `invited-${external_id}@acme.test`, organization_id, expires_in_days: 7 }],

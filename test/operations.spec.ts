@@ -122,6 +122,13 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     const { data } = await caller.eventually(`/user_management/users/${user.id}/sessions`, { data: [{ user_id: user.id }] });
     return { path: `/user_management/sessions/logout?session_id=${data[0].id}` };
   },
+  EnrollAuthenticationFactor: async () => ({ body: { type: 'totp', totp_issuer: 'Acme', totp_user: 'ada@acme.test' } }),
+  EnrollUserAuthenticationFactor: async ({ ids }) => ({ path: `/user_management/users/${ids.get(User)}/auth_factors`, body: { type: 'totp' } }),
+  VerifyAuthenticationChallenge: async ({ caller }) => {
+    const factor = await caller.post('/auth/factors/enroll', { type: 'generic_otp' }).expect(201);
+    const { id, code } = await caller.post(`/auth/factors/${factor.id}/challenge`).expect(201);
+    return { path: `/auth/challenges/${id}/verify`, body: { code } };
+  },
   CreateResourceType: async () => ({ body: { slug: named('type'), name: 'Type', parent_type_slugs: ['organization'] } }),
   DeleteResourceType: async ({ caller }) => ({
     path: `/admin/resource_types/${await slugOf(caller, '/admin/resource_types', { parent_type_slugs: ['organization'] })}`,

@@ -83,6 +83,16 @@ describe('what is recorded under something that was deleted a moment before', ()
     await followed('group', id, { type: 'group.deleted', data: { id } });
   });
 
+  it('is deleted, where a factor came to a deleted user', async () => {
+    const [acme, user_id] = [await organization(), await user()];
+    await suite.delete(`/user_management/users/${user_id}`).expect(200);
+    const id = fresh('auth_factor');
+    const fields = { type: 'generic_otp', totp_issuer: null, totp_user: null, totp_secret: null, phone_number: null };
+    await record('authentication_factor', id, acme, { type: 'authentication_factor.enrolled', data: { id, user_id, ...fields } });
+    await suite.get(`/auth/factors/${id}`).expect(404);
+    await followed('authentication_factor', id, { type: 'authentication_factor.deleted', data: { id } });
+  });
+
   it('is removed, where a deleted membership came into a group', async () => {
     const acme = await organization();
     const { id } = await join(acme);

@@ -1,5 +1,6 @@
 import { service } from '#libs/runtime/src/feature';
 import { apiKeys } from './api-keys/api-keys.feature.ts';
+import { authenticationFactors } from './authentication-factors/authentication-factors.feature.ts';
 import { authenticationPolicies } from './authentication-policies/authentication-policies.feature.ts';
 import { browserAddresses } from './browser-addresses/browser-addresses.feature.ts';
 import { codes } from './codes/codes.feature.ts';
@@ -21,6 +22,7 @@ export const identity = service('identity', [
   environments,
   environmentSettings,
   tokenKeys,
+  authenticationFactors,
   authenticationPolicies,
   browserAddresses,
   jwtTemplates,

@@ -179,7 +179,6 @@ export const ERRORS = declare({
     status: 403,
     doc: 'The user has to prove a second factor. Go on with the grant for second factors.',
     isContinuation: true,
-    comesWith: 'second factors',
   },
   sso_required: {
     kind: 'invalid',
@@ -229,6 +228,9 @@ export const ERRORS = declare({
   },
   sign_in_blocked: { kind: 'forbidden', status: 403, doc: 'Something speaks against this sign-in, and the settings of the environment block it.' },
   password_reset_required: { kind: 'forbidden', status: 403, doc: 'The password was tried too often: only another one lets its user in from here.' },
+  user_mismatch: { kind: 'invalid', status: 400, doc: 'The challenge is of another user than the one who signs in.' },
+  authentication_challenge_previously_verified: { kind: 'conflict', status: 422, doc: 'The challenge was verified already: create another one.' },
+  authentication_challenge_expired: { kind: 'conflict', status: 422, doc: 'The challenge has expired: create another one.' },
   session_not_found: { kind: 'not-found', status: 400, doc: 'There is no such session; to whoever signs out, one that has ended is none either.' },
   authorization_resource_external_id_conflict: {
     kind: 'conflict',

@@ -380,6 +380,7 @@ const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
         },
         description: 'Of which one is to be proven.',
       },
+      authentication_challenge: { ...reference('schemas', 'AuthenticationChallenge'), description: 'Of the first of them that is an authenticator app.' },
       connection_ids: { type: 'array', items: { type: 'string' }, description: 'Connections to identity providers, of which one is to be used.' },
       sso_connection_ids: { type: 'array', items: { type: 'string' }, description: 'Connections to identity providers, of which one may be used.' },
       auth_methods: { type: 'object', additionalProperties: { type: 'boolean' }, description: 'Which ways to sign in the organization allows.' },

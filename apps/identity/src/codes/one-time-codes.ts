@@ -52,10 +52,17 @@ export class OneTimeCodes {
 
   /** Counts first, so that of many tries at once no more are compared than may be. */
   async tryDigits(name: CodeName, given: string): Promise<'right' | 'wrong' | 'too_many'> {
-    const { environment, kind, id, round } = name;
-    const tries = await this.store.add(COLLECTION, `${environment} ${kind} ${id} ${round}`, 1, this.clock.now() + REMEMBERED);
-    if (tries > TRIES) return 'too_many';
-    return areEqual(await this.digits(name), given.trim()) ? 'right' : 'wrong';
+    if (!(await this.mayTry(name, REMEMBERED))) return 'too_many';
+    return (await this.isDigits(name, given)) ? 'right' : 'wrong';
+  }
+
+  async isDigits(name: CodeName, given: string): Promise<boolean> {
+    return areEqual(await this.digits(name), given.trim());
+  }
+
+  /** Counts a try; `remembered`: for how many milliseconds. */
+  async mayTry({ environment, kind, id, round }: CodeName, remembered: number): Promise<boolean> {
+    return (await this.store.add(COLLECTION, `${environment} ${kind} ${id} ${round}`, 1, this.clock.now() + remembered)) <= TRIES;
   }
 
   private async derived({ environment, kind, id, round }: CodeName, form: string): Promise<Buffer> {

@@ -52,6 +52,8 @@ interface SignIn extends Omit<ProvenFactor, 'has_secret'> {
 export interface StoredSession extends SessionCreated {
   readonly object: 'session';
   readonly created_at: string;
+  /** Whether a second factor was proven on the way to it; absent: none was. */
+  readonly has_second_factor?: true;
 }
 
 interface EndedSession extends Omit<StoredSession, 'object'> {
@@ -76,7 +78,8 @@ function evolve(state: SessionState, event: SessionEvent & { readonly at: string
     }
     case 'session.created':
       // Its fact says it all: rows are none before it.
-      return state === null || state.object === 'sign_in' ? { object: 'session', ...event.data, created_at: event.at } : state;
+      if (state !== null && state.object !== 'sign_in') return state;
+      return { object: 'session', ...event.data, created_at: event.at, ...(state?.proven.includes('mfa') === true && { has_second_factor: true }) };
     case 'session.revoked':
       if (state?.object === 'session') return { ...state, object: 'ended_session', ended_at: event.at };
       return state?.object === 'sign_in' ? { object: 'ended_sign_in', id: state.id, user_id: state.user_id } : state;
@@ -101,7 +104,7 @@ function toPublicEvent(event: SessionEvent, _before: SessionState, after: Sessio
 }
 
 /** The session as the API shows it: one that expired is not shown. */
-export function toPublicSession({ organization_id, membership_id: _, ...session }: StoredSession | EndedSession): Session {
+export function toPublicSession({ organization_id, membership_id: _, has_second_factor: _factor, ...session }: StoredSession | EndedSession): Session {
   const chosen = organization_id === null ? {} : { organization_id };
   if (session.object === 'session') return { ...session, ...chosen, status: 'active', ended_at: null, updated_at: session.created_at };
   return { ...session, ...chosen, object: 'session', status: 'revoked', updated_at: session.ended_at };

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { PersonalLimits } from '../codes/personal-limits.ts';
+import { FACTOR_TRIES } from '../authentication-factors/authentication-challenges.ts';
+import { PersonalLimits, type PersonalLimit } from '../codes/personal-limits.ts';
 import type { Factor } from '../domain/session.decider.ts';
 import { FailedAttempts } from './failed-attempts.ts';
 import type { SignInClient } from './sign-in-client.ts';
@@ -18,9 +19,18 @@ export class Attempts {
   ) {}
 
   /** @throws DomainError `too_many_requests` */
-  async count({ environment }: RequestContext, whom: string): Promise<void> {
+  count(context: RequestContext, whom: string): Promise<void> {
+    return this.counted(context, 'authenticate', whom, ATTEMPTS);
+  }
+
+  /** Those of a factor count together with those beside sign-in. @throws DomainError `too_many_requests` */
+  countFactor(context: RequestContext, factorId: string): Promise<void> {
+    return this.counted(context, FACTOR_TRIES.what, factorId, FACTOR_TRIES.limit);
+  }
+
+  private async counted({ environment }: RequestContext, what: string, whom: string, limit: PersonalLimit): Promise<void> {
     try {
-      await this.limits.count(environment, 'authenticate', whom, ATTEMPTS);
+      await this.limits.count(environment, what, whom, limit);
     } catch (error) {
       if (!(error instanceof DomainError && error.kind === 'limited')) throw error;
       throw new DomainError('limited', 'too_many_requests', 'Too many attempts to sign in.', error.details);

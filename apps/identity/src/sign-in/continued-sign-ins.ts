@@ -13,6 +13,8 @@ interface ContinuedSignIn {
   readonly user: StoredUser;
   /** What was proven before; nothing where a session has begun already. */
   readonly proven: readonly Factor[];
+  /** When the first was proven. */
+  readonly beganAt: string;
 }
 
 /** Sign-ins of which something was proven, and that may go on. */
@@ -28,8 +30,9 @@ export class ContinuedSignIns {
   async require(context: RequestContext, client: SignInClient, token: string): Promise<ContinuedSignIn> {
     const pending = await this.pending.require(context, client.id, token);
     const [state, user] = await Promise.all([this.sessions.state(context.environment, pending.session_id), this.requireUser(context, pending.user_id)]);
-    if (state === null || isOutdated(user, { id: pending.session_id, began_at: beginningOf(state) })) throw invalidPendingToken();
-    return { pending, user, proven: state.object === 'sign_in' ? state.proven : [] };
+    const beganAt = state === null ? '' : beginningOf(state);
+    if (state === null || isOutdated(user, { id: pending.session_id, began_at: beganAt })) throw invalidPendingToken();
+    return { pending, user, beganAt, proven: state.object === 'sign_in' ? state.proven : [] };
   }
 
   /** As the end of the log says. @throws DomainError `invalid_pending_authentication_token` for one who was deleted */

@@ -1,4 +1,4 @@
-import { nextGate, type Policy, type SignInFacts } from './next-gate.ts';
+import { gateOfRefresh, nextGate, type Policy, type SignInFacts } from './next-gate.ts';
 
 const acme = { id: 'org_acme', name: 'Acme' };
 const zoo = { id: 'org_zoo', name: 'Zoo' };
@@ -69,4 +69,19 @@ describe('after the credential is proven', () => {
   ])('%s', (_, facts, policy, gate) => expect(after(facts, policy)).toEqual(gate));
 
   it('nobody is let into an organization whose policy is not known', () => expect(() => after({ ...one, policy: null })).toThrow('org_acme'));
+});
+
+describe('at a refresh', () => {
+  const facts = { method: 'password', mfa: 'optional', isFactorProven: false, policy: lenient } as const;
+  it.each<[string, Partial<Parameters<typeof gateOfRefresh>[0]>, ReturnType<typeof gateOfRefresh>]>([
+    ['nothing is asked', {}, null],
+    ['… where no organization is chosen', { policy: null }, null],
+    ['the organization asks for a single sign-on', { policy: { ...lenient, requiresSso: true, requiresMfa: true } }, 'sso_required'],
+    ['… which it was', { method: 'sso', policy: { ...lenient, requiresSso: true, requiresMfa: true } }, null],
+    ['the organization asks for a second factor', { mfa: 'off', policy: { ...lenient, requiresMfa: true } }, 'mfa_enrollment'],
+    ['… which was proven', { isFactorProven: true, policy: { ...lenient, requiresMfa: true } }, null],
+    ['the environment asks for a second factor', { mfa: 'required', policy: null }, 'mfa_enrollment'],
+    ['… which was proven', { mfa: 'required', isFactorProven: true }, null],
+    ['… not after a single sign-on', { mfa: 'required', method: 'sso' }, null],
+  ])('%s', (_, changes, gate) => expect(gateOfRefresh({ ...facts, ...changes })).toBe(gate));
 });

@@ -1,3 +1,4 @@
+import type { SessionMethod } from '#libs/contracts/src/sessions/session';
 import type { Policy as OrganizationPolicy } from '../domain/authentication-policy.decider.ts';
 import type { Factor } from '../domain/session.decider.ts';
 
@@ -69,6 +70,18 @@ export function nextGate(facts: SignInFacts): Gate {
     if ((method === 'password' || method === 'magic_auth') && !methods[method]) return { gate: 'organization_authentication_methods_required', organizationId };
   }
   return (requiresMfa ? secondFactor(facts, true) : null) ?? { gate: 'none', organizationId };
+}
+
+/** What is asked of somebody who goes on being signed in, before the session goes on; null: nothing. */
+export function gateOfRefresh({
+  method,
+  mfa,
+  isFactorProven,
+  policy,
+}: Pick<SignInFacts, 'mfa' | 'isFactorProven' | 'policy'> & { readonly method: SessionMethod }): 'sso_required' | 'mfa_enrollment' | null {
+  if (method === 'sso') return null;
+  if (policy?.requiresSso === true) return 'sso_required';
+  return (mfa === 'required' || policy?.requiresMfa === true) && !isFactorProven ? 'mfa_enrollment' : null;
 }
 
 /** Whoever has a second factor proves it; whoever has none enrols one where it is required. The provider of a single sign-on has asked for its own. */

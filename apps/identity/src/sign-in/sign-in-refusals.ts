@@ -1,3 +1,4 @@
+import type { AuthenticationChallenge } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
 import type { User } from '#libs/contracts/src/users/user';
 import { DomainError } from '#libs/platform/src/domain-error';
@@ -14,6 +15,7 @@ export interface Continuation {
   readonly user?: User;
   readonly organizations?: readonly Pick<Organization, 'id' | 'name'>[];
   readonly authentication_factors?: readonly { readonly id: string; readonly type: string }[];
+  readonly authentication_challenge?: AuthenticationChallenge;
 }
 
 type ContinuationCode = 'radar_challenge' | 'email_verification_required' | 'mfa_enrollment' | 'mfa_challenge' | 'organization_selection_required';

@@ -18,6 +18,7 @@ import {
   type ProvenFactor,
   type StoredSession,
 } from '../domain/session.decider.ts';
+import { SecondFactors } from '../authentication-factors/second-factors.ts';
 import type { StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
@@ -54,6 +55,7 @@ export class SignIn {
     private readonly clients: SignInClients,
     private readonly grants: Grants,
     private readonly people: SignInPeople,
+    private readonly factors: SecondFactors,
     private readonly pending: PendingAuthentications,
     private readonly invitations: SignInInvitations,
     private readonly continuations: Continuations,
@@ -96,6 +98,8 @@ export class SignIn {
     if (before?.object === 'session') return this.begunBefore(context, before, progress);
     if (before !== null && before.object !== 'sign_in') throw invalidPendingToken();
     const proven = [...(before?.proven ?? []), ...(factor === null ? [] : [factor])];
+    const isFactorProven = proven.includes('mfa');
+    const factors = isFactorProven ? [] : await this.factors.counting(context, user, before?.began_at ?? null);
     const { mfa } = await this.settings.settings(context);
     const organizations = chosen === null ? await this.people.choices(context, user.id) : [];
     const candidate = chosen ?? (organizations.length === 1 ? organizations[0]!.id : null);
@@ -105,8 +109,8 @@ export class SignIn {
       isChallenged,
       isEmailVerified: user.email_verified,
       mfa,
-      hasFactor: false,
-      isFactorProven: proven.includes('mfa'),
+      hasFactor: factors.length > 0,
+      isFactorProven,
       organizations,
       chosen,
       policy,
@@ -136,7 +140,7 @@ export class SignIn {
       }));
     if (factor !== null) await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null));
     if ((await this.outdatedBy(context, sessionId, user)) !== null) throw invalidCredentials();
-    throw await this.continuations.at(context, gate, user, token);
+    throw await this.continuations.at(context, gate, { user, token, factors });
   }
 
   /** Everything that can fail is asked for before the session is recorded; what it needs is stored before, and durable with it. */

@@ -11,6 +11,7 @@ const GRANTS = `| \`grant_type\` | fields |
 | \`urn:workos:oauth:grant-type:magic-auth:code\` | \`client_secret\`, \`email\`, \`code\`; \`invitation_token\` to accept an invitation |
 | \`urn:workos:oauth:grant-type:email-verification:code\` | \`client_secret\`, \`code\`, \`pending_authentication_token\` |
 | \`urn:workos:oauth:grant-type:radar-email-challenge:code\` | \`client_secret\`, \`code\`, \`radar_challenge_id\`, \`pending_authentication_token\` |
+| \`urn:workos:oauth:grant-type:mfa-totp\` | \`client_secret\`, \`code\`, \`authentication_challenge_id\`, \`pending_authentication_token\` |
 | \`urn:workos:oauth:grant-type:organization-selection\` | \`client_secret\`, \`organization_id\`, \`pending_authentication_token\` |
 
 Where more is asked for, the answer is 403 (400 for what only another way to sign in helps with) with a \`code\` that says what, and a \`pending_authentication_token\` to go on with for ten minutes.
@@ -34,6 +35,7 @@ The first proof of an address that comes without the password of its user, such 
     'one_time_code_previously_used',
     'one_time_code_expired',
     'one_time_code_too_many_attempts',
+    'user_mismatch',
     'invalid_pending_authentication_token',
     'invalid_organization_id',
     'organization_membership_not_found',
@@ -63,6 +65,8 @@ The first proof of an address that comes without the password of its user, such 
     'authentication.email_verification_failed',
     'authentication.radar_risk_detected',
     'radar.challenge_created',
+    'authentication.mfa_succeeded',
+    'authentication.mfa_failed',
     'email_verification.created',
     'user.updated',
     'invitation.accepted',
@@ -81,6 +85,9 @@ export class Authenticate extends Command<Authentication> {
   @Optional() @Text({ doc: 'The code that the user was sent.', max: LONG, secret: true }) code?: string;
   @Optional() @Text({ doc: 'From the last answer.', max: LONG, secret: true }) refresh_token?: string;
   @Optional() @Text({ doc: 'From the answer that asked for more.', max: LONG, secret: true }) pending_authentication_token?: string;
+  @Optional()
+  @Text({ doc: 'The challenge whose code this is: of a factor that the answer named, or of the first that the user enrols.', max: 128 })
+  authentication_challenge_id?: string;
   @Optional() @Text({ doc: 'The organization that the user chose.', max: 128 }) organization_id?: string;
   @Optional()
   @Text({ doc: 'From an invitation to this address: it is accepted where the session begins, in its organization.', max: LONG, secret: true })

@@ -5,7 +5,8 @@ import type { StoredUser } from '../../domain/user.decider.ts';
 import type { SignInClient } from '../sign-in-client.ts';
 
 /** What a body may have to have. */
-type Field = 'email' | 'password' | 'code' | 'refresh_token' | 'pending_authentication_token' | 'organization_id' | 'radar_challenge_id';
+type Field =
+  'email' | 'password' | 'code' | 'refresh_token' | 'pending_authentication_token' | 'authentication_challenge_id' | 'organization_id' | 'radar_challenge_id';
 
 /** A body that has these fields. */
 export type Given<Name extends Field = Field> = Authenticate & { readonly [Each in Name]: string };

@@ -6,6 +6,7 @@ import { invalidRequest } from '../sign-in-refusals.ts';
 import { EmailVerificationGrant } from './email-verification.grant.ts';
 import type { Given, Grant, RenewingGrant } from './grant.ts';
 import { MagicAuthGrant } from './magic-auth.grant.ts';
+import { MfaTotpGrant } from './mfa-totp.grant.ts';
 import { OrganizationSelectionGrant } from './organization-selection.grant.ts';
 import { PasswordGrant } from './password.grant.ts';
 import { RadarEmailChallengeGrant } from './radar-email-challenge.grant.ts';
@@ -14,7 +15,15 @@ import { RefreshTokenGrant } from './refresh-token.grant.ts';
 const OWN_VENDOR = 'gatehouse';
 
 /** Every grant that there is. */
-export const GRANTS = [PasswordGrant, MagicAuthGrant, EmailVerificationGrant, RadarEmailChallengeGrant, OrganizationSelectionGrant, RefreshTokenGrant];
+export const GRANTS = [
+  PasswordGrant,
+  MagicAuthGrant,
+  EmailVerificationGrant,
+  RadarEmailChallengeGrant,
+  MfaTotpGrant,
+  OrganizationSelectionGrant,
+  RefreshTokenGrant,
+];
 
 /** Finds the grant that a request names. */
 @Injectable()
@@ -26,11 +35,12 @@ export class Grants {
     magicAuth: MagicAuthGrant,
     emailVerification: EmailVerificationGrant,
     radarEmailChallenge: RadarEmailChallengeGrant,
+    mfaTotp: MfaTotpGrant,
     organizationSelection: OrganizationSelectionGrant,
     refreshToken: RefreshTokenGrant,
     { GRANT_TYPE_VENDOR }: IdentitySettings,
   ) {
-    const all = [password, magicAuth, emailVerification, radarEmailChallenge, organizationSelection, refreshToken];
+    const all = [password, magicAuth, emailVerification, radarEmailChallenge, mfaTotp, organizationSelection, refreshToken];
     const vendors = [GRANT_TYPE_VENDOR, OWN_VENDOR];
     this.byType = new Map(all.flatMap((grant) => vendors.map((vendor) => [grant.type.replace('{vendor}', vendor), grant] as const)));
   }

@@ -11,7 +11,7 @@ import { EnvironmentSettingsReader } from '../../readers/environment-settings-re
 import { OrganizationPolicies } from '../../readers/organization-policies.ts';
 import { AccessTokens } from '../access-tokens.ts';
 import { Authentications } from '../authentications.ts';
-import { gatePolicyOf } from '../next-gate.ts';
+import { gateOfRefresh, gatePolicyOf } from '../next-gate.ts';
 import { RefreshFamilies, type ReadFamily } from '../refresh-families.ts';
 import { roleOfToken, rotated } from '../refresh-family.ts';
 import { sealedSession } from '../sealed-session.ts';
@@ -58,7 +58,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
         throw invalidGrant();
       }
       const [session, membership, user] = await this.requireLiving(given, read);
-      if (membership !== null) await this.requirePolicy(context, session, membership.organization_id);
+      await this.requirePolicy(context, session, membership);
       const claims = await this.tokens.claims(context, { user, session_id: sessionId, client_id: client.id, membership });
       // Nothing was spent yet: whatever could refuse has been asked.
       let { generation } = family;
@@ -74,12 +74,13 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     }
   }
 
-  /** What an organization asks of its members counts for those as well who are signed in. @throws DomainError `sso_required`, `mfa_enrollment` */
-  private async requirePolicy(context: RequestContext, { auth_method }: StoredSession, organizationId: string): Promise<void> {
-    const policy = gatePolicyOf(await this.policies.policy(context, organizationId));
-    if (auth_method === 'sso') return;
-    if (policy.requiresSso) throw ssoRequired({});
-    if (policy.requiresMfa) throw new DomainError('forbidden', 'mfa_enrollment_at_refresh', 'The organization requires a second factor.');
+  /** What environment and organization ask for counts for those as well who are signed in. @throws DomainError `sso_required`, `mfa_enrollment` */
+  private async requirePolicy(context: RequestContext, session: StoredSession, membership: StoredMembership | null): Promise<void> {
+    const { mfa } = await this.settings.settings(context);
+    const policy = membership === null ? null : gatePolicyOf(await this.policies.policy(context, membership.organization_id));
+    const gate = gateOfRefresh({ method: session.auth_method, mfa, isFactorProven: session.has_second_factor === true, policy });
+    if (gate === 'sso_required') throw ssoRequired({});
+    if (gate === 'mfa_enrollment') throw new DomainError('forbidden', 'mfa_enrollment_at_refresh', 'A second factor is required.');
   }
 
   /** The session of a token, its user, and the membership that the next token is for. @throws DomainError `invalid_grant`, `organization_membership_not_found` */

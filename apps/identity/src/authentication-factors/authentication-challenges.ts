@@ -1,0 +1,181 @@
+import { Injectable } from '@nestjs/common';
+import type { AuthenticationChallenge } from '#libs/contracts/src/authentication-factors/authentication-factor';
+import { passOver, Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import { OneTimeCodes, type CodeName } from '../codes/one-time-codes.ts';
+import { authenticationFactorDecider, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
+import { secretOfBase32, stepsOf, TAKEN_WITHIN_MS } from './totp.ts';
+
+const CHALLENGES = 'authentication_challenges';
+const STEPS = 'totp_steps';
+const FAILURES = 'second_factor_failures';
+const DAY_MS = 24 * 60 * 60_000;
+/** Of a challenge, where its code does not come and go by itself. */
+const CODE_LIFETIME_MS = 10 * 60_000;
+/** How long a client that heard no answer may ask again for what followed. */
+const REPEATED_WITHIN_MS = 30_000;
+/** Per factor, at sign-in and beside it together. */
+export const FACTOR_TRIES = { what: 'second_factor', limit: { most: 10, perSeconds: 60 } } as const;
+/** Beyond so many wrong codes in a day none is taken for the factor: a million codes are not many. */
+const FAILURES_PER_DAY = 100;
+
+/** A factor is to be proven, once. */
+export interface Challenge {
+  readonly id: string;
+  readonly factor_id: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly expires_at: string | null;
+  /** By which command, or for which session. */
+  readonly verified: { readonly by: string; readonly at: number } | null;
+}
+
+/** As it was read: whoever verifies it meanwhile wins. */
+interface ReadChallenge {
+  readonly challenge: Challenge;
+  readonly version: number;
+  readonly expiresAt: number;
+}
+
+/** Challenges of factors, in a store with expiry; what they prove is recorded by who asks. */
+@Injectable()
+export class AuthenticationChallenges {
+  constructor(
+    private readonly store: ShortLived,
+    private readonly codes: OneTimeCodes,
+    private readonly vault: Vault,
+    private readonly repository: Repository,
+    private readonly naming: Naming,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The challenge of this command: when it is repeated, the same. */
+  async create({ environment, commandId }: RequestContext, { id: factor_id, type }: StoredFactor): Promise<Challenge> {
+    const now = this.clock.now();
+    const at = new Date(now).toISOString();
+    const expires_at = type === 'totp' ? null : new Date(now + CODE_LIFETIME_MS).toISOString();
+    const challenge: Challenge = {
+      ...{ id: `auth_challenge_${derivedId(commandId, 0)}`, factor_id },
+      ...{ created_at: at, updated_at: at, expires_at, verified: null },
+    };
+    const { entry } = await this.store.putIfAbsent(CHALLENGES, keyOf(environment, challenge.id), JSON.stringify(challenge), now + DAY_MS);
+    return JSON.parse(entry.value) as Challenge;
+  }
+
+  /** Of a factor whose code is delivered. */
+  digits({ environment }: RequestContext, { id }: Challenge): Promise<string> {
+    return this.codes.digits(nameOf(environment, id));
+  }
+
+  /** With its factor. @throws DomainError `entity_not_found`, also where the factor is gone */
+  async require({ environment }: RequestContext, id: string): Promise<{ readonly challenge: Challenge; readonly factor: StoredFactor }> {
+    const read = await this.read(environment, id);
+    const factor = read === null ? null : await this.repository.load(authenticationFactorDecider, environment, read.challenge.factor_id);
+    if (read === null || factor?.object !== 'authentication_factor') throw notFound('Authentication challenge', id);
+    return { challenge: read.challenge, factor };
+  }
+
+  /**
+   * Tries a code, and spends the challenge on `by` where it is the right one: of all who try at once, one has it. The same may ask again for a while. The factor counts from
+   * then on. Takes one place among the aggregates that the command asks. Durable when it resolves.
+   * @throws DomainError `authentication_challenge_previously_verified`, `authentication_challenge_expired`, `one_time_code_too_many_attempts`
+   */
+  async verify(
+    context: RequestContext,
+    factor: StoredFactor,
+    id: string,
+    { code, by }: { readonly code: string; readonly by: string },
+  ): Promise<Challenge | null> {
+    const { environment } = context;
+    const before = await this.requireOpen(environment, id, by);
+    const failures = this.naming.keyOf(FAILURES, environment, factor.id);
+    const dayEnd = nextDay(this.clock.now());
+    // Counted before it is compared: of many tries at once no more are compared than may be.
+    const failed = await this.store.add(FAILURES, `${failures} ${dayEnd}`, 1, dayEnd);
+    if (failed > FAILURES_PER_DAY || !(await this.codes.mayTry(nameOf(environment, id), DAY_MS))) throw tooManyTries();
+    if (!(await this.isRight(environment, factor, before, code))) return null;
+    const verified = await this.spend(environment, before, by);
+    await this.store.add(FAILURES, `${failures} ${dayEnd}`, -1, dayEnd);
+    if (factor.verified_at === null) await this.repository.transact(authenticationFactorDecider, context, factor.id, verifyFactor(factor.id));
+    else passOver(context);
+    await this.store.durable();
+    return verified;
+  }
+
+  private async isRight(environment: string, factor: StoredFactor, { id }: Challenge, given: string): Promise<boolean> {
+    if (factor.type !== 'totp') return this.codes.isDigits(nameOf(environment, id), given);
+    const place = { stream: streamName(authenticationFactorDecider.category, environment, factor.id), field: 'totp_secret' };
+    const secret = factor.totp_secret === null ? null : secretOfBase32(await this.vault.open(factor.totp_secret, place));
+    if (secret === null) return false;
+    const now = this.clock.now();
+    for (const step of stepsOf(secret, given, now)) {
+      // A code that somebody overlooks is of no use to them.
+      const { entry } = await this.store.putIfAbsent(STEPS, `${environment} ${factor.id} ${step}`, id, now + TAKEN_WITHIN_MS);
+      if (entry.value === id) return true;
+    }
+    return false;
+  }
+
+  private async spend(environment: string, { id }: Challenge, by: string): Promise<Challenge> {
+    for (;;) {
+      const { challenge, version, expiresAt } = await this.requireRead(environment, id, by);
+      if (challenge.verified !== null) return challenge;
+      const at = this.clock.now();
+      const verified: Challenge = { ...challenge, updated_at: new Date(at).toISOString(), verified: { by, at } };
+      if (await this.store.compareAndSet(CHALLENGES, keyOf(environment, id), version, JSON.stringify(verified), expiresAt)) return verified;
+    }
+  }
+
+  private async requireOpen(environment: string, id: string, by: string): Promise<Challenge> {
+    const { challenge } = await this.requireRead(environment, id, by);
+    if (challenge.verified === null && challenge.expires_at !== null && Date.parse(challenge.expires_at) <= this.clock.now())
+      throw new DomainError('conflict', 'authentication_challenge_expired', 'The challenge has expired.');
+    return challenge;
+  }
+
+  private async requireRead(environment: string, id: string, by: string): Promise<ReadChallenge> {
+    const read = await this.read(environment, id);
+    if (read === null) throw notFound('Authentication challenge', id);
+    const { verified } = read.challenge;
+    const isRepeat = verified?.by === by && this.clock.now() - verified.at <= REPEATED_WITHIN_MS;
+    if (verified !== null && !isRepeat)
+      throw new DomainError('conflict', 'authentication_challenge_previously_verified', 'The challenge was verified already.');
+    return read;
+  }
+
+  private async read(environment: string, id: string): Promise<ReadChallenge | null> {
+    const entry = await this.store.get(CHALLENGES, keyOf(environment, id));
+    return entry === null ? null : { challenge: JSON.parse(entry.value) as Challenge, version: entry.version, expiresAt: entry.expiresAt };
+  }
+}
+
+/** As the API shows it, but for a code. */
+export function shownChallenge({ id, factor_id, expires_at, created_at, updated_at }: Challenge): AuthenticationChallenge {
+  return {
+    ...{ object: 'authentication_challenge', id, authentication_factor_id: factor_id },
+    ...(expires_at !== null && { expires_at }),
+    ...{ created_at, updated_at },
+  };
+}
+
+function tooManyTries(): DomainError {
+  return new DomainError('limited', 'one_time_code_too_many_attempts', 'Too many codes were tried.');
+}
+
+function keyOf(environment: string, id: string): string {
+  return `${environment} ${id}`;
+}
+
+function nameOf(environment: string, id: string): CodeName {
+  return { environment, kind: 'authentication_challenge', id, round: 0 };
+}
+
+function nextDay(now: number): number {
+  return now - (now % DAY_MS) + DAY_MS;
+}

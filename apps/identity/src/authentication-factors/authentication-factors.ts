@@ -1,0 +1,197 @@
+import { Injectable } from '@nestjs/common';
+import {
+  AuthenticationFactor,
+  type AuthenticationChallenge,
+  type AuthenticationChallengeVerification,
+  type EnrolledAuthenticationFactor,
+  type UserAuthenticationFactor,
+} from '#libs/contracts/src/authentication-factors/authentication-factor';
+import {
+  ChallengeAuthenticationFactor,
+  DeleteAuthenticationFactor,
+  EnrollAuthenticationFactor,
+  EnrollUserAuthenticationFactor,
+  GetAuthenticationFactor,
+  ListUserAuthenticationFactors,
+  VerifyAuthenticationChallenge,
+} from '#libs/contracts/src/authentication-factors/operations';
+import { Handles } from '#libs/contracts/src/handles';
+import { Serialised, type List } from '#libs/contracts/src/operation';
+import { serialiserOf } from '#libs/contracts/src/serialiser';
+import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
+import { derivedId } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { filteredPage } from '#libs/read-models/src/pages';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { PersonalLimits } from '../codes/personal-limits.ts';
+import {
+  authenticationFactorDecider,
+  deleteFactor,
+  enrolFactor,
+  isRemoved,
+  requireFactor,
+  toPublicFactor,
+  type FactorEnrolled,
+  type StoredFactor,
+} from '../domain/authentication-factor.decider.ts';
+import type { StoredUser } from '../domain/user.decider.ts';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { authenticationFactorsView } from '../views/authentication-factors.view.ts';
+import { usersView } from '../views/users.view.ts';
+import { AuthenticationChallenges, FACTOR_TRIES, shownChallenge } from './authentication-challenges.ts';
+import { qrCode } from './qr-code.ts';
+import { otpauthUri, secretOfBase32, toBase32 } from './totp.ts';
+
+const serialise = serialiserOf(AuthenticationFactor);
+/** As RFC 4226 recommends. */
+const SECRET_BYTES = 20;
+const NAMELESS = 'Gatehouse';
+
+interface Totp {
+  readonly issuer: string;
+  readonly user: string;
+  /** In base 32; null: a new one. */
+  readonly secret: string | null;
+}
+
+/** What people have beside a password, and how they show that they do. */
+@Injectable()
+export class AuthenticationFactors {
+  private readonly rows: Table<StoredFactor>;
+  private readonly users: Table<StoredUser>;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly challenges: AuthenticationChallenges,
+    private readonly settings: EnvironmentSettingsReader,
+    private readonly limits: PersonalLimits,
+    private readonly secrets: ShownSecrets,
+    private readonly vault: Vault,
+    private readonly deletions: Deletions,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(authenticationFactorsView));
+    this.users = readModels.table(tableOf(usersView));
+  }
+
+  @Handles(EnrollAuthenticationFactor)
+  async enroll({ context, type, totp_issuer, totp_user, ...given }: EnrollAuthenticationFactor): Promise<EnrolledAuthenticationFactor> {
+    const user_id = given.user_id ?? null;
+    if (user_id !== null) await this.users.require(context, user_id);
+    if (type === 'generic_otp') return toPublicFactor(await this.enrolled(context, { ...NOTHING, type, user_id })) as EnrolledAuthenticationFactor;
+    if (totp_issuer === undefined) throw missing('totp_issuer');
+    if (totp_user === undefined) throw missing('totp_user');
+    return (await this.enrolledTotp(context, user_id, { issuer: totp_issuer, user: totp_user, secret: null })).shown;
+  }
+
+  @Handles(EnrollUserAuthenticationFactor)
+  async enrollOfUser({ context, user_id, totp_issuer, totp_user, totp_secret }: EnrollUserAuthenticationFactor): Promise<UserAuthenticationFactor> {
+    const { email } = contentOf(await this.users.require(context, user_id));
+    const { branding } = await this.settings.settings(context);
+    const { factor, shown } = await this.enrolledTotp(context, user_id, {
+      issuer: totp_issuer || (branding.name ?? NAMELESS),
+      user: totp_user || (email ?? user_id),
+      secret: totp_secret || null,
+    });
+    return { authentication_factor: shown, authentication_challenge: shownChallenge(await this.challenges.create(context, factor)) };
+  }
+
+  @Handles(GetAuthenticationFactor)
+  async get({ context, id }: GetAuthenticationFactor): Promise<AuthenticationFactor> {
+    return toPublicFactor(await this.require(context, id));
+  }
+
+  @Handles(ListUserAuthenticationFactors)
+  async list(query: ListUserAuthenticationFactors): Promise<Serialised<List<AuthenticationFactor>>> {
+    const { context, user_id } = query;
+    const user = contentOf(await this.users.require(context, user_id));
+    return filteredPage(this.rows, query, {
+      idPrefix: 'auth_factor',
+      where: { index: 'user', values: [user_id] },
+      textsOf: async (rows) => rows.map(contentOf).map((factor) => (isRemoved(factor, user) ? null : serialise(toPublicFactor(factor)))),
+    });
+  }
+
+  @Handles(DeleteAuthenticationFactor)
+  async delete({ context, id }: DeleteAuthenticationFactor): Promise<void> {
+    await this.deletions.once({ context, what: 'Authentication factor', id }, async () => {
+      await this.require(context, id);
+      return this.repository.transact(authenticationFactorDecider, context, id, deleteFactor(id));
+    });
+  }
+
+  @Handles(ChallengeAuthenticationFactor)
+  async challenge({ context, id }: ChallengeAuthenticationFactor): Promise<AuthenticationChallenge> {
+    const factor = await this.require(context, id);
+    const challenge = await this.challenges.create(context, factor);
+    return { ...shownChallenge(challenge), ...(factor.type === 'generic_otp' && { code: await this.challenges.digits(context, challenge) }) };
+  }
+
+  @Handles(VerifyAuthenticationChallenge)
+  async verify({ context, id, code }: VerifyAuthenticationChallenge): Promise<AuthenticationChallengeVerification> {
+    const { challenge, factor } = await this.challenges.require(context, id);
+    if (factor.user_id !== null) {
+      const user = await this.users.find(context, factor.user_id);
+      if (user === null || isRemoved(factor, contentOf(user))) throw notFound('Authentication challenge', id);
+    }
+    await this.limits.count(context.environment, FACTOR_TRIES.what, factor.id, FACTOR_TRIES.limit);
+    const verified = await this.challenges.verify(context, factor, id, { code, by: context.commandId });
+    return { challenge: shownChallenge(verified ?? challenge), valid: verified !== null };
+  }
+
+  /** @throws DomainError `entity_not_found`, also where its user is gone, or it went with the first proof of their address, and its own end is still to be recorded */
+  private async require(context: RequestContext, id: string): Promise<StoredFactor> {
+    const factor = contentOf(await this.rows.require(context, id));
+    if (factor.user_id === null) return factor;
+    const user = await this.users.find(context, factor.user_id);
+    if (user === null || isRemoved(factor, contentOf(user))) throw notFound('Authentication factor', id);
+    return factor;
+  }
+
+  private async enrolledTotp(
+    context: RequestContext,
+    user_id: string | null,
+    { issuer, user, secret: given }: Totp,
+  ): Promise<{ readonly factor: StoredFactor; readonly shown: EnrolledAuthenticationFactor }> {
+    const secret = given === null ? toBase32((await this.secrets.of(context, 'totp')).subarray(0, SECRET_BYTES)) : normalised(given);
+    const uri = otpauthUri({ issuer, user, secret });
+    const qr_code = qrCode(uri);
+    if (qr_code === null) throw wrong('totp_user', 'too_long', 'totp_issuer and totp_user are too long together for a QR code.');
+    const place = {
+      stream: streamName(authenticationFactorDecider.category, context.environment, `auth_factor_${derivedId(context.commandId, 0)}`),
+      field: 'totp_secret',
+    };
+    const totp_secret = await this.vault.seal(secret, place);
+    const factor = await this.enrolled(context, { ...NOTHING, type: 'totp', user_id, totp_issuer: issuer, totp_user: user, totp_secret });
+    return { factor, shown: { ...toPublicFactor(factor), totp: { issuer, user, secret, qr_code, uri } } };
+  }
+
+  private async enrolled(context: RequestContext, factor: Omit<FactorEnrolled, 'id'>): Promise<StoredFactor> {
+    const id = `auth_factor_${derivedId(context.commandId, 0)}`;
+    const { state } = await this.repository.transact(authenticationFactorDecider, context, id, enrolFactor(factor));
+    return requireFactor(state, id);
+  }
+}
+
+const NOTHING = { totp_issuer: null, totp_user: null, totp_secret: null, phone_number: null } as const;
+
+/** @throws DomainError `invalid_request_parameters` */
+function normalised(given: string): string {
+  const secret = secretOfBase32(given);
+  if (secret === null) throw wrong('totp_secret', 'invalid', 'totp_secret must be base 32, of 80 bits or more.');
+  return toBase32(secret);
+}
+
+function missing(field: string): DomainError {
+  return wrong(field, 'required', `${field} is required for a factor of type totp.`);
+}
+
+function wrong(field: string, reason: string, message: string): DomainError {
+  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason });
+}

@@ -1,0 +1,84 @@
+import { specOf } from '#libs/testing/src/decider-spec';
+import {
+  authenticationFactorDecider,
+  countingFactors,
+  deleteFactor,
+  deleteFactorEnrolledUntil,
+  enrolFactor,
+  holderOfFactor,
+  isRemoved,
+  toPublicFactor,
+  verifyFactor,
+  type AuthenticationFactorEvent,
+  type FactorEnrolled,
+  type StoredFactor,
+} from './authentication-factor.decider.ts';
+
+const { given, id: idOf, now } = specOf(authenticationFactorDecider);
+const id = idOf('auth_factor');
+const user_id = 'user_01KF0000000000000000000001';
+const fields: Omit<FactorEnrolled, 'id'> = {
+  ...{ user_id, type: 'totp', totp_issuer: 'Acme', totp_user: 'ada@acme.test', totp_secret: 'sealed', phone_number: null },
+};
+const enrolled: AuthenticationFactorEvent = { type: 'authentication_factor.enrolled', data: { id, ...fields } };
+const verified: AuthenticationFactorEvent = { type: 'authentication_factor.verified', data: { id } };
+const deleted: AuthenticationFactorEvent = { type: 'authentication_factor.deleted', data: { id } };
+const late = new Date(Date.parse(now) + 1).toISOString();
+const factor = (changes: Partial<StoredFactor> = {}): StoredFactor => ({
+  ...{ object: 'authentication_factor', id, ...fields, verified_at: now, created_at: now, updated_at: now },
+  ...changes,
+});
+
+describe('an authentication factor', () => {
+  it('is enrolled, once', () => {
+    given().when(enrolFactor(fields)).then(enrolled);
+    given(enrolled).when(enrolFactor(fields)).thenNothing();
+    given(enrolled, deleted).when(enrolFactor(fields)).thenRefused('entity_not_found');
+  });
+  it('is verified, once', () => {
+    given(enrolled).when(verifyFactor(id)).then(verified);
+    given(enrolled, verified).when(verifyFactor(id)).thenNothing();
+    given(enrolled, deleted).when(verifyFactor(id)).thenRefused('entity_not_found');
+  });
+  it('is deleted, once', () => {
+    given(enrolled).when(deleteFactor(id)).then(deleted);
+    given(enrolled, deleted).when(deleteFactor(id)).thenNothing();
+    given().when(deleteFactor(id)).thenNothing();
+  });
+  it('is deleted with what was set until a time, where it was there then', () => {
+    given(enrolled).when(deleteFactorEnrolledUntil(id, now)).then(deleted);
+    given(enrolled).when(deleteFactorEnrolledUntil(id, '2020-01-01T00:00:00.000Z')).thenNothing();
+  });
+  it('is nobody else’s than its user’s, or its own', () => {
+    expect(holderOfFactor({ id, user_id })).toBe(`user.${user_id}`);
+    expect(holderOfFactor({ id, user_id: null })).toBe(`authentication_factor.${id}`);
+  });
+  it('is shown without its secret, and is told of by no event', () => {
+    expect(toPublicFactor(factor())).toEqual({
+      ...{ object: 'authentication_factor', id, type: 'totp', user_id, totp: { issuer: 'Acme', user: 'ada@acme.test' } },
+      ...{ created_at: now, updated_at: now },
+    });
+    expect(toPublicFactor(factor({ user_id: null, type: 'generic_otp' }))).toEqual({
+      ...{ object: 'authentication_factor', id, type: 'generic_otp', created_at: now, updated_at: now },
+    });
+    expect(toPublicFactor(factor({ type: 'sms', phone_number: '+491' }))).toMatchObject({ sms: { phone_number: '+491' } });
+    expect(authenticationFactorDecider.toPublicEvent(enrolled, null, factor())).toBeNull();
+  });
+  it('of before the first proof of its user’s address is none', () => {
+    expect(isRemoved(factor(), {})).toBe(false);
+    expect(isRemoved(factor(), { credentials_removed: { by: 'session_1', at: now } })).toBe(true);
+    expect(isRemoved(factor({ created_at: late }), { credentials_removed: { by: 'session_1', at: now } })).toBe(false);
+  });
+});
+
+describe('what counts as a second factor', () => {
+  const [one, unverified, after] = [factor({ id: 'one' }), factor({ id: 'unverified', verified_at: null }), factor({ id: 'after', verified_at: late })];
+  const idsOf = (factors: readonly StoredFactor[], beganAt: string | null) => countingFactors(factors, beganAt).map((each) => each.id);
+
+  it('is one that was verified', () => {
+    expect(idsOf([unverified], null)).toEqual([]);
+    expect(idsOf([one, unverified, after], null)).toEqual(['one', 'after']);
+  });
+  it('is none that came after the sign-in began, where there was one before', () => expect(idsOf([one, unverified, after], now)).toEqual(['one']));
+  it('is one that came after it for somebody who had none', () => expect(idsOf([unverified, after], now)).toEqual(['after']));
+});

@@ -1,0 +1,141 @@
+import type { AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
+import type { Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
+import { notFound } from '#libs/platform/src/domain-error';
+import { holderOfUser, type StoredUser, type UserEvent } from './user.decider.ts';
+
+// These types are the storage format: a stored name or shape is never edited.
+
+export type AuthenticationFactorEvent =
+  | Fact<'authentication_factor.enrolled', FactorEnrolled>
+  /** Somebody has shown to have it: it counts. */
+  | Fact<'authentication_factor.verified', { readonly id: string }>
+  | Fact<'authentication_factor.deleted', { readonly id: string }>;
+
+const PERSONAL = ['totp_issuer', 'totp_user', 'totp_secret', 'phone_number'] as const;
+
+/** What its type does not have is null, and what is personal once the person is erased. */
+export type FactorEnrolled = Erasable<
+  {
+    readonly id: string;
+    /** Null: the application knows whose it is. */
+    readonly user_id: string | null;
+    readonly type: 'totp' | 'sms' | 'generic_otp';
+    readonly totp_issuer: string | null;
+    readonly totp_user: string | null;
+    /** Sealed by the vault: no row, no log and no backup has it. */
+    readonly totp_secret: string | null;
+    readonly phone_number: string | null;
+  },
+  (typeof PERSONAL)[number]
+>;
+
+export interface StoredFactor extends FactorEnrolled {
+  readonly object: 'authentication_factor';
+  /** Null: nobody has shown to have it. */
+  readonly verified_at: string | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+interface DeletedFactor {
+  readonly object: 'deleted_authentication_factor';
+  readonly id: string;
+}
+
+export type AuthenticationFactorState = StoredFactor | DeletedFactor | null;
+
+function evolve(state: AuthenticationFactorState, event: AuthenticationFactorEvent & { readonly at: string }): AuthenticationFactorState {
+  if (event.type === 'authentication_factor.enrolled')
+    return state ?? { object: 'authentication_factor', ...event.data, verified_at: null, created_at: event.at, updated_at: event.at };
+  if (state?.object !== 'authentication_factor') return state;
+  switch (event.type) {
+    case 'authentication_factor.verified':
+      return { ...state, verified_at: event.at, updated_at: event.at };
+    case 'authentication_factor.deleted':
+      return { object: 'deleted_authentication_factor', id: state.id };
+  }
+}
+
+/** Of whom nobody knows whose factor it is, the factor itself is the holder. */
+export function holderOfFactor({ id, user_id }: Pick<FactorEnrolled, 'id' | 'user_id'>): string {
+  return user_id === null ? `authentication_factor.${id}` : holderOfUser(user_id);
+}
+
+const ofPerson: Sealing<AuthenticationFactorState, Extract<AuthenticationFactorEvent, Fact<string, FactorEnrolled>>> = {
+  of: ({ data }) => holderOfFactor(data),
+  fields: PERSONAL,
+};
+
+export const authenticationFactorDecider: Decider<AuthenticationFactorState, AuthenticationFactorEvent> = {
+  category: 'authentication_factor',
+  foldVersion: 1,
+  initial: null,
+  sealed: { 'authentication_factor.enrolled': [ofPerson], 'authentication_factor.verified': null, 'authentication_factor.deleted': null },
+  evolve,
+  // The contract has no events of factors.
+  toPublicEvent: () => null,
+  hangsOn: {
+    reaction: 'delete-authentication-factors-with-their-users',
+    parents: [{ ends: 'user.deleted' satisfies UserEvent['type'], index: 'user', category: 'user', field: 'user_id' }],
+    begins: ['authentication_factor.enrolled'],
+    end: deleteFactor,
+  },
+};
+
+type Decide = Decision<AuthenticationFactorState, AuthenticationFactorEvent>;
+
+export function enrolFactor(factor: Omit<FactorEnrolled, 'id'>): Decide {
+  return (state, context) => {
+    const id = context.id('auth_factor');
+    if (state === null) return [{ type: 'authentication_factor.enrolled', data: { id, ...factor } }];
+    requireFactor(state, id);
+    return [];
+  };
+}
+
+/** Somebody has shown to have it. */
+export function verifyFactor(id: string): Decide {
+  return (state) => (requireFactor(state, id).verified_at === null ? [{ type: 'authentication_factor.verified', data: { id } }] : []);
+}
+
+/** Nothing where it is gone already. */
+export function deleteFactor(id: string): Decide {
+  return (state) => (state?.object === 'authentication_factor' ? [{ type: 'authentication_factor.deleted', data: { id } }] : []);
+}
+
+/** As `deleteFactor`, of one that was enrolled at this time (ISO 8601) or before. */
+export function deleteFactorEnrolledUntil(id: string, time: string): Decide {
+  return (state, context) => (state?.object === 'authentication_factor' && state.created_at > time ? [] : deleteFactor(id)(state, context));
+}
+
+/** @throws DomainError `entity_not_found` where it never was or is no more */
+export function requireFactor(state: AuthenticationFactorState, id: string): StoredFactor {
+  if (state?.object !== 'authentication_factor') throw notFound('Authentication factor', id);
+  return state;
+}
+
+/** Whether it was removed with the first proof of its user's address, which need not be recorded yet. */
+export function isRemoved({ created_at }: StoredFactor, { credentials_removed }: Pick<StoredUser, 'credentials_removed'>): boolean {
+  return credentials_removed !== undefined && created_at <= credentials_removed.at;
+}
+
+/**
+ * Those that count for a sign-in that began then: whoever had one that was verified does not get in with one that came after, or a stolen password would enrol its own.
+ * `beganAt`: null where it begins now.
+ */
+export function countingFactors(factors: readonly StoredFactor[], beganAt: string | null): readonly StoredFactor[] {
+  const verified = factors.filter(({ verified_at }) => verified_at !== null);
+  const before = verified.filter(({ verified_at }) => beganAt === null || verified_at! <= beganAt);
+  return before.length > 0 ? before : verified;
+}
+
+/** As the API shows it. */
+export function toPublicFactor({ id, type, user_id, totp_issuer, totp_user, phone_number, created_at, updated_at }: StoredFactor): AuthenticationFactor {
+  return {
+    ...{ object: 'authentication_factor', id, type },
+    ...(user_id !== null && { user_id }),
+    ...(type === 'totp' && { totp: { issuer: totp_issuer ?? '', user: totp_user ?? '' } }),
+    ...(type === 'sms' && { sms: { phone_number: phone_number ?? '' } }),
+    ...{ created_at, updated_at },
+  };
+}

@@ -1,0 +1,82 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError, isNotFound } from '#libs/platform/src/domain-error';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { AuthenticationChallenges } from '../../authentication-factors/authentication-challenges.ts';
+import { SecondFactors } from '../../authentication-factors/second-factors.ts';
+import { isRemoved, type StoredFactor } from '../../domain/authentication-factor.decider.ts';
+import { invalidCode } from '../../domain/one-time-code.decider.ts';
+import type { StoredUser } from '../../domain/user.decider.ts';
+import { Attempts } from '../attempts.ts';
+import { ContinuedSignIns } from '../continued-sign-ins.ts';
+import type { SignInClient } from '../sign-in-client.ts';
+import type { Given, Grant, Proof } from './grant.ts';
+
+type Needed = 'code' | 'pending_authentication_token' | 'authentication_challenge_id';
+
+/** What sign-in calls what challenges call otherwise. */
+const SIGN_IN_CODES: Readonly<Record<string, string>> = {
+  authentication_challenge_previously_verified: 'one_time_code_previously_used',
+  authentication_challenge_expired: 'one_time_code_expired',
+};
+
+/** A second factor, by a challenge of one that counts, or of the first that the user enrols. */
+@Injectable()
+export class MfaTotpGrant implements Grant<Needed> {
+  readonly type = 'urn:{vendor}:oauth:grant-type:mfa-totp';
+  readonly needs = ['code', 'pending_authentication_token', 'authentication_challenge_id'] as const;
+  readonly needsSecret = true;
+
+  constructor(
+    private readonly continued: ContinuedSignIns,
+    private readonly challenges: AuthenticationChallenges,
+    private readonly factors: SecondFactors,
+    private readonly attempts: Attempts,
+  ) {}
+
+  /**
+   * @throws DomainError `invalid_pending_authentication_token`, `too_many_requests`, `user_mismatch`, `invalid_one_time_code`, `one_time_code_previously_used`,
+   *   `one_time_code_expired`, `one_time_code_too_many_attempts`
+   */
+  async prove(given: Given<Needed>, client: SignInClient): Promise<Proof> {
+    const { context, pending_authentication_token: token } = given;
+    const { pending, user, beganAt } = await this.continued.require(context, client, token);
+    await this.attempts.redeemed(context, 'mfa', () => this.redeem(given, { user, beganAt, sessionId: pending.session_id }), {
+      client,
+      user_id: async () => user.id,
+      email: user.email ?? '',
+    });
+    return { sessionId: pending.session_id, user, factor: 'mfa', chosen: pending.chosen, isChallenged: pending.is_challenged === true, token };
+  }
+
+  private async redeem(
+    { context, code, authentication_challenge_id: id }: Given<Needed>,
+    { user, beganAt, sessionId }: { readonly user: StoredUser; readonly beganAt: string; readonly sessionId: string },
+  ): Promise<void> {
+    const factor = await this.factorOf(context, id);
+    if (factor.user_id !== user.id) throw new DomainError('invalid', 'user_mismatch', 'The challenge is of another user than the one who signs in.');
+    await this.attempts.countFactor(context, factor.id);
+    if (!(await this.mayCount(context, factor, user, beganAt))) throw invalidCode();
+    try {
+      if ((await this.challenges.verify(context, factor, id, { code, by: sessionId })) === null) throw invalidCode();
+    } catch (error) {
+      const known = error instanceof DomainError ? SIGN_IN_CODES[error.code] : undefined;
+      throw known === undefined ? error : new DomainError('conflict', known, (error as DomainError).message);
+    }
+  }
+
+  /** Whoever knows no challenge learns nothing of any. */
+  private async factorOf(context: RequestContext, challengeId: string): Promise<StoredFactor> {
+    try {
+      return (await this.challenges.require(context, challengeId)).factor;
+    } catch (error) {
+      throw isNotFound(error) ? invalidCode() : error;
+    }
+  }
+
+  /** Where the user has a factor, whoever signs in cannot bring another one. */
+  private async mayCount(context: RequestContext, factor: StoredFactor, user: StoredUser, beganAt: string): Promise<boolean> {
+    if (isRemoved(factor, user)) return false;
+    const counting = await this.factors.counting(context, user, beganAt);
+    return counting.length === 0 || counting.some(({ id }) => id === factor.id);
+  }
+}
