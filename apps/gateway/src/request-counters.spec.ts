@@ -6,19 +6,26 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { KeptLog } from '#libs/testing/src/kept-log';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { SettableClock } from '#libs/testing/src/settable-clock';
+import { until } from '#libs/testing/src/until';
 import { RequestCounters, type CountedWindow } from './request-counters.ts';
 
 /** Can be away, hang, or take its time like an engine behind a network. */
 class FaultyShortLived extends LmdbShortLived {
   state: 'there' | 'away' | 'hanging' = 'there';
   asked = 0;
+  underWay = 0;
 
   override async add(collection: string, key: string, amount: number, expiresAt: number): Promise<number> {
     this.asked++;
     if (this.state === 'away') throw new Error('away');
     if (this.state === 'hanging') await new Promise(() => {});
-    await pause(3);
-    return super.add(collection, key, amount, expiresAt);
+    this.underWay++;
+    try {
+      await pause(3);
+      return await super.add(collection, key, amount, expiresAt);
+    } finally {
+      this.underWay--;
+    }
   }
 }
 
@@ -38,8 +45,9 @@ describe('the counters of several gateways', () => {
     gateways = [0, 1, 2].map(() => new RequestCounters(store, clock, log));
   });
   afterEach(async () => {
-    store.state = 'there';
-    await pause(60);
+    // Gateways go on exchanging what they have counted.
+    store.state = 'away';
+    await until(() => store.underWay === 0);
     await storage.close();
     await rm(directory, { recursive: true });
   });

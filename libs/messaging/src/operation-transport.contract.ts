@@ -277,7 +277,6 @@ export function operationTransportContract(name: string, given: (lamps: Lamps) =
       const late = { kind: 'unavailable', code: 'service_unavailable' };
       const began = Date.now();
       await expect(transport.call(asked(LookAtLamp, { id: 'lamp_1', mode: 'never' }, { deadline: began + 100 }))).rejects.toMatchObject(late);
-      expect(Date.now() - began).toBeGreaterThanOrEqual(95);
       expect(Date.now() - began).toBeLessThan(mayTake(1_000));
       const before = lamps.begun.length;
       await expect(transport.call(asked(LookAtLamp, { id: 'lamp_1' }, { deadline: Date.now() - 1 }))).rejects.toMatchObject(late);

@@ -1,7 +1,15 @@
+import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
+import type { MembershipEvent } from '#apps/identity/src/domain/membership.decider';
+import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
 import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { changesClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { KnownClosings } from '#libs/event-sourcing/src/deciding/guards/known-closings';
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { GroupRoleAssignmentEvent } from '../domain/group-role-assignment.decider.ts';
+import type { OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
+import type { ResourceEvent } from '../domain/resource.events.ts';
+import type { RoleAssignmentEvent } from '../domain/role-assignment.decider.ts';
 import { ResourceTree, type Node } from '../domain/resource-tree.ts';
 import type { MembershipRow } from '../views/access.views.ts';
 import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
@@ -307,9 +315,10 @@ export class OrganizationIndex {
   }
 
   /** Folds the next event of this organization. */
-  apply(event: RecordedEvent): void {
-    const { type, version } = event;
-    switch (type) {
+  apply(record: RecordedEvent): void {
+    // Types tell the data; a record of any other type is passed over.
+    const event = record as Recorded<AccessFact>;
+    switch (event.type) {
       case 'organization.created':
         this.isAlive = true;
         return;
@@ -317,31 +326,31 @@ export class OrganizationIndex {
         this.isAlive = false;
         return;
       case 'organization_membership.created': {
-        const fact = event.data as Omit<MembershipRow, 'roles'> & { readonly roles: readonly { readonly id: string }[] };
-        this.addMembership({ ...fact, roles: fact.roles.map(({ id }) => id) });
+        const { roles, ...membership } = event.data;
+        this.addMembership({ ...membership, roles: roles.map(({ id }) => id) });
         return;
       }
       case 'organization_membership.updated':
-        return this.updateMembership(event.data as { readonly id: string; readonly status?: string; readonly roles?: readonly { readonly id: string }[] });
+        return this.updateMembership(event.data);
       case 'organization_membership.deleted':
-        return this.endMembership(this.memberships.numberOf(idOf(event.data)));
+        return this.endMembership(this.memberships.numberOf(event.data.id));
       case 'group.created':
-        return this.addGroup(idOf(event.data));
+        return this.addGroup(event.data.id);
       case 'group.deleted':
-        return this.endGroup(this.groups.numberOf(idOf(event.data)));
+        return this.endGroup(this.groups.numberOf(event.data.id));
       case 'group.member_added': {
-        const { group_id, organization_membership_id } = event.data as Pair;
+        const { group_id, organization_membership_id } = event.data;
         return this.addMember(group_id, organization_membership_id);
       }
       case 'group.member_removed': {
-        const { group_id, organization_membership_id } = event.data as Pair;
+        const { group_id, organization_membership_id } = event.data;
         const [group, membership] = [this.groups.numberOf(group_id), this.memberships.numberOf(organization_membership_id)];
         return group === NONE || membership === NONE ? undefined : this.members.remove(group, membership);
       }
       case 'role_assignment.created':
-        return this.addGrant('membership', (event.data as { readonly organization_membership_id: string }).organization_membership_id, event.data as GrantFact);
+        return this.addGrant('membership', event.data.organization_membership_id, event.data);
       case 'group_role_assignment.created':
-        return this.addGrant('group', (event.data as { readonly group_id: string }).group_id, event.data as GrantFact);
+        return this.addGrant('group', event.data.group_id, event.data);
       case 'role_assignment.deleted':
         return this.removeGrant('membership', event);
       case 'group_role_assignment.deleted':
@@ -358,8 +367,8 @@ export class OrganizationIndex {
       case 'resource.deleted':
       case 'resource.closing':
       case 'resource.reopened':
-        if (changesClosings(type)) this.closings.apply(event);
-        this.tree.apply({ type, data: event.data } as Parameters<ResourceTree['apply']>[0], version);
+        if (changesClosings(event.type)) this.closings.apply(event);
+        this.tree.apply(event, event.version);
     }
   }
 
@@ -497,11 +506,12 @@ export class OrganizationIndex {
   }
 }
 
-interface Pair {
-  readonly group_id: string;
-  readonly organization_membership_id: string;
-}
-
-function idOf(data: unknown): string {
-  return (data as { readonly id: string }).id;
-}
+/** What access depends on. */
+type AccessFact =
+  | FactOf<OrganizationEvent, 'organization.created' | 'organization.deleted'>
+  | MembershipEvent
+  | FactOf<GroupEvent, 'group.created' | 'group.deleted' | 'group.member_added' | 'group.member_removed'>
+  | RoleAssignmentEvent
+  | GroupRoleAssignmentEvent
+  | OrganizationRolesEvent
+  | ResourceEvent;

@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
-import { eventually } from '#libs/testing/src/until';
+import { eventually, until } from '#libs/testing/src/until';
 
 const NOWHERE = '/authorization/organizations/org_01HZZZZZZZZZZZZZZZZZZZZZZZ/roles';
 
@@ -196,13 +195,8 @@ describe('the roles of an organization', () => {
     await suite.post(ended, { slug: 'org-c', name: 'x' }).expect(404);
     await suite.patch(`${ended}/org-a`, { name: 'x' }).expect(404);
     await suite.delete(`${ended}/org-a`).expect(404);
-    let names = await announced(id);
-    for (
-      const deadline = Date.now() + 10_000;
-      names.filter((name) => name === 'organization_role.deleted').length < 2 && Date.now() < deadline;
-      names = await announced(id)
-    )
-      await pause(20);
+    let names: readonly string[] = [];
+    await until(async () => (names = await announced(id)).filter((name) => name === 'organization_role.deleted').length === 2);
     expect(names.filter((name) => name.startsWith('organization_role'))).toEqual([
       'organization_role.created',
       'organization_role.created',

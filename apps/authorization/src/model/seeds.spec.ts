@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { CreateEnvironment } from '#libs/contracts/src/environments/operations';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
+import { until } from '#libs/testing/src/until';
 
 describe('the seeds of an environment', () => {
   let suite: GivenSuite;
@@ -11,7 +11,7 @@ describe('the seeds of an environment', () => {
 
   it('are recorded although nobody asks', async () => {
     const { id } = await suite.call(CreateEnvironment, { name: 'silent' });
-    for (const end = Date.now() + 10_000; (await seededOf(id)).length === 0 && Date.now() < end; await pause(20));
+    await until(async () => (await seededOf(id)).length > 0);
     expect(await seededOf(id)).toMatchObject([{ version: 1, data: seedsOf(id), public: [] }]);
   });
 

@@ -160,7 +160,7 @@ export class Environments {
   /** As the rows are: the log is not asked for whoever guesses keys. */
   private async found(index: string, value: string): Promise<StoredEnvironment | null> {
     const { rows } = await this.rows.page(SYSTEM_ENVIRONMENT, { where: { index, values: [value] }, order: 'asc', limit: 1 });
-    return rows[0] === undefined ? null : (JSON.parse(rows[0].text) as StoredEnvironment);
+    return rows[0] === undefined ? null : contentOf(rows[0]);
   }
 }
 

@@ -204,7 +204,7 @@ describe('views that answers wait for', () => {
     const took = performance.now() - began;
     expect({ state, shown: await process.placeOf('late'), late: await process.late() }).toEqual({ state: { books: 1 }, shown: null, late: 1 });
     expect(took).toBeGreaterThan(900);
-    expect(took).toBeLessThan(3_000);
+    expect(took).toBeLessThan(mayTake(3_000));
     release();
     await process.record('shelf.filled', 'next');
     expect([await process.placeOf('late'), await process.placeOf('next'), await process.late()]).toEqual(['a', 'a', 1]);

@@ -450,8 +450,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       const second = new Replica(cluster, false);
       replicas.push(second);
       const starting = second.start();
-      await pause(500);
-      expect(second.readiness.obstacle()).toMatch(/^filling amounts: \d+ %/);
+      await until(() => /^filling amounts: \d+ %/.test(second.readiness.obstacle() ?? ''));
       await starting;
       expect(await times(second, 1)).toEqual({ times: 2 });
     });
@@ -592,7 +591,8 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       const third = new Replica(cluster, false);
       replicas.push(third);
       await third.projector.refill();
-      await pause(1_000);
+      const isFilled = async (replica: Replica): Promise<boolean> => (await times(replica, 1).then(JSON.stringify, () => 'refused')) === '{"times":50}';
+      await until(async () => (await isFilled(first)) && (await isFilled(second)));
       isWatching = false;
       await watching;
       expect([...seen].sort()).toEqual(['refused', '{"times":-1}', '{"times":50}']);
