@@ -13,7 +13,7 @@ import { givenEngine, givenMongodb } from '#libs/testing/src/engines/given';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { failedStart, gatehouse, Program, SuiteProcess } from '#libs/testing/src/process';
-import { until } from '#libs/testing/src/until';
+import { eventually, until } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { announced, type Announced } from './cluster/observers.ts';
 
@@ -61,6 +61,9 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
     /** A person whose key was destroyed after the log was copied, and before the keys were. */
     let erased: User;
     let keyedAnswer: unknown;
+    /** API keys that were used before the backup: one goes on, the other was revoked after the small state was copied and before the log was. */
+    const used: { id: string; value: string; last_used_at: string | null }[] = [];
+    let organization: string;
     let announcedBefore: readonly Announced[];
     /** What was refused while the cluster was at work. */
     const attempts: Record<string, { readonly code: number | null; readonly stderr: string }> = {};
@@ -81,8 +84,10 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
         headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
         body: body === undefined ? null : JSON.stringify(body),
       });
+      const text = await response.text();
       // oxlint-disable-next-line typescript/no-explicit-any -- what a spec reads of an answer, it also asserts
-      return { status: response.status, body: (await response.json()) as any };
+      const parsed: any = text === '' ? null : JSON.parse(text);
+      return { status: response.status, body: parsed };
     };
     const userOf = (number: number) => ({ email: people.add(`email ${number}`, `user-${number}-${randomBytes(8).toString('hex')}@acme.test`) });
     const createUser = async (): Promise<void> => {
@@ -91,6 +96,9 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
       expect(status).toBe(201);
       created.push({ id: body.id, ...user });
     };
+    const apiKeys = (): string => `/organizations/${organization}/api_keys`;
+    const lastUses = async (): Promise<readonly (string | null)[]> =>
+      (await ask('GET', apiKeys())).body.data.map(({ last_used_at }: { readonly last_used_at: string | null }) => last_used_at);
     const keyed = { 'Idempotency-Key': 'of-the-backup' };
     const keyedUser = userOf(-1);
     const code = people.add('code', randomBytes(16).toString('hex'));
@@ -128,6 +136,11 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
       keyedAnswer = (await ask('POST', '/user_management/users', keyedUser, keyed)).body;
       await receiver.receives(({ data }) => data.id === created[19]!.id);
       known = created.length;
+      organization = (await ask('POST', '/organizations', { name: 'Acme' })).body.id;
+      for (const name of ['goes on', 'is revoked']) used.push((await ask('POST', apiKeys(), { name })).body);
+      for (const { value } of used) await ask('POST', '/api_keys/validations', { value });
+      await until(async () => (await lastUses()).every((time) => time !== null));
+      used[0]!.last_used_at = (await lastUses()).at(-1)!;
       // Nothing of the product does so yet, and it would be no harm.
       const plain = { value: code, version: 1, expiresAt: new Date(Date.now() + 3_600_000) };
       await (await database(mongodb.before)).collection<{ _id: string }>('short_lived').insertOne({ _id: 'codes\0of-ada', held: [plain] } as { _id: string });
@@ -149,6 +162,7 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
       });
       attempts['again'] = await gatehouse(before, 'backup', backup);
       attempts['at work'] = await gatehouse(before, 'restore', backup);
+      expect((await ask('DELETE', `/api_keys/${used[1]!.id}`)).status).toBeLessThan(300);
       await more(10);
       // 2. The log.
       await copyLog(log, directories[1]);
@@ -293,6 +307,15 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
       expect(again.status).toBe(201);
       created.push({ id: again.body.id, email: again.body.email });
     }, 120_000);
+
+    it('tells when keys were used last, of those that live in its log', async () => {
+      expect(await lastUses()).toEqual([used[0]!.last_used_at]);
+      const stamps = (await database(mongodb.after)).collection<{ _id: string; row: { text: string | null } }>('rows.stamps');
+      const stored = async (): Promise<readonly unknown[]> => (await stamps.find().sort({ _id: 1 }).toArray()).map(({ _id, row }) => [_id, row.text]);
+      // Nobody is asked of the other any more: what is left of it is that it ended.
+      const rows = used.map(({ id }, index) => [expect.stringContaining(id), index === 0 ? JSON.stringify(used[0]!.last_used_at) : null]);
+      await eventually(async () => expect(await stored()).toEqual(rows));
+    });
 
     it('answers a request that is sent again as before, without doing it again', async () => {
       const { status, body } = await ask('POST', '/user_management/users', keyedUser, keyed);
