@@ -38,7 +38,7 @@ export class RememberedLookUps<Value> {
     private readonly options: Options<Value>,
   ) {
     const { name, types } = options;
-    this.follower = following.remember({ name, types, begin: () => this.begin(), handle: () => this.forget() });
+    this.follower = following.remember({ name, types, isByEnvelope: true, begin: () => this.begin(), handle: () => this.forget() });
   }
 
   start(): Promise<void> {

@@ -99,7 +99,7 @@ describe('the intake of webhooks', () => {
     const subscribe = async function* (...given: Parameters<EventStore['subscribe']>): AsyncIterable<readonly RecordedEvent[]> {
       // The endpoints are followed from the beginning of a start on, before all else.
       const isOfEndpoints = count++ === 0;
-      for await (const batch of engines.events.subscribe(...given)) {
+      for await (const batch of (engines.events as EventStore).subscribe(...given)) {
         while (isOfEndpoints && !isOpen) await pause(20);
         yield batch;
       }

@@ -50,6 +50,7 @@ export class CurrentStates implements BackgroundComponent {
     this.follower = this.following.remember({
       name: this.name,
       types: null,
+      isByEnvelope: true,
       isFor: ({ stream }) => categories.has(categoryOf(stream)),
       begin: () => this.begin(),
       handle: (events) => this.forget(events),

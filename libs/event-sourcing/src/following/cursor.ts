@@ -15,6 +15,8 @@ interface Ways {
   readonly isFor?: ((event: RecordedEvent) => boolean) | undefined;
   /** Somebody waits for each event. */
   readonly pace?: 'prompt' | undefined;
+  /** It looks into none of them: what it needs is known without their content. */
+  readonly isByEnvelope?: boolean | undefined;
   /** What comes next is read again from the log: as it was kept, it could not be handled. */
   readonly isAfresh?: boolean;
 }
@@ -44,6 +46,7 @@ export class Cursor {
   readonly isAfresh: boolean;
   private readonly isFor: NonNullable<Ways['isFor']>;
   private readonly pace: 'prompt' | undefined;
+  private readonly isByEnvelope: boolean;
   private reading: Way | null = null;
   private isBusy = false;
   private busySince = 0;
@@ -57,11 +60,12 @@ export class Cursor {
     readonly types: ReadonlySet<string> | null,
     /** Everything up to here was handled. */
     private handled: Position,
-    { isFor = () => true, pace, isAfresh = false }: Ways = {},
+    { isFor = () => true, pace, isByEnvelope = false, isAfresh = false }: Ways = {},
   ) {
     this.awaited = handled;
     this.isFor = isFor;
     this.pace = pace;
+    this.isByEnvelope = isByEnvelope;
     this.isAfresh = isAfresh;
   }
 
@@ -89,6 +93,10 @@ export class Cursor {
 
   concerns(event: RecordedEvent): boolean {
     return (this.types === null || this.types.has(event.type)) && event.position > this.handled && this.isFor(event);
+  }
+
+  looksInto(event: RecordedEvent): boolean {
+    return !this.isByEnvelope && this.concerns(event);
   }
 
   /** Goes along there. `next`: the number of the first record that is kept for it. */

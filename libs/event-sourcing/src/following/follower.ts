@@ -11,6 +11,8 @@ export interface Followed {
   readonly isFor?: ((event: RecordedEvent) => boolean) | undefined;
   /** Somebody waits for each event. */
   readonly pace?: 'prompt' | undefined;
+  /** It looks into none of them: nobody's keys are asked for on its account. */
+  readonly isByEnvelope?: boolean | undefined;
   /** Handles the next of them, in order: nothing else that is for it lies before `upTo`. What it throws on is not behind it. */
   handle(events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): void | Promise<void>;
 }
@@ -53,7 +55,7 @@ export class Follower implements Awaited {
 
   /** From there it is to go on. Several that are given a place together go along together until they meet the others. */
   begin(from: Position): Cursor {
-    return (this.cursor = new Cursor(this.types, from, { isFor: this.followed.isFor, pace: this.followed.pace, isAfresh: this.hasFailed }));
+    return (this.cursor = new Cursor(this.types, from, { ...this.followed, isAfresh: this.hasFailed }));
   }
 
   forget(): void {

@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { seededNumbers, seedOf } from '#libs/testing/src/seed';
-import { type Appended, EventStore, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
+import { type Appended, EventStore, type LooksInto, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
+import { UnopenedRecord } from '../log/lazy-record.ts';
 import { Follower } from './follower.ts';
 import { LogReader } from './log-reader.ts';
 
@@ -68,7 +69,7 @@ class ChanceLog extends EventStore {
     return positionOf(this.records.length);
   }
 
-  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
+  async *subscribe(after: Position, signal: AbortSignal, looksInto: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     this.subscriptions += 1;
     const { signal: broken } = this.broken;
     for (let at = Number(after); !signal.aborted;) {
@@ -77,7 +78,11 @@ class ChanceLog extends EventStore {
       if (at > this.records.length) throw new PositionOfAnotherLog(positionOf(at));
       const batch = this.records.slice(at, at + 1 + this.chance.next(12));
       at += batch.length;
-      if (batch.length > 0) yield batch;
+      if (batch.length === 0) continue;
+      const isLookedInto = batch.map(looksInto);
+      // While keys are asked for.
+      await this.chance.wait();
+      yield batch.map((record, index) => (isLookedInto[index] ? record : new UnopenedRecord(record)));
     }
   }
 
@@ -92,6 +97,8 @@ class Recorder {
   handled: RecordedEvent[] = [];
   position: Position;
   isFailing = false;
+  /** It was handed nothing that it cannot look into. */
+  isServed = true;
   readonly ending = new AbortController();
   private readonly follower: Follower;
 
@@ -106,6 +113,7 @@ class Recorder {
     const handle = async (events: readonly RecordedEvent[], upTo: Position): Promise<void> => {
       // Slow ones wait more often.
       for (let waits = chance.next(3); waits > 0; waits--) await chance.wait();
+      this.isServed &&= !events.some((event) => event instanceof UnopenedRecord);
       if (this.isFailing) throw new Error('It cannot be handled.');
       this.handled.push(...events);
       this.position = upTo;
@@ -181,6 +189,7 @@ describe('those who follow the log through one reader', () => {
       for (const recorder of staying) recorder.hurry();
       await chance.step();
     }
+    for (const recorder of recorders) expect(recorder.isServed).toBe(true);
     for (const recorder of staying) {
       expect(recorder.reached).toBe(end);
       expect(recorder.handled.map(({ id }) => id)).toEqual(recorder.expected(end).map(({ id }) => id));

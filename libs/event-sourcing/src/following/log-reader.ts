@@ -53,8 +53,8 @@ export class LogReader {
     if (signal.aborted) return;
     const rest: Cursor[] = [];
     for (const cursor of cursors) {
-      const live = this.live?.keeps(cursor.position) === true ? this.live : undefined;
-      const reading = cursor.isAfresh || cursor.position > head ? undefined : (live ?? this.readingAt(cursor.position));
+      const live = this.live?.serves(cursor) === true ? this.live : undefined;
+      const reading = cursor.isAfresh || cursor.position > head ? undefined : (live ?? this.readingFor([cursor], cursor.position));
       if (reading === undefined) rest.push(cursor);
       else reading.join(cursor);
     }
@@ -82,9 +82,10 @@ export class LogReader {
     return this.live?.end ?? START;
   }
 
-  /** One that has been at a position, and keeps everything after it. */
-  private readingAt(position: Position, except: Reading | null = null): Reading | undefined {
-    for (const reading of this.readings) if (reading !== except && reading.keeps(position) && position <= reading.end) return reading;
+  /** One that has been at a position, and keeps everything after it that these need. */
+  private readingFor(cursors: readonly Cursor[], position: Position, except: Reading | null = null): Reading | undefined {
+    for (const reading of this.readings)
+      if (reading !== except && reading.keeps(position) && position <= reading.end && cursors.every((cursor) => reading.serves(cursor))) return reading;
     return undefined;
   }
 
@@ -126,7 +127,7 @@ export class LogReader {
 
   private meet(reading: Reading): void {
     if (reading.isLive || reading.hasEnded || !reading.isSettled) return;
-    const other = this.readingAt(reading.end, reading);
+    const other = this.readingFor(reading.members, reading.end, reading);
     if (other === undefined) return;
     for (const cursor of reading.members) {
       reading.leave(cursor);

@@ -22,6 +22,8 @@ export interface Remembered {
   readonly isFor?: (event: RecordedEvent) => boolean;
   /** Somebody waits for each event. */
   readonly pace?: 'prompt';
+  /** It looks into none of them: nobody's keys are asked for on its account. */
+  readonly isByEnvelope?: true;
   /** Prepares what is kept, and says up to where it knows the log. `isAgain`: the log is another one than before, put back to an earlier state. */
   begin(isAgain: boolean): Promise<Position>;
   handle(events: readonly RecordedEvent[], upTo: Position): void | Promise<void>;

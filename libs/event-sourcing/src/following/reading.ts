@@ -1,5 +1,5 @@
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
-import { bytesOf } from '../log/lazy-record.ts';
+import { bytesOf, UnopenedRecord } from '../log/lazy-record.ts';
 import { isFromLaterRelease } from '../log/upcasts.ts';
 import type { Cursor, Taken, Way } from './cursor.ts';
 
@@ -81,6 +81,11 @@ export class Reading implements Way {
     return !this.hasEnded && position >= this.from;
   }
 
+  /** Whether what is kept is all that somebody needs: keys were asked for on account of those alone who were there. */
+  serves(cursor: Cursor): boolean {
+    return this.keeps(cursor.position) && !this.kept.some((record) => record instanceof UnopenedRecord && cursor.looksInto(record));
+  }
+
   /** From now on it goes along here; it may be further on than the others. */
   join(cursor: Cursor): void {
     this.cursors.add(cursor);
@@ -107,7 +112,7 @@ export class Reading implements Way {
   async read(): Promise<void> {
     const { signal } = this.ending;
     try {
-      for await (const batch of this.needs.events.subscribe(this.end, signal)) {
+      for await (const batch of this.needs.events.subscribe(this.end, signal, (record) => this.isLookedInto(record))) {
         if (signal.aborted) return;
         this.receive(batch);
         await this.needs.onRead(this);
@@ -165,10 +170,12 @@ export class Reading implements Way {
   }
 
   private leaveBehind(): void {
-    const members = this.members;
-    const slow = members.filter(({ isIdle }) => !isIdle);
-    if (slow.length === members.length) return;
-    for (const cursor of slow) {
+    if (this.members.some(({ isIdle }) => isIdle)) this.leaveThose(({ isIdle }) => !isIdle);
+  }
+
+  /** They go on by a reading of their own. */
+  private leaveThose(isMeant: (cursor: Cursor) => boolean): void {
+    for (const cursor of this.members.filter(isMeant)) {
       cursor.leftBehind();
       this.forget(cursor);
     }
@@ -193,7 +200,15 @@ export class Reading implements Way {
     this.needs.onEnded(this);
   }
 
+  private isLookedInto(record: RecordedEvent): boolean {
+    for (const cursor of this.ofType.get(record.type) ?? NOBODY) if (cursor.looksInto(record)) return true;
+    for (const cursor of this.ofAllTypes) if (cursor.looksInto(record)) return true;
+    return false;
+  }
+
   private receive(batch: readonly RecordedEvent[]): void {
+    // They came while the keys of others were asked for.
+    for (const record of batch) if (record instanceof UnopenedRecord) this.leaveThose((cursor) => cursor.looksInto(record));
     for (const record of batch) {
       const number = this.first + this.kept.push(record) - 1;
       this.keptBytes += bytesOf(record);

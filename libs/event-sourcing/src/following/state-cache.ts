@@ -36,6 +36,7 @@ export class StateCache implements BackgroundComponent {
     this.follower = needs.following.remember({
       name,
       types: null,
+      isByEnvelope: true,
       isFor: ({ stream }) => categories.has(categoryOf(stream)),
       begin: () => this.begin(),
       handle: (events) => {

@@ -104,6 +104,9 @@ export class AppendTooLarge extends RangeError {
   }
 }
 
+/** Whether somebody looks into a record, by what is known without its content. */
+export type LooksInto = (record: RecordedEvent) => boolean;
+
 /** The log: the one source of truth. One contract suite, `event-store.contract.ts`, holds every adapter to this. */
 export abstract class EventStore {
   /**
@@ -131,8 +134,8 @@ export abstract class EventStore {
   /**
    * All events after `after`, history and then live, in order, in batches, until `signal` aborts (which ends the iteration without an error).
    * Sees only what is on disk. Never overlaps batches: the next is read when the consumer asks for it. One that begins beyond the end of the log waits. History is read in
-   * small pieces, between which other work of the process gets its turn.
+   * small pieces, between which other work of the process gets its turn. What `looksInto` says no to may come unopened: whoever looks into it all the same meets an error.
    * @throws PositionOfAnotherLog where the log can tell that it never had `after`
    */
-  abstract subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]>;
+  abstract subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]>;
 }

@@ -80,6 +80,13 @@ export class UnreadableRecord extends LazyRecord {
   }
 }
 
+/** A sealed record that nobody here was to look into: its keys were not asked for. */
+export class UnopenedRecord extends UnreadableRecord {
+  constructor(envelope: Envelope) {
+    super(envelope, new Error('Nobody was to look into this record.'));
+  }
+}
+
 /** The same record with other content, which is made when somebody asks for it. A spread copy would have none. */
 export function withContent(
   record: Envelope,

@@ -1,5 +1,5 @@
 import type { Metrics } from '#libs/platform/src/metrics';
-import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
+import { type Appended, EventStore, type LooksInto, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
 
 /** Tells how long it takes until an append is durable: what every write waits for. */
 export class MeasuredEventStore extends EventStore {
@@ -43,7 +43,7 @@ export class MeasuredEventStore extends EventStore {
     return this.store.head();
   }
 
-  subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-    return this.store.subscribe(after, signal);
+  subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
+    return this.store.subscribe(after, signal, looksInto);
   }
 }

@@ -1,6 +1,6 @@
 import type { EventShapes, Upcast, Upcastable } from '#libs/contracts/src/shapes';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
+import { EventStore, type Appended, type LooksInto, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
 import { withContent, UnreadableRecord } from './lazy-record.ts';
 
 /** The shapes of several resources together. @throws Error where two speak of one event, or one is to be written that nobody reads */
@@ -104,8 +104,8 @@ export class UpcastingEventStore extends EventStore {
     return this.events.head();
   }
 
-  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal)) yield* parted(this.upToDate(batch));
+  async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
+    for await (const batch of this.events.subscribe(after, signal, looksInto)) yield* parted(this.upToDate(batch));
   }
 
   private shapeOf(type: string): number {

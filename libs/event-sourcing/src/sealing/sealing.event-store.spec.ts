@@ -8,7 +8,8 @@ import { newUlid } from '#libs/platform/src/ids';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { givenKeys } from '#libs/testing/src/given-keys';
-import { START, type NewEvent, type RecordedEvent } from '../log/event-store.ts';
+import { type LooksInto, START, type NewEvent, type RecordedEvent } from '../log/event-store.ts';
+import { UnopenedRecord } from '../log/lazy-record.ts';
 import { LmdbKeyStore } from './lmdb.key-store.ts';
 import { KeyMissing } from './key-store.ts';
 import { markedFieldsOf } from './marked-fields.ts';
@@ -199,6 +200,29 @@ describe('the log', () => {
     expect(() => unread!.data).toThrow('Nobody answers.');
     expect((await followed(later)).map(({ data }) => data)).toEqual(streams.map(() => ({ name: 'Ada', nick: 'a' })));
     expect(questions).toEqual([20, 20]);
+  });
+
+  it('asks for no keys of what nobody looks into, which says so', async () => {
+    for (const id of ['1', '2']) await events.append(`person-${ENVIRONMENT}-person_${id}`, 0, [personal('person.created', ada, null, id)]);
+    const asked: string[] = [];
+    const counted = await LmdbKeyStore.open(storage.keys, []);
+    const findMany = counted.findMany.bind(counted);
+    counted.findMany = async (purposes) => {
+      asked.push(...purposes);
+      return findMany(purposes);
+    };
+    const later = new SealingEventStore(stored, counted, marked);
+    const read = async (looksInto: LooksInto): Promise<readonly RecordedEvent[]> => {
+      for await (const batch of later.subscribe(START, new AbortController().signal, looksInto)) return batch;
+      return [];
+    };
+    await read(() => false);
+    expect(asked).toEqual([]);
+    const [unopened, opened] = await read(({ stream }) => stream.endsWith('2'));
+    expect(asked).toHaveLength(1);
+    expect(opened!.data).toEqual(ada);
+    expect([unopened!.type, unopened instanceof UnopenedRecord]).toEqual(['person.created', true]);
+    expect(() => unopened!.data).toThrow('Nobody was to look into this record.');
   });
 
   it('says in the record what is sealed in it, and nothing of what is not', async () => {

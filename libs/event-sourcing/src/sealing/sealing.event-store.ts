@@ -1,6 +1,6 @@
 import { isUnavailable } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type NewEvent, type Position, type RecordedEvent, type SealedPart } from '../log/event-store.ts';
-import { withContent, UnreadableRecord } from '../log/lazy-record.ts';
+import { EventStore, type Appended, type LooksInto, type NewEvent, type Position, type RecordedEvent, type SealedPart } from '../log/event-store.ts';
+import { UnopenedRecord, UnreadableRecord, withContent } from '../log/lazy-record.ts';
 import { environmentOf } from '../log/naming.ts';
 import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';
@@ -57,16 +57,18 @@ export class SealingEventStore extends EventStore {
     return this.events.head();
   }
 
-  async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
-    for await (const batch of this.events.subscribe(after, signal)) yield this.inClear(batch);
+  async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
+    for await (const batch of this.events.subscribe(after, signal)) yield this.inClear(batch, looksInto);
   }
 
-  /** Opens stored records with one question to the keys. One whose key is not there throws when somebody looks into it. */
-  async inClear(records: readonly RecordedEvent[]): Promise<readonly RecordedEvent[]> {
+  /** Opens stored records with one question to the keys, which is about those that somebody looks into. One whose key is not there throws when somebody does. */
+  async inClear(records: readonly RecordedEvent[], looksInto: LooksInto = () => true): Promise<readonly RecordedEvent[]> {
     const closed = records.filter(isClosed);
     if (closed.length === 0) return records;
-    const found = await this.found(closed);
-    return records.map((record) => (isClosed(record) ? this.open(record, found) : record));
+    // Who looks into what may be another thing once the keys are there.
+    const wanted = new Set(closed.filter(looksInto));
+    const found: Found = wanted.size === 0 ? new Map() : await this.found([...wanted]);
+    return records.map((record) => (!isClosed(record) ? record : wanted.has(record) ? this.open(record, found) : new UnopenedRecord(record)));
   }
 
   /**
