@@ -11,6 +11,7 @@ import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { isOfUser, passwordResetDecider, shownReset, type StoredCode } from '../domain/one-time-code.decider.ts';
 import { requireUser, resetPassword, userDecider, type StoredUser } from '../domain/user.decider.ts';
+import { EnvironmentPasswordRules } from '../passwords/password-rules.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { passwordResetsView } from '../views/one-time-codes.view.ts';
 import { ApplicationLinks } from './application-links.ts';
@@ -32,6 +33,7 @@ export class PasswordResets {
     private readonly mailboxes: Mailboxes,
     private readonly policies: CodePolicies,
     private readonly passwords: Passwords,
+    private readonly rules: EnvironmentPasswordRules,
     private readonly requests: CodeRequests,
     private readonly links: ApplicationLinks,
     private readonly users: ShownUsers,
@@ -60,7 +62,7 @@ export class PasswordResets {
   async confirm({ context, token, new_password }: ConfirmPasswordReset): Promise<UserAnswer> {
     await this.policies.requirePasswords(context);
     const { code, user } = await this.named(context, token);
-    const password = await this.stored(new_password, context.deadline);
+    const password = await this.stored(context, user, new_password);
     const { id, email, expires_at, created_at } = code;
     const { state } = await this.repository.transact(userDecider, context, user.id, resetPassword(user.id, { id, email, expires_at, created_at }, password));
     return { user: await this.users.one(context.environment, requireUser(state, user.id)) };
@@ -81,9 +83,9 @@ export class PasswordResets {
   }
 
   /** @throws DomainError `password_reset_error` with an item for each thing that is wrong with the password */
-  private async stored(password: string, deadline: number) {
+  private async stored(context: RequestContext, { email }: StoredUser, password: string) {
     try {
-      return (await this.passwords.stored({ password }, deadline))!;
+      return (await this.passwords.stored({ password }, context.deadline, await this.rules.of(context, email)))!;
     } catch (error) {
       if (!(error instanceof DomainError && error.code === 'password_strength_error')) throw error;
       const errors = error.details.errors?.map((item) => ({ ...item, field: 'new_password' }));

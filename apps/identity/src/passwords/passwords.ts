@@ -7,7 +7,7 @@ import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { StoredPassword } from '../domain/stored-password.ts';
 import { checkOf, storableHash } from './imported-hashes.ts';
-import { refuseWeakPassword } from './password-policy.ts';
+import { DEFAULT_RULES, refuseWeakPassword, type PasswordRules } from './password-policy.ts';
 import { PasswordWork } from './password-work.ts';
 
 /** What a request says of a password. */
@@ -26,12 +26,12 @@ export class Passwords {
    * What is stored of the password that a request gives; null where it gives none.
    * @throws DomainError as the operations of users say, or `service_unavailable`
    */
-  async stored(given: GivenPassword, deadline: number): Promise<StoredPassword | null> {
+  async stored(given: GivenPassword, deadline: number, rules: PasswordRules = DEFAULT_RULES): Promise<StoredPassword | null> {
     refuseContradictions(given);
     const { password, password_hash, password_hash_type, password_salt_position } = given;
     if (password_hash !== undefined) return storableHash(password_hash_type!, password_hash, password_salt_position);
     if (password === undefined) return null;
-    refuseWeakPassword(password);
+    refuseWeakPassword(password, rules);
     return this.hashed(password, deadline);
   }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { CreateUser, UpdateUser } from '#libs/contracts/src/users/operations';
 import { Deletions, deletionsView } from '#libs/event-sourcing/src/deciding/deletions';
 import type { Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
@@ -21,7 +22,10 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Stamps } from '#libs/read-models/src/stamps';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { createUser, userDecider, type UserEvent } from '../domain/user.decider.ts';
+import { EnvironmentPasswordRules } from '../passwords/password-rules.ts';
 import { AddressHolders } from '../readers/address-holders.ts';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { KnownStates } from '../readers/known-states.ts';
 import { ShownUsers } from '../readers/shown-users.ts';
 import { usersView } from '../views/users.view.ts';
 import { Passwords } from '../passwords/passwords.ts';
@@ -50,9 +54,11 @@ describe('a user whose email was compared in another spelling before', () => {
     const keys = await LmdbKeyStore.open(storage.keys, []);
     const passwords = new Passwords(keys, new PasswordWork(clock, new Metrics()), readSettings(IdentitySettings, {}));
     const shown = new ShownUsers(new Stamps({ readModels, clock, log: new PinoLog({ level: 'silent', readable: false }), metrics: new Metrics() }));
+    const states = new KnownStates(new LogFollowing(events, clock, new PinoLog({ level: 'silent', readable: false })), repository, clock);
     users = new Users(
       repository,
       passwords,
+      new EnvironmentPasswordRules(new EnvironmentSettingsReader(states)),
       new Deletions(readModels, deletionsView('identity', [])),
       events,
       new AddressHolders(naming, keys, clock),

@@ -1,5 +1,6 @@
 import { feature } from '#libs/runtime/src/feature';
 import { userDecider, type UserEvent } from '../domain/user.decider.ts';
+import { EnvironmentPasswordRules } from '../passwords/password-rules.ts';
 import { PasswordWork } from '../passwords/password-work.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { AddressHolders } from '../readers/address-holders.ts';
@@ -13,6 +14,6 @@ import { Users } from './users.ts';
 export const users = feature({
   deciders: [userDecider],
   views: [usersView, usersOfOrganizationsView],
-  providers: [Users, ShownUsers, AddressHolders, InvitedAddresses, Passwords, PasswordKey, PasswordWork],
+  providers: [Users, ShownUsers, AddressHolders, InvitedAddresses, Passwords, EnvironmentPasswordRules, PasswordKey, PasswordWork],
   stamps: [{ stamp: LAST_SIGN_IN, endsWith: ['user.deleted' satisfies UserEvent['type']] }],
 });

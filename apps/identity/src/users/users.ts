@@ -32,6 +32,7 @@ import { organizationsView } from '../views/organizations.view.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from '../views/users-of-organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { ShownUsers } from '../readers/shown-users.ts';
+import { EnvironmentPasswordRules } from '../passwords/password-rules.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { InvitedAddresses } from './invited-addresses.ts';
 
@@ -44,6 +45,7 @@ export class Users {
   constructor(
     private readonly repository: Repository,
     private readonly passwords: Passwords,
+    private readonly rules: EnvironmentPasswordRules,
     private readonly deletions: Deletions,
     private readonly events: EventStore,
     private readonly holders: AddressHolders,
@@ -61,7 +63,7 @@ export class Users {
     const { context } = operation;
     const id = `user_${derivedId(context.commandId, 0)}`;
     const email = storedEmail(operation.email);
-    const password = await this.passwords.stored(operation, context.deadline);
+    const password = await this.passwords.stored(operation, context.deadline, await this.rules.of(context, email));
     try {
       await this.refuseOlderHolder(context, email, id);
       const { state } = await this.repository.transact(userDecider, context, id, createUser({ ...operation, email }, password));
@@ -102,9 +104,9 @@ export class Users {
     if (typeof locale === 'string' && !isLanguageTag(locale))
       throw refusedField('invalid', 'invalid_locale', { field: 'locale', message: 'This is not a BCP 47 language tag.' });
     // Before a password is hashed for nobody.
-    await this.rows.require(context, id);
+    const before = await this.rows.require(context, id);
     if (email !== undefined) await this.refuseOlderHolder(context, email, id);
-    const password = await this.passwords.stored(operation, context.deadline);
+    const password = await this.passwords.stored(operation, context.deadline, await this.rules.of(context, email ?? contentOf(before).email));
     const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, { ...operation, email }, password));
     return this.shown.one(context.environment, requireUser(state, id));
   }
