@@ -8,7 +8,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-interface RefusedField extends Pick<FieldError, 'field' | 'message'> {
+interface RefusedField extends Pick<FieldError, 'field' | 'message'>, Omit<ErrorDetails, 'errors'> {
   readonly reason?: string;
 }
 
@@ -43,9 +43,9 @@ export function notFound(resource: string, id: string): DomainError {
   return new DomainError('not-found', 'entity_not_found', `${resource} not found: '${id}'.`, { entity_id: id });
 }
 
-/** Refuses one field of a request. `reason`: what is wrong with it, where that is more than the code of the refusal. */
-export function refusedField(kind: ErrorKind, code: string, { field, message, reason = code }: RefusedField): DomainError {
-  return new DomainError(kind, code, message, { errors: [{ code: reason, field, message }] });
+/** Refuses one field of a request. `reason`: what is wrong with it, where that is more than the code of the refusal; what else is given are details. */
+export function refusedField(kind: ErrorKind, code: string, { field, message, reason = code, ...details }: RefusedField): DomainError {
+  return new DomainError(kind, code, message, { errors: [{ code: reason, field, message }], ...details });
 }
 
 /** An engine did not answer in time, or this process cannot be sure: nothing happened, try again. */

@@ -1,4 +1,4 @@
-import { DomainError } from '#libs/platform/src/domain-error';
+import { refusedField } from '#libs/platform/src/domain-error';
 
 import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
 import { assignments, type AssignmentEvent, type AssignmentState, type StoredAssignment } from './assignments.decider.ts';
@@ -20,10 +20,7 @@ export const groupRoleAssignments = assignments({
   noun: 'Group role assignment',
   duplicate: ({ role, resource }) => {
     const message = `The group already has the role '${role.slug}' on this resource.`;
-    return new DomainError('conflict', 'duplicate_group_role_assignment', message, {
-      errors: [{ code: 'duplicate_group_role_assignment', field: 'role_slug', message }],
-      entity_id: resource.id,
-    });
+    return refusedField('conflict', 'duplicate_group_role_assignment', { field: 'role_slug', message, entity_id: resource.id });
   },
 });
 

@@ -179,7 +179,7 @@ class RolesOfOrganization {
 type RoleRefusal = 'invalid_role' | 'multiple_roles_not_enabled' | 'sub_resource_scoped_role_not_allowed';
 
 export function refused(code: RoleRefusal, field: string, message: string, role_slug?: string): DomainError {
-  return new DomainError('invalid', code, message, { errors: [{ code, field, message }], ...(role_slug !== undefined && { role_slug }) });
+  return refusedField('invalid', code, { field, message, ...(role_slug !== undefined && { role_slug }) });
 }
 
 function notTogether(): DomainError {

@@ -18,7 +18,7 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
-import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { refusedField, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf } from '#libs/read-models/src/pages';
@@ -140,8 +140,6 @@ export class WebhookEndpoints {
     // A repeated command has its endpoint already.
     if (rows.length < limit || rows.some((row) => row.id === id)) return;
     const message = `The environment has ${limit} webhook endpoints and may not have more.`;
-    throw new DomainError('invalid', 'webhook_endpoint_limit_reached', message, {
-      errors: [{ code: 'webhook_endpoint_limit_reached', field: 'endpoint_url', message }],
-    });
+    throw refusedField('invalid', 'webhook_endpoint_limit_reached', { field: 'endpoint_url', message });
   }
 }
