@@ -75,6 +75,11 @@ export class ProductInProcess implements RunningProduct {
     return this.suite.call(operation);
   }
 
+  /** What no operation reaches. */
+  get<Port>(port: abstract new (...args: never[]) => Port): Port {
+    return this.suite.get(port);
+  }
+
   async restart(): Promise<void> {
     await this.suite.close();
     this.suite = await this.start();

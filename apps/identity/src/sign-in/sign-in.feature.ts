@@ -5,6 +5,8 @@ import { sessionsView } from '../views/sessions.view.ts';
 import { AccessTokens } from './access-tokens.ts';
 import { Attempts } from './attempts.ts';
 import { Authentications } from './authentications.ts';
+import { AuthorizationCodes } from './authorization-codes.ts';
+import { DeviceCodes } from './device-codes.ts';
 import { Continuations } from './continuations.ts';
 import { ContinuedSignIns } from './continued-sign-ins.ts';
 import { FailedAttempts } from './failed-attempts.ts';
@@ -27,7 +29,7 @@ export const signIn = feature({
   views: [sessionsView],
   providers: [
     ...[SignIn, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, SignInRisk, PasswordCheck],
-    ...[PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
+    ...[AuthorizationCodes, DeviceCodes, PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
     ...[Sessions, Logout, SessionIds, RefreshFamilies, AccessTokens],
   ],
   reactions: [EndSessionsOfInactiveMemberships, EndSessionsBeforePasswordResets, EndSessionsOfUnprovenAddresses],

@@ -36,7 +36,7 @@ import { SignInClients, type SignInClient } from './sign-in-client.ts';
 import { SignInInvitations } from './sign-in-invitations.ts';
 import { SignInPeople } from './sign-in-people.ts';
 import { SignInRisk } from './sign-in-risk.ts';
-import { invalidCredentials, invalidPendingToken } from './sign-in-refusals.ts';
+import { invalidCredentials, invalidGrant, invalidPendingToken } from './sign-in-refusals.ts';
 
 /** How long a client that heard no answer may ask again for a session that has begun. */
 const REPEATED_WITHIN_MS = 30_000;
@@ -83,7 +83,8 @@ export class SignIn {
       return await this.proceed(operation.context, { client, invitation, ...proof });
     } catch (error) {
       // Erased meanwhile: they are nobody's credentials any more.
-      throw error instanceof HolderErased ? invalidCredentials() : error;
+      const refused = error instanceof HolderErased ? invalidCredentials() : error;
+      throw grant.isOAuth === true && isOfTheProof(refused) ? invalidGrant() : refused;
     } finally {
       await afterwards?.();
     }
@@ -192,4 +193,9 @@ export class SignIn {
     const { credentials_removed: removed } = user;
     return removed === undefined || removed.by === sessionId || removed.at === before.credentials_removed?.at ? null : 'credentials_removed';
   }
+}
+
+/** What was brought is used, outdated, or stands for what has ended. */
+function isOfTheProof(error: unknown): boolean {
+  return error instanceof DomainError && ['invalid_credentials', 'invalid_pending_authentication_token', 'invalid_organization_id'].includes(error.code);
 }

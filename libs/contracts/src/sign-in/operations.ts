@@ -7,6 +7,8 @@ const LONG = 1_024;
 const GRANTS = `| \`grant_type\` | fields |
 | --- | --- |
 | \`password\` | \`client_secret\`, \`email\`, \`password\`; \`invitation_token\` to accept an invitation |
+| \`authorization_code\` | \`code\`; \`code_verifier\` where the sign-in began with a code challenge; without \`client_secret\` always |
+| \`urn:ietf:params:oauth:grant-type:device_code\` | \`device_code\` |
 | \`refresh_token\` | \`refresh_token\`; \`organization_id\` to switch; \`client_secret\` where the session began with one |
 | \`urn:workos:oauth:grant-type:magic-auth:code\` | \`client_secret\`, \`email\`, \`code\`; \`invitation_token\` to accept an invitation |
 | \`urn:workos:oauth:grant-type:email-verification:code\` | \`client_secret\`, \`code\`, \`pending_authentication_token\` |
@@ -30,6 +32,11 @@ The first proof of an address that comes without the password of its user, such 
     'invalid_request',
     'invalid_client',
     'invalid_grant',
+    'code_challenge_not_found',
+    'authorization_pending',
+    'slow_down',
+    'access_denied',
+    'expired_token',
     'invalid_credentials',
     'invalid_one_time_code',
     'one_time_code_previously_used',
@@ -83,6 +90,8 @@ export class Authenticate extends Command<Authentication> {
   @Optional() @Text({ doc: 'The address of the user.', max: 1_024, example: 'ada@acme.test' }) email?: string;
   @Optional() @Text({ doc: 'The password of the user.', max: 1_024, secret: true }) password?: string;
   @Optional() @Text({ doc: 'The code that the user was sent.', max: LONG, secret: true }) code?: string;
+  @Optional() @Text({ doc: 'What the code challenge of the sign-in was made of (RFC 7636).', max: LONG, secret: true }) code_verifier?: string;
+  @Optional() @Text({ doc: 'The code of the device.', max: LONG, secret: true }) device_code?: string;
   @Optional() @Text({ doc: 'From the last answer.', max: LONG, secret: true }) refresh_token?: string;
   @Optional() @Text({ doc: 'From the answer that asked for more.', max: LONG, secret: true }) pending_authentication_token?: string;
   @Optional()

@@ -6,7 +6,15 @@ import type { SignInClient } from '../sign-in-client.ts';
 
 /** What a body may have to have. */
 type Field =
-  'email' | 'password' | 'code' | 'refresh_token' | 'pending_authentication_token' | 'authentication_challenge_id' | 'organization_id' | 'radar_challenge_id';
+  | 'email'
+  | 'password'
+  | 'code'
+  | 'refresh_token'
+  | 'pending_authentication_token'
+  | 'authentication_challenge_id'
+  | 'organization_id'
+  | 'radar_challenge_id'
+  | 'device_code';
 
 /** A body that has these fields. */
 export type Given<Name extends Field = Field> = Authenticate & { readonly [Each in Name]: string };
@@ -17,6 +25,8 @@ interface Described<Name extends Field> {
   /** Without one of them the request is invalid. */
   readonly needs: readonly Name[];
   readonly needsSecret: boolean;
+  /** Whatever is wrong with what it brought is `invalid_grant`, as RFC 6749 has it. */
+  readonly isOAuth?: true;
 }
 
 /** One way to show who signs in. */

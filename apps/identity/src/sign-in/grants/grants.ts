@@ -3,6 +3,8 @@ import type { Authenticate } from '#libs/contracts/src/sign-in/operations';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import type { SignInClient } from '../sign-in-client.ts';
 import { invalidRequest } from '../sign-in-refusals.ts';
+import { AuthorizationCodeGrant } from './authorization-code.grant.ts';
+import { DeviceCodeGrant } from './device-code.grant.ts';
 import { EmailVerificationGrant } from './email-verification.grant.ts';
 import type { Given, Grant, RenewingGrant } from './grant.ts';
 import { MagicAuthGrant } from './magic-auth.grant.ts';
@@ -23,6 +25,8 @@ export const GRANTS = [
   MfaTotpGrant,
   OrganizationSelectionGrant,
   RefreshTokenGrant,
+  AuthorizationCodeGrant,
+  DeviceCodeGrant,
 ];
 
 /** Finds the grant that a request names. */
@@ -38,9 +42,11 @@ export class Grants {
     mfaTotp: MfaTotpGrant,
     organizationSelection: OrganizationSelectionGrant,
     refreshToken: RefreshTokenGrant,
+    authorizationCode: AuthorizationCodeGrant,
+    deviceCode: DeviceCodeGrant,
     { GRANT_TYPE_VENDOR }: IdentitySettings,
   ) {
-    const all = [password, magicAuth, emailVerification, radarEmailChallenge, mfaTotp, organizationSelection, refreshToken];
+    const all = [password, magicAuth, emailVerification, radarEmailChallenge, mfaTotp, organizationSelection, refreshToken, authorizationCode, deviceCode];
     const vendors = [GRANT_TYPE_VENDOR, OWN_VENDOR];
     this.byType = new Map(all.flatMap((grant) => vendors.map((vendor) => [grant.type.replace('{vendor}', vendor), grant] as const)));
   }

@@ -1,0 +1,156 @@
+import { createHash, hash, randomUUID } from 'node:crypto';
+import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { systemContext } from '#libs/platform/src/system-context';
+import { ProductInProcess } from '#libs/testing/src/running-product';
+import { SettableClock } from '#libs/testing/src/settable-clock';
+import { eventually } from '#libs/testing/src/until';
+import { proveFactor, sessionDecider } from '../domain/session.decider.ts';
+import { AuthorizationCodes } from './authorization-codes.ts';
+import { DeviceCodes } from './device-codes.ts';
+import { SessionIds } from './session-ids.ts';
+
+const VERIFIER = 'a-verifier-of-forty-three-characters-or-more-1';
+const CHALLENGE = createHash('sha256').update(VERIFIER).digest('base64url');
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
+
+type Body = Readonly<Record<string, unknown>>;
+
+let product: ProductInProcess;
+let clock: SettableClock;
+let environment: string;
+let client_id: string;
+beforeAll(async () => {
+  clock = new SettableClock(Date.now());
+  product = await ProductInProcess.open({ variables: {}, log: new PinoLog({ level: 'silent', readable: false }), clock });
+  const key = Object.assign(new FindEnvironmentKey(), { hash: hash('sha256', product.key, 'hex'), context: systemContext('system', clock.now()) });
+  ({ environment_id: environment, client_id } = await product.call(key));
+});
+afterAll(() => product.close());
+
+const send = async (method: string, path: string, body: Body, key = product.key) => {
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${key}` };
+  const response = await fetch(product.url + path, { method, headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+};
+const ask = (body: Body) => send('POST', '/user_management/authenticate', { client_id, client_secret: product.key, ...body }, 'none');
+const askOpenly = (body: Body) => send('POST', '/user_management/authenticate', { client_id, ...body }, 'none');
+const context = () => systemContext(environment, clock.now());
+const oauth = (error: string) => ({ status: 400, body: { error, error_description: expect.any(String), message: expect.any(String) } });
+
+/** Somebody who has shown a password on a page: what the code stands for. */
+async function authorized() {
+  const email = `${randomUUID()}@codes.test`;
+  const { body: user } = await send('POST', '/user_management/users', { email, email_verified: true });
+  const session_id = await product.get(SessionIds).ofCommand(context());
+  const about = { id: session_id, user_id: user.id, email, ip_address: '192.0.2.1', user_agent: 'Firefox', has_secret: false };
+  await product.get(Repository).transact(sessionDecider, context(), session_id, proveFactor('password', about, null));
+  return { client_id, session_id, user_id: user.id as string, chosen: null };
+}
+
+async function codeWith(challenge: string | null) {
+  const authorization = await authorized();
+  return { ...authorization, code: await product.get(AuthorizationCodes).issue(context(), authorization, challenge) };
+}
+
+/** Time goes on, and the gateway hears from the log that its keys are still good. */
+const later = async (milliseconds: number): Promise<void> => {
+  clock.forward(milliseconds);
+  await eventually(async () => expect((await fetch(`${product.url}/organizations`, { headers: { Authorization: `Bearer ${product.key}` } })).status).toBe(200));
+};
+
+describe('an authorization code', () => {
+  const grant_type = 'authorization_code';
+
+  it('is spent on the session that it names, which its client may ask for again for 30 seconds', async () => {
+    const { code, session_id, user_id } = await codeWith(CHALLENGE);
+    const first = await askOpenly({ grant_type, code, code_verifier: VERIFIER });
+    expect(first).toMatchObject({ status: 200, body: { user: { id: user_id }, authentication_method: 'Password' } });
+    const { sid } = JSON.parse(Buffer.from(first.body.access_token.split('.')[1], 'base64url').toString());
+    expect(sid).toBe(session_id);
+    expect((await askOpenly({ grant_type, code, code_verifier: VERIFIER })).body.refresh_token).toBe(first.body.refresh_token);
+    // It began without a secret, and needs none.
+    expect(await askOpenly({ grant_type: 'refresh_token', refresh_token: first.body.refresh_token })).toMatchObject({ status: 200 });
+    await later(30_001);
+    expect(await askOpenly({ grant_type, code, code_verifier: VERIFIER })).toEqual(oauth('invalid_grant'));
+  });
+
+  it('asks for what is still missing, as any other grant', async () => {
+    const { code, user_id } = await codeWith(null);
+    for (const name of ['One', 'Two']) {
+      const { body } = await send('POST', '/organizations', { name });
+      await send('POST', '/user_management/organization_memberships', { user_id, organization_id: body.id });
+    }
+    const more = await ask({ grant_type, code });
+    expect(more).toMatchObject({ status: 403, body: { code: 'organization_selection_required', pending_authentication_token: expect.any(String) } });
+  });
+
+  it.each<[string, string | null, Body, object]>([
+    ['is another', CHALLENGE, { code: 'x', code_verifier: VERIFIER }, oauth('invalid_grant')],
+    ['has another verifier', CHALLENGE, { code_verifier: `${VERIFIER}x` }, oauth('invalid_grant')],
+    ['has the challenge for a verifier', CHALLENGE, { code_verifier: CHALLENGE }, oauth('invalid_grant')],
+    ['has no verifier', CHALLENGE, {}, oauth('invalid_request')],
+    [
+      'has a verifier without a challenge',
+      null,
+      { code_verifier: VERIFIER },
+      { status: 400, body: { code: 'code_challenge_not_found', message: expect.any(String) } },
+    ],
+    ['is missing', CHALLENGE, { code: undefined }, oauth('invalid_request')],
+    ['comes with a wrong secret', CHALLENGE, { code_verifier: VERIFIER, client_secret: 'sk_of_somebody_else_0123456789' }, oauth('invalid_client')],
+  ])('is refused where it %s, and is good afterwards', async (_, challenge, wrong, refused) => {
+    const { code } = await codeWith(challenge);
+    expect(await ask({ grant_type, code, ...wrong })).toEqual(refused);
+    expect(await ask({ grant_type, code, ...(challenge !== null && { code_verifier: VERIFIER }) })).toMatchObject({ status: 200 });
+  });
+
+  it('needs a verifier or a secret', async () => {
+    const { code } = await codeWith(null);
+    expect(await askOpenly({ grant_type, code })).toEqual(oauth('invalid_request'));
+    const issued = { ...(await authorized()), client_id: 'client_of_another_application' };
+    const foreign = await product.get(AuthorizationCodes).issue(context(), issued, CHALLENGE);
+    expect(await ask({ grant_type, code: foreign, code_verifier: VERIFIER })).toEqual(oauth('invalid_grant'));
+  });
+
+  it('is worth nothing after ten minutes, and without its user', async () => {
+    const [old, { code, user_id }] = [await codeWith(CHALLENGE), await codeWith(CHALLENGE)];
+    await fetch(`${product.url}/user_management/users/${user_id}`, { method: 'DELETE', headers: { Authorization: `Bearer ${product.key}` } });
+    expect(await ask({ grant_type, code, code_verifier: VERIFIER })).toEqual(oauth('invalid_grant'));
+    await later(600_001);
+    expect(await ask({ grant_type, code: old.code, code_verifier: VERIFIER })).toEqual(oauth('invalid_grant'));
+  });
+});
+
+describe('a device code', () => {
+  const poll = (device_code: string) => askOpenly({ grant_type: DEVICE, device_code });
+  const issued = () => product.get(DeviceCodes).issue(context(), client_id);
+
+  it('waits for its user, and is spent on the session that was begun elsewhere', async () => {
+    const { deviceCode, userCode } = await issued();
+    expect(userCode).toMatch(/^[B-DF-HJ-NP-TV-XZ]{4}-[B-DF-HJ-NP-TV-XZ]{4}$/);
+    expect(await poll(deviceCode)).toEqual(oauth('authorization_pending'));
+    expect(await poll(deviceCode)).toEqual(oauth('slow_down'));
+    await later(5_001);
+    expect(await poll(deviceCode)).toEqual(oauth('authorization_pending'));
+    const { client_id: _, ...authorization } = await authorized();
+    const typed = userCode.toLowerCase().replace('-', ' ');
+    expect(await product.get(DeviceCodes).decide(context(), typed, authorization)).toBe(true);
+    expect(await product.get(DeviceCodes).decide(context(), typed, 'denied')).toBe(false);
+    expect(await poll(deviceCode)).toMatchObject({ status: 200, body: { user: { id: authorization.user_id } } });
+    await later(30_001);
+    expect(await poll(deviceCode)).toEqual(oauth('invalid_grant'));
+  });
+
+  it('is refused where the user does not let it in, it is too late, or there is none', async () => {
+    const [denied, late] = [await issued(), await issued()];
+    expect(await product.get(DeviceCodes).decide(context(), denied.userCode, 'denied')).toBe(true);
+    expect(await poll(denied.deviceCode)).toEqual(oauth('access_denied'));
+    expect(await poll('x')).toEqual(oauth('invalid_grant'));
+    expect(await askOpenly({ grant_type: DEVICE })).toEqual(oauth('invalid_request'));
+    await later(300_001);
+    expect(await poll(late.deviceCode)).toEqual(oauth('expired_token'));
+    expect(await product.get(DeviceCodes).decide(context(), late.userCode, 'denied')).toBe(false);
+  });
+});
