@@ -32,7 +32,8 @@ describe('a record', () => {
     let asked = 0;
     const make = (): object => ({ asked: ++asked });
     const record = withContent(new LazyRecord(envelope, content), { shape: 2, data: make, subject: () => null });
-    expect({ ...record }).toEqual({ ...envelope, shape: 2 });
+    // What it takes in memory is that of the text.
+    expect({ ...record }).toEqual({ ...envelope, shape: 2, bytes: content.data.length + content.subject.length });
     expect(asked).toBe(0);
     expect(record.data).toBe(record.data);
     expect(record.data).toEqual({ asked: 1 });
@@ -53,7 +54,7 @@ describe('a record', () => {
   it('that cannot be read tells its envelope to everybody, and its reason to whoever asks for more', () => {
     const reason = new Error('no key');
     const record = new UnreadableRecord(envelope, reason);
-    expect({ ...record }).toEqual({ ...envelope, reason });
+    expect({ ...record }).toEqual({ ...envelope, reason, bytes: 0 });
     for (const ask of [() => record.data, () => record.subject, () => record.data, () => JSON.stringify(record)]) expect(ask).toThrow(reason);
   });
 });

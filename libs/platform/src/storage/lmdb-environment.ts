@@ -101,10 +101,10 @@ export class LmdbEnvironment {
   db<Key extends number | string | Buffer, Value>(name: string, keyEncoder: KeyEncoder<Key>, decode?: (bytes: Buffer) => Value): Tree<Key, Value> {
     const encoder = decode && { encode: (bytes: Buffer) => bytes, decode };
     const openTree = () => this.root.openDB<Value, Key>({ name, encoding: 'binary', keyEncoder, ...(encoder && { encoder }) } as never);
-    const db = this.options.readOnly ? openTree() : this.transaction(openTree);
+    // Opened for reading, it has none of the methods that write, and is none where there is none.
+    if (this.options.readOnly) return openTree() as unknown as Tree<Key, Value>;
+    const db = this.transaction(openTree);
     this.trees.push(db);
-    // Opened for reading, it has none of the methods that write.
-    if (this.options.readOnly) return db as unknown as Tree<Key, Value>;
     const methods = { put: 'put', remove: 'remove', clear: 'clearAsync', drop: 'drop' } as const;
     const writes = Object.entries(methods).map(([name, method]) => [name, db[method].bind(db) as Write['write']] as const);
     const put = db.put.bind(db) as (key: unknown, bytes: unknown, options: object) => unknown;
