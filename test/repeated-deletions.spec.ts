@@ -47,6 +47,7 @@ const GIVEN: Readonly<Record<string, () => Promise<object>>> = {
     id: await made('/organization_domains', { domain: `${randomUUID()}.test`, organization_id: await organization() }),
   }),
   DeleteUser: async () => ({ id: await user() }),
+  DeleteAuthenticationFactor: async () => ({ id: await made('/auth/factors/enroll', { type: 'generic_otp', user_id: await user() }) }),
   DeleteOrganizationMembership: async () => ({ id: await membership(await organization()) }),
   DeleteApiKey: async () => ({ id: await made(`/organizations/${await organization()}/api_keys`, { name: 'Build server' }) }),
   DeleteGroup: async () => {
