@@ -19,6 +19,8 @@ const lines = [
   `KAFKA_PASSWORD=${secret()}`,
   '# Where the API is published, on this machine only; 0.0.0.0:3000 is for everybody.',
   'PUBLISH=127.0.0.1:3000',
+  '# The address of the API as applications know it: tokens name it as their issuer.',
+  'PUBLIC_URL=http://localhost:3000',
 ];
 
 try {

@@ -320,6 +320,7 @@ describeRendered('the manifests of production', () => {
       tls: [{ hosts: ['api.example.com'] }],
       rules: [{ host: 'api.example.com' }],
     });
+    for (const { pod } of workloadsIn(manifests)) expect(variablesOf(pod.containers[0]!, manifests)).toMatchObject({ PUBLIC_URL: 'https://api.example.com' });
     for (const name of ['engines-out', 'kafka-out'])
       expect(manifests.find(({ metadata }) => metadata.name === name)?.spec.egress?.[0]?.to).toEqual([{ ipBlock: { cidr: '10.1.0.0/16' } }]);
     for (const { pod } of workloadsIn(manifests)) expect(pod.containers[0]!.image).toBe('registry.example.com/gatehouse:0.1.0');

@@ -59,6 +59,7 @@ describe.each(['production', 'production\r'])('the mode %j', (mode) => {
       DATA_DIR: directory,
       DATA_MIN_FREE: '0',
       MASTER_KEYS: randomBytes(32).toString('base64'),
+      PUBLIC_URL: 'https://id.acme.test',
     };
     const suite = await Suite.start({ variables, log: new PinoLog({ level: 'silent', readable: false }), onFatal: () => {} });
     expect(suite.firstKey).toBeNull();
@@ -134,6 +135,7 @@ describe('a start that cannot be', () => {
   });
 
   it('names what production needs', async () => {
-    for (const mode of ['production', 'production\r\n']) expect(await refusal({ GATEHOUSE_MODE: mode })).toContain('MASTER_KEYS is not set');
+    for (const mode of ['production', 'production\r\n'])
+      for (const name of ['MASTER_KEYS', 'PUBLIC_URL']) expect(await refusal({ GATEHOUSE_MODE: mode })).toContain(`${name} is not set`);
   });
 });

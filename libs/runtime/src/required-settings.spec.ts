@@ -1,4 +1,4 @@
-import { KafkaSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import { IdentitySettings, KafkaSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { requireSettings } from './required-settings.ts';
 
@@ -57,6 +57,18 @@ describe('the settings of a process', () => {
       'EVENTSTORE_URL is set to something else, but must be a connection string that begins with esdb:// or esdb+discover://.',
     );
     expect(await refusal({ GATEHOUSE_MODE: 'prod' })).toBe('GATEHOUSE_MODE is "prod", but must be development or production.');
+  });
+
+  it('name all that production mode needs, whatever else is there', async () => {
+    expect(await refusal({ ...CLUSTER, GATEHOUSE_MODE: 'production' })).toBe(
+      'PUBLIC_URL is not set, and production mode needs it: it must be a URL that begins with http:// or https://, without query and fragment.',
+    );
+    await requireSettings(SETTINGS_CLASSES, { ...CLUSTER, GATEHOUSE_MODE: 'production', PUBLIC_URL: 'https://id.acme.test' });
+    // Only identity makes tokens.
+    await requireSettings(
+      SETTINGS_CLASSES.filter((type) => type !== IdentitySettings),
+      { ...CLUSTER, GATEHOUSE_MODE: 'production' },
+    );
   });
 
   it('name every engine where they name one, together with all else', async () => {

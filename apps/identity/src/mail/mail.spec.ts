@@ -276,7 +276,13 @@ describe('the development mailbox', () => {
 
 describe('production mode', () => {
   const start = (variables: Readonly<Record<string, string>>) => {
-    const own = { GATEHOUSE_MODE: 'production', OPERATIONS_PORT: '0', HOST: '127.0.0.1', GATEHOUSE_API_KEY: `sk_${'k'.repeat(40)}` };
+    const own = {
+      GATEHOUSE_MODE: 'production',
+      OPERATIONS_PORT: '0',
+      HOST: '127.0.0.1',
+      GATEHOUSE_API_KEY: `sk_${'k'.repeat(40)}`,
+      PUBLIC_URL: 'https://id.acme.test',
+    };
     return givenSuite({ variables: { ...own, MASTER_KEYS: Buffer.alloc(32, 1).toString('base64'), ...variables } });
   };
 

@@ -7,6 +7,7 @@ it('in production mode no domain is decided by hand', async () => {
     GATEHOUSE_MODE: 'production',
     MASTER_KEYS: Buffer.alloc(32, 1).toString('base64'),
     GATEHOUSE_API_KEY: `sk_${'production'.repeat(4)}`,
+    PUBLIC_URL: 'https://id.acme.test',
     HOST: '127.0.0.1',
     OPERATIONS_PORT: '0',
     DNS_SERVERS: dns.address,

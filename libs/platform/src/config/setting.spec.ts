@@ -2,6 +2,8 @@ import { StartRefused } from '../start-refused.ts';
 import { readSettings, settingsOf, unknownSettings } from './setting.ts';
 import { EngineSettings, GatewaySettings, IdentitySettings, NotificationsSettings, PlatformSettings, SETTINGS_CLASSES } from './settings.ts';
 
+/** What production mode does not start without. */
+const REQUIRED = { MASTER_KEYS: Buffer.alloc(32, 1).toString('base64'), PUBLIC_URL: 'https://id.acme.test' };
 const TYPES: readonly (new () => object)[] = SETTINGS_CLASSES;
 
 const refusal = (read: () => unknown): string => {
@@ -34,17 +36,18 @@ describe('settings', () => {
     expect(refusal(() => readSettings(PlatformSettings, { GATEHOUSE_MODE: 'production' }))).toBe(
       'MASTER_KEYS is not set, and production mode needs it: it must be a comma-separated list, each 32 bytes in base64.',
     );
+    expect(refusal(() => readSettings(IdentitySettings, { GATEHOUSE_MODE: 'production' }))).toBe(
+      'PUBLIC_URL is not set, and production mode needs it: it must be a URL that begins with http:// or https://, without query and fragment.',
+    );
   });
 
   describe.each(TYPES.map((type) => [type.name, type] as const))('of %s', (_, type) => {
-    const MASTER_KEYS = Buffer.alloc(32, 1).toString('base64');
-
     it.each(['production\r', ' production', 'production \n', '\tproduction\r\n', '\uFEFFproduction'])('are those of production for the mode %j', (mode) => {
-      expect(readSettings(type, { GATEHOUSE_MODE: mode, MASTER_KEYS })).toEqual(readSettings(type, { GATEHOUSE_MODE: 'production', MASTER_KEYS }));
+      expect(readSettings(type, { ...REQUIRED, GATEHOUSE_MODE: mode })).toEqual(readSettings(type, { ...REQUIRED, GATEHOUSE_MODE: 'production' }));
     });
 
     it.each(['prod', 'Production', 'PRODUCTION', '"production"', 'production,', 'production\r\nx', 'staging'])('refuse the mode %j', (mode) => {
-      expect(refusal(() => readSettings(type, { GATEHOUSE_MODE: mode, MASTER_KEYS }))).toBe(
+      expect(refusal(() => readSettings(type, { ...REQUIRED, GATEHOUSE_MODE: mode }))).toBe(
         `GATEHOUSE_MODE is ${JSON.stringify(mode)}, but must be development or production.`,
       );
     });
@@ -58,6 +61,7 @@ describe('settings', () => {
   const byMode: Readonly<Record<string, { readonly development: unknown; readonly production: unknown }>> = {
     OPERATIONS_PORT: { development: null, production: 9090 },
     MASTER_KEYS: { development: null, production: 'refused' },
+    PUBLIC_URL: { development: 'http://localhost:3000', production: 'refused' },
     KAFKA_REPLICATION: { development: 1, production: 3 },
     HOST: { development: '127.0.0.1', production: '0.0.0.0' },
     RATE_LIMITS: { development: false, production: true },
@@ -79,8 +83,7 @@ describe('settings', () => {
       const { [mode.trim() as 'production']: expected } = byMode[name]!;
       if (expected === 'refused') expect(refusal(() => readSettings(type, { GATEHOUSE_MODE: mode }))).toContain(`${name} is not set`);
       else {
-        const MASTER_KEYS = Buffer.alloc(32, 1).toString('base64');
-        const variables = name === 'MASTER_KEYS' ? { GATEHOUSE_MODE: mode } : { GATEHOUSE_MODE: mode, MASTER_KEYS };
+        const variables: Readonly<Record<string, string | undefined>> = { ...REQUIRED, GATEHOUSE_MODE: mode, [name]: undefined };
         expect((readSettings(type, variables) as Record<string, unknown>)[name]).toEqual(expected);
       }
     },
@@ -88,17 +91,17 @@ describe('settings', () => {
 
   it.each(fields.map(({ type, field }) => [field.name, type, field] as const))('read %s as if nothing stood around its value', (name, type, field) => {
     // What a file of variables with Windows line ends leaves behind.
-    const MASTER_KEYS = Buffer.alloc(32, 1).toString('base64');
     const text = typeof field.default === 'object' ? field.default.production : field.default;
-    const given = name === 'MASTER_KEYS' ? MASTER_KEYS : (text ?? '');
-    const read = (value: string): unknown => (readSettings(type, { MASTER_KEYS, [name]: value }) as Record<string, unknown>)[name];
+    const given = (REQUIRED as Readonly<Record<string, string>>)[name] ?? text ?? '';
+    const read = (value: string): unknown => (readSettings(type, { ...REQUIRED, [name]: value }) as Record<string, unknown>)[name];
     expect(read(`\t${given}\r`)).toEqual(read(given));
   });
 
   it('hash passwords at a cost of 12, in production of 10 at least', () => {
     for (const GATEHOUSE_MODE of ['development', 'production'])
-      expect(readSettings(IdentitySettings, { GATEHOUSE_MODE })).toMatchObject({ PASSWORD_HASH_COST: 12 });
-    const cost = (GATEHOUSE_MODE: string, PASSWORD_HASH_COST: string) => () => readSettings(IdentitySettings, { GATEHOUSE_MODE, PASSWORD_HASH_COST });
+      expect(readSettings(IdentitySettings, { ...REQUIRED, GATEHOUSE_MODE })).toMatchObject({ PASSWORD_HASH_COST: 12 });
+    const cost = (GATEHOUSE_MODE: string, PASSWORD_HASH_COST: string) => () =>
+      readSettings(IdentitySettings, { ...REQUIRED, GATEHOUSE_MODE, PASSWORD_HASH_COST });
     expect(cost('production', '10')()).toMatchObject({ PASSWORD_HASH_COST: 10 });
     expect(cost('development', '4')()).toMatchObject({ PASSWORD_HASH_COST: 4 });
     expect(refusal(cost('production', '9'))).toBe('PASSWORD_HASH_COST is "9", but must be a whole number from 10 to 14.');

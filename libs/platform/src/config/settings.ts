@@ -220,7 +220,8 @@ export class IdentitySettings {
 
   @Setting(text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/), {
     doc: 'Address of this API as applications know it: tokens name it as their issuer, unless the settings of the environment name another.',
-    default: 'http://localhost:3000',
+    default: { development: 'http://localhost:3000', production: '' },
+    requiredIn: 'production',
   })
   readonly PUBLIC_URL!: string;
 
