@@ -9,6 +9,8 @@ import { load, type LoadResult } from './wrk.ts';
 
 const QUESTIONS = 100_000;
 const BATCH = 100;
+/** Who sign in with a password: of one address ten attempts count in a minute. */
+const PEOPLE = 30;
 
 /** One organization → 20 workspaces → 50 projects each. */
 const ONE: Shape = {
@@ -61,12 +63,14 @@ interface Bench {
   readonly what: string;
   readonly ground: Ground;
   readonly pace: Pace;
+  readonly directory: string;
   readonly suite: Suite;
   readonly organizations: readonly SeededOrganization[];
 }
 
 export const AUTHORIZATION_SCENARIOS: readonly Scenario[] = [
   scenario('check', { what: 'one organization', shape: ONE, cold: coldOrganizations, more: [whileWriting, batches, writes] }),
+  scenario('check-passwords', { what: 'one organization, with passwords', shape: ONE, cold: coldOrganizations, more: [whileSigningIn] }),
   scenario('check-hundred', { what: '100 organizations', shape: HUNDRED, cold: coldOrganizations, more: [] }),
   scenario('check-large', { what: '100,000 resources, 1,000,000 assignments', shape: LARGE, cold: besideLoading, more: [discovery] }),
 ];
@@ -79,7 +83,7 @@ async function checks(ground: Ground, pace: Pace, { what, shape, cold, more }: C
   const directory = join(ground.directory, what.replaceAll(/\W+/g, '-'));
   const organizations = await seeded(directory, shape);
   const suite = await Suite.start(directory);
-  const bench: Bench = { what, ground, pace, suite, organizations };
+  const bench: Bench = { what, ground, pace, directory, suite, organizations };
   try {
     await suite.caughtUp();
     const plain = await reference(pace.seconds);
@@ -163,6 +167,29 @@ async function whileWriting(bench: Bench): Promise<Row> {
   const [result, written] = await Promise.all([asked(bench, questionsOf(organizations, QUESTIONS)), writing]);
   const what = `\`check\` while ${count(written.perSecond)} assignments/s are written`;
   return row(what, '≥ 25,000/s, p99 ≤ 5 ms', timing(result), result.perSecond >= 25_000 && result.p99 <= 5);
+}
+
+/** How checks are answered while people sign in with their passwords, each of which keeps a thread busy for a quarter of a second. */
+async function whileSigningIn({ ground, suite, organizations, pace, directory }: Bench): Promise<Row> {
+  const [client_id, password] = [await Suite.clientId(directory), 'ride-a-giraffe-7'];
+  const emails = Array.from({ length: PEOPLE }, (_, index) => `person-${index}@bench.test`);
+  for (const email of emails) await suite.post('/user_management/users', { email, email_verified: true, password });
+  const lines = emails.map((email) => JSON.stringify({ client_id, client_secret: KEY, grant_type: 'password', email, password }));
+  const signIns = await ground.fileOf(
+    'passwords',
+    lines.map((line) => `/user_management/authenticate ${line}`),
+  );
+  const checksFile = await ground.fileOf('paced', requestsOf(questionsOf(organizations, QUESTIONS)));
+  const paced = (): Promise<LoadResult> => load({ url: suite.url, script: 'post', arguments: [KEY, checksFile, '1'], connections: 32, seconds: pace.seconds });
+  const alone = await paced();
+  const signing = load({ url: suite.url, script: 'post', arguments: [KEY, signIns], connections: 4, seconds: pace.seconds });
+  const [result, signed] = await Promise.all([paced(), signing]);
+  return row(
+    `\`check\` while ${signed.perSecond.toFixed(1)} people/s sign in with a password (bcrypt, cost 12)`,
+    'p99 ≤ 10 ms at 20,000/s',
+    `${timing(result)} (without: ${timing(alone)}); signing in p50 ${signed.p50.toFixed(0)} ms, p99 ${signed.p99.toFixed(0)} ms`,
+    result.p99 <= 10 && result.perSecond >= 20_000,
+  );
 }
 
 async function batches({ ground, suite, organizations, pace }: Bench): Promise<Row> {

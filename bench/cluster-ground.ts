@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { Cluster } from '#libs/testing/src/cluster/cluster';
@@ -61,6 +61,13 @@ export async function loadedFirst(program: string, directory: string): Promise<s
   const url = new URL(program, import.meta.url);
   url.searchParams.set('into', pathToFileURL(directory).href);
   return `--import=${url.href}`;
+}
+
+/** What a process keeps once everything was collected; it was loaded with live-memory.js first, which leaves it in `file`. */
+export async function liveBytes(pid: number, file: string): Promise<number> {
+  await rm(file, { force: true });
+  process.kill(pid, 'SIGUSR2');
+  return Number(await patiently(() => readFile(file, 'utf8')));
 }
 
 /** Starts one engine for one measurement. */

@@ -1,9 +1,9 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Cluster } from '#libs/testing/src/cluster/cluster';
-import { caughtUp, loadedFirst, patiently, processorUse, withCluster } from './cluster-ground.ts';
+import { caughtUp, liveBytes, loadedFirst, processorUse, withCluster } from './cluster-ground.ts';
 import { rssAnonMegabytes } from './processor.ts';
 import { RecordedUsers } from './recorded-users.ts';
 import type { Row, Scenario } from './scenario.ts';
@@ -81,12 +81,6 @@ async function memoryOf(cluster: Cluster, directory: string): Promise<MemoryByPr
     memory.set(name, { live: await liveBytes(pid, join(directory, name)), rssMegabytes });
   }
   return memory;
-}
-
-async function liveBytes(pid: number, file: string): Promise<number> {
-  await rm(file, { force: true });
-  process.kill(pid, 'SIGUSR2');
-  return Number(await patiently(() => readFile(file, 'utf8')));
 }
 
 function textOf({ live, rssMegabytes }: Memory): string {

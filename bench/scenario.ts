@@ -24,6 +24,8 @@ export interface Pace {
   readonly bulkOrganizations: number;
   /** In the log whose followers' memory is measured. */
   readonly users: number;
+  /** Of so many people, a tenth as many organizations. */
+  readonly sessions: number;
   /** Where the processes of a cluster leave what their processor did; null: nowhere. */
   readonly profiles: string | null;
 }

@@ -6,9 +6,11 @@ import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
 import { Program } from './program.ts';
 import { reference } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
+import { SIGN_IN_SCENARIOS } from './sign-in-scenarios.ts';
+import { loaded, timing, type SuiteResult } from './suite-load.ts';
 import { KEY, type Suite } from './suite.ts';
 import { count, percent, rate, row, seconds, unique } from './table.ts';
-import { load, type Load, type LoadResult } from './wrk.ts';
+import type { Load } from './wrk.ts';
 
 const MEGABYTES_AT_REST = 150;
 /** Growth over the mixed run that counts as flat: what caches of bounded size may still fill. */
@@ -22,11 +24,6 @@ const COMPANY = [
   { connections: 64, most: 0.2 },
 ] as const;
 const ALONE_MS = 3;
-
-interface SuiteResult extends LoadResult {
-  /** Of processor time that the suite spent on one request. */
-  readonly microseconds: number;
-}
 
 const start: Scenario = {
   name: 'start',
@@ -203,6 +200,7 @@ export const SCENARIOS: readonly Scenario[] = [
   createMany,
   ...API_KEY_SCENARIOS,
   ...AUTHORIZATION_SCENARIOS,
+  ...SIGN_IN_SCENARIOS,
   ...CLUSTER_SCENARIOS,
 ];
 
@@ -223,13 +221,6 @@ async function sustainedCreates(ground: Ground, pace: Pace): Promise<readonly Ro
       row(`projector, forwarder, feed and webhooks behind at its end, ${where}`, '≤ 1 s', `${worst.toFixed(2)} s (${name})`, worst <= 1),
     ];
   });
-}
-
-/** What one request cost the processor tells more than its rate where something else runs beside it. */
-async function loaded(suite: Suite, given: Load): Promise<SuiteResult> {
-  const before = await suite.processorSeconds();
-  const result = await load(given);
-  return { ...result, microseconds: ((await suite.processorSeconds()) - before) * (1_000_000 / result.requests) };
 }
 
 function creates(suite: Suite, duration: number, connections = 64): Promise<SuiteResult> {
@@ -270,8 +261,4 @@ async function deliveries(receiver: string, expected: number): Promise<{ readonl
 
 function middle(values: readonly number[]): number {
   return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-function timing({ perSecond, p50, p99, microseconds }: SuiteResult): string {
-  return `${rate(perSecond)}, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ${microseconds.toFixed(0)} µs of processor each`;
 }

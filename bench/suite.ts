@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { processorSeconds, rssAnonMegabytes } from './processor.ts';
 import { Program } from './program.ts';
@@ -16,16 +19,27 @@ export class Suite {
     readonly startToReady: number,
   ) {}
 
-  static async start(directory: string): Promise<Suite> {
+  /** `nodeOptions`: of Node, for its process. */
+  static async start(directory: string, nodeOptions: readonly string[] = []): Promise<Suite> {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
-    const program = new Program('apps/suite/src/main.js', { ...settingsFor(directory), HOST: '127.0.0.1', PORT: `${port}` });
+    const settings = { ...settingsFor(directory), HOST: '127.0.0.1', PORT: `${port}`, NODE_OPTIONS: nodeOptions.join(' ') };
+    const program = new Program('apps/suite/src/main.js', settings);
     return new Suite(program, url, await program.answers(`${url}/health/ready`));
   }
 
   /** Resolves with the milliseconds that the command line took. */
   static async command(directory: string, ...args: readonly string[]): Promise<number> {
     return new Program('apps/suite/src/cli.js', settingsFor(directory), args).ended();
+  }
+
+  /** What names the environment to applications. */
+  static async clientId(directory: string): Promise<string> {
+    const program = fileURLToPath(new URL('../apps/suite/src/cli.js', import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [program, 'environments', 'list'], { env: settingsFor(directory) });
+    const [id] = /client_\w+/.exec(stdout) ?? [];
+    if (id === undefined) throw new Error(`The command line told no client id: ${stdout}`);
+    return id;
   }
 
   async get(path: string): Promise<string> {
@@ -38,6 +52,10 @@ export class Suite {
 
   put(path: string, body: unknown): Promise<unknown> {
     return this.send('PUT', path, body, 200);
+  }
+
+  patch(path: string, body: unknown): Promise<unknown> {
+    return this.send('PATCH', path, body, 200);
   }
 
   /** A question that is a POST. */
@@ -73,6 +91,10 @@ export class Suite {
     return rssAnonMegabytes(this.program.pid);
   }
 
+  get pid(): number {
+    return this.program.pid;
+  }
+
   /** Seconds of processor time that this process has used, all its threads together. */
   processorSeconds(): Promise<number> {
     return processorSeconds(this.program.pid);
@@ -82,7 +104,7 @@ export class Suite {
     await this.program.stop();
   }
 
-  private async send(method: 'POST' | 'PUT', path: string, body: unknown, expected: number): Promise<unknown> {
+  private async send(method: 'POST' | 'PUT' | 'PATCH', path: string, body: unknown, expected: number): Promise<unknown> {
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
     const answer = await fetch(this.url + path, { method, headers, body: JSON.stringify(body) });
     if (answer.status !== expected) throw new Error(`${method} ${path} answered ${answer.status}: ${await answer.text()}`);
