@@ -53,7 +53,10 @@ function scenario(name: string, measured: (bench: Bench) => Promise<readonly Row
     organizations: 'none',
     measure: async (ground, pace) => {
       const directory = await mkdtemp(join(tmpdir(), 'gatehouse-sign-in-'));
-      const options = [await loadedFirst('live-memory.js', directory), ...(pace.profiles === null ? [] : [await loadedFirst('profiler.js', join(pace.profiles, name))])];
+      const options = [
+        await loadedFirst('live-memory.js', directory),
+        ...(pace.profiles === null ? [] : [await loadedFirst('profiler.js', join(pace.profiles, name))]),
+      ];
       const suite = await Suite.start(join(directory, 'data'), options);
       try {
         const clientId = await Suite.clientId(join(directory, 'data'));
