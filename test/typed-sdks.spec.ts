@@ -27,8 +27,12 @@ async function report(command: readonly string[]): Promise<Report> {
 
 describe('the official SDKs of typed languages', () => {
   let suite: GivenSuite;
+  let clientId: string;
   beforeAll(async () => {
     suite = await givenSuite();
+    clientId = await suite.clientIdOf(suite);
+    // No SDK has a call for settings.
+    await suite.patch('/admin/environment_settings', { sign_out_uris: ['https://sdk.test/bye'], risk: { bot_detection: 'challenge' } }).expect(200);
     // No SDK has a call for types.
     await suite.post('/admin/resource_types', { slug: 'sdk_workspace', name: 'Workspace', parent_type_slugs: ['organization'] }).expect(201);
     await suite.post('/admin/resource_types', { slug: 'sdk_project', name: 'Project', parent_type_slugs: ['sdk_workspace'] }).expect(201);
@@ -37,7 +41,7 @@ describe('the official SDKs of typed languages', () => {
   (python === null ? it.skip : it)(
     'for Python read every answer',
     async () => {
-      const { called, failed, forgotten } = await report([python!, join(ROOT, 'test/sdks/python/calls.py'), suite.url, suite.key]);
+      const { called, failed, forgotten } = await report([python!, join(ROOT, 'test/sdks/python/calls.py'), suite.url, suite.key, clientId]);
       expect({ failed, forgotten }).toEqual({ failed: [], forgotten: [] });
       expect(called.length).toBeGreaterThan(80);
     },
@@ -47,7 +51,7 @@ describe('the official SDKs of typed languages', () => {
   (java === null ? it.skip : it)(
     'for Java read every answer',
     async () => {
-      const args = [suite.url, suite.key, join(ROOT, 'test/sdks/java/Calls.java')];
+      const args = [suite.url, suite.key, join(ROOT, 'test/sdks/java/Calls.java'), clientId];
       const { called, failed, forgotten } = await report(java!.command({ main: 'Calls', isOurs: true, args }));
       expect({ failed, forgotten }).toEqual({ failed: [], forgotten: [] });
       expect(called.length).toBeGreaterThan(80);

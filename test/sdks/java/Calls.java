@@ -1,3 +1,4 @@
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpServer;
 import com.workos.WorkOS;
@@ -6,6 +7,7 @@ import com.workos.authorization.Authorization;
 import com.workos.authorization.Parent;
 import com.workos.authorization.ParentResource;
 import com.workos.authorization.ResourceTarget;
+import com.workos.common.exceptions.BadRequestException;
 import com.workos.common.exceptions.NotFoundException;
 import com.workos.common.exceptions.UnprocessableEntityException;
 import com.workos.common.exceptions.WorkOSException;
@@ -16,25 +18,45 @@ import com.workos.common.http.RetryConfig;
 import com.workos.events.Events;
 import com.workos.groups.Groups;
 import com.workos.models.AssignRole;
+import com.workos.models.AuthenticateResponse;
 import com.workos.models.OrganizationDomainData;
+import com.workos.multifactorauth.MultiFactorAuth;
 import com.workos.organizationdomains.OrganizationDomains;
 import com.workos.organizationmembership.CreateUserRole;
 import com.workos.organizationmembership.OrganizationMembershipService;
 import com.workos.organizations.Organizations;
+import com.workos.radar.Radar;
+import com.workos.session.AuthenticateSessionFailureReason;
+import com.workos.session.AuthenticateSessionResult;
+import com.workos.session.RefreshSessionResult;
+import com.workos.session.Session;
+import com.workos.types.AuthenticationFactorsCreateRequestType;
 import com.workos.types.AuthorizationAssignment;
+import com.workos.types.CreateUserInviteOptionsLocale;
 import com.workos.types.CreateUserPasswordHashType;
 import com.workos.types.CreateWebhookEndpointEvents;
 import com.workos.types.OrganizationDomainDataState;
 import com.workos.types.OrganizationMembershipStatus;
 import com.workos.types.PaginationOrder;
+import com.workos.types.RadarStandaloneAssessRequestAction;
+import com.workos.types.RadarStandaloneAssessRequestAuthMethod;
 import com.workos.types.WebhookEndpointStatus;
+import com.workos.types.WidgetSessionTokenScopes;
+import com.workos.usermanagement.AuthKitAuthUrlsKt;
+import com.workos.usermanagement.AuthKitLogoutUrlOptions;
 import com.workos.usermanagement.CreateUserPassword;
 import com.workos.usermanagement.UserManagement;
 import com.workos.webhooks.Webhook;
 import com.workos.webhooks.Webhooks;
+import com.workos.widgets.Widgets;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.net.InetSocketAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -43,6 +65,7 @@ import java.time.ZoneOffset;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -52,17 +75,24 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 
 /**
  * Calls every method of the Java SDK whose area Gatehouse serves, and holds each answer to what a customer would expect.
- * Arguments: address, key, this file. Prints one JSON object: `called` (how many methods), `failed` (part and reason), `forgotten` (methods that this file does not call).
+ * Arguments: address, key, this file, client id. Prints one JSON object: `called` (how many methods), `failed` (part and reason), `forgotten` (methods that this file does not call).
  */
 public final class Calls {
   /** Operations that Gatehouse does not have. */
   private static final Map<String, Set<String>> ABSENT = Map.of(
-      "organizations", Set.of("getAuditLogConfiguration", "listAuthorizedApplications", "createItContact", "deleteItContact", "inviteItContact", "listItContacts", "revokeItContact"));
-  /** Of these areas only the methods named here have their operations. */
-  private static final Map<String, Set<String>> PRESENT = Map.of("users", Set.of("create", "createApiKey", "delete", "get", "getByExternalId", "list", "listApiKeys", "update"));
+      "organizations", Set.of("getAuditLogConfiguration", "listAuthorizedApplications", "createItContact", "deleteItContact", "inviteItContact", "listItContacts", "revokeItContact"),
+      "users", Set.of("confirmEmailChange", "createDevice", "createRadarChallenge", "deleteAuthorizedApplication", "getRadarChallenge", "listAuthorizedApplications", "sendEmailChange"));
+  private static final String PASSWORD = "ride-a-giraffe-7";
+  /** Of a cookie. */
+  private static final String SEAL = "a-password-of-a-cookie-with-32-characters";
+  private static final String BYE = "https://sdk.test/bye";
 
   private static final PaginationOrder ASCENDING = PaginationOrder.Asc;
 
@@ -75,9 +105,17 @@ public final class Calls {
   private final Authorization authorization;
   private final Events events;
   private final Webhooks webhooks;
+  private final MultiFactorAuth factors;
+  private final Radar radar;
+  private final Widgets widgets;
+  private final Session sessions;
+  private final String address;
+  private final String clientId;
   private final List<Map<String, String>> failed = new ArrayList<>();
 
-  private Calls(WorkOS client) {
+  private Calls(WorkOS client, String address, String clientId) {
+    this.address = address;
+    this.clientId = clientId;
     organizations = client.getOrganizations();
     domains = client.getOrganizationDomains();
     users = client.getUserManagement();
@@ -87,22 +125,35 @@ public final class Calls {
     authorization = client.getAuthorization();
     events = client.getEvents();
     webhooks = client.getWebhooks();
+    factors = client.getMultiFactorAuth();
+    radar = client.getRadar();
+    widgets = client.getWidgets();
+    sessions = new Session(client);
   }
 
   public static void main(String[] args) throws Exception {
     // Without repeats: a call that fails once has failed.
-    Calls calls = new Calls(new WorkOS.Builder().apiKey(args[1]).clientId("client_of_the_spec").apiBaseUrl(args[0]).retryConfig(RetryConfig.DISABLED).build());
+    Calls calls = new Calls(new WorkOS.Builder().apiKey(args[1]).clientId(args[3]).apiBaseUrl(args[0]).retryConfig(RetryConfig.DISABLED).build(), args[0], args[3]);
     calls.part("organizations and domains", calls::organizationsAndDomains);
     calls.part("users and memberships", calls::usersAndMemberships);
     calls.part("groups", calls::groupsOfAnOrganization);
     calls.part("API keys", calls::keysOfOrganizationsAndUsers);
+    calls.part("codes and passwords", calls::codesAndPasswords);
+    calls.part("sessions", calls::organizationsAndSessions);
+    calls.part("sealed sessions", calls::sealedSessions);
+    calls.part("second factors", calls::secondFactors);
+    calls.part("invitations", calls::invitationsToOrganizations);
+    calls.part("risk and widgets", calls::riskAndWidgets);
+    calls.part("addresses and template", calls::addressesAndTemplate);
     calls.part("permissions and roles", calls::permissionsAndRoles);
     calls.part("resources and access", calls::resourcesAndAccess);
     calls.part("events and webhooks", calls::eventsAndWebhooks);
 
-    Map<String, Class<?>> areas = Map.of(
-        "organizations", Organizations.class, "domains", OrganizationDomains.class, "users", UserManagement.class, "memberships", OrganizationMembershipService.class,
-        "groups", Groups.class, "keys", ApiKeys.class, "authorization", Authorization.class, "events", Events.class, "webhooks", Webhooks.class);
+    Map<String, Class<?>> areas = Map.ofEntries(
+        Map.entry("organizations", Organizations.class), Map.entry("domains", OrganizationDomains.class), Map.entry("users", UserManagement.class),
+        Map.entry("memberships", OrganizationMembershipService.class), Map.entry("groups", Groups.class), Map.entry("keys", ApiKeys.class),
+        Map.entry("authorization", Authorization.class), Map.entry("events", Events.class), Map.entry("webhooks", Webhooks.class),
+        Map.entry("factors", MultiFactorAuth.class), Map.entry("radar", Radar.class), Map.entry("widgets", Widgets.class), Map.entry("sessions", Session.class));
     String source = Files.readString(Path.of(args[2]));
     Set<String> called = new TreeSet<>();
     Set<String> forgotten = new TreeSet<>();
@@ -115,7 +166,6 @@ public final class Calls {
 
   /** Without what Kotlin adds to each: a form that suspends, and forms with defaults. */
   private static Set<String> methodsOf(String area, Class<?> type) {
-    if (PRESENT.containsKey(area)) return PRESENT.get(area);
     Set<String> names = new TreeSet<>();
     for (Method method : type.getDeclaredMethods()) {
       String name = method.getName();
@@ -225,6 +275,242 @@ public final class Calls {
     keys.delete(own.getId());
     is(null, keys.createValidation(own.getValue()).getApiKey());
     refused(NotFoundException.class, () -> keys.delete(own.getId()));
+  }
+
+  private void codesAndPasswords() throws Exception {
+    var sent = users.createMagicAuth("magic@java.test", null, "192.0.2.8", "Firefox");
+    is(sent.getCode(), users.getMagicAuth(sent.getId()).getCode());
+    var signed = users.authenticateWithMagicAuth(sent.getCode(), "magic@java.test", null, "192.0.2.8", null, "Firefox");
+    is(sent.getUserId(), signed.getUser().getId());
+    is("MagicAuth", signed.getAuthenticationMethod().getValue());
+    is(sent.getUserId(), claimsOf(signed.getAccessToken()).get("sub").asText());
+    is(List.of(), users.getIdentities(sent.getUserId()));
+    refused(BadRequestException.class, () -> users.authenticateWithMagicAuth(sent.getCode().equals("000000") ? "000001" : "000000", "magic@java.test"));
+
+    var made = users.create(new CreateUserPassword.Plaintext(PASSWORD), "unproven@java.test");
+    var needed = neededBy("email_verification_required", () -> users.authenticateWithPassword("unproven@java.test", PASSWORD));
+    var verification = users.getEmailVerification(needed.get("email_verification_id").asText());
+    is("unproven@java.test", verification.getEmail());
+    is(made.getId(), users.authenticateWithEmailVerification(verification.getCode(), pendingOf(needed)).getUser().getId());
+    is("Password", users.authenticateWithPassword("unproven@java.test", PASSWORD).getAuthenticationMethod().getValue());
+    refused(BadRequestException.class, () -> users.authenticateWithPassword("unproven@java.test", "ride-an-ostrich-8"));
+
+    var other = users.create("confirmed@java.test");
+    is(other.getId(), users.sendVerificationEmail(other.getId()).getUser().getId());
+    is(true, users.verifyEmail(other.getId(), codeSentTo("confirmed@java.test", "")).getUser().getEmailVerified());
+
+    var reset = users.resetPassword("unproven@java.test");
+    is(reset.getPasswordResetToken(), users.getPasswordReset(reset.getId()).getPasswordResetToken());
+    is(made.getId(), users.confirmPasswordReset(reset.getPasswordResetToken(), "ride-an-ostrich-8").getUser().getId());
+    is(made.getId(), users.authenticateWithPassword("unproven@java.test", "ride-an-ostrich-8").getUser().getId());
+
+    // Nothing issues these yet, so that a code is always one that nobody knows.
+    refused(BadRequestException.class, () -> users.authenticateWithCode("nobodys"));
+    refused(BadRequestException.class, () -> users.authenticateWithDeviceCode("nobodys"));
+    refused(BadRequestException.class, () -> users.authenticateWithRadarSmsChallenge("123456", "nobodys", "nobodys"));
+  }
+
+  private void organizationsAndSessions() throws Exception {
+    String userId = person("selects@java.test");
+    var first = organizations.create("Java selects 1");
+    var second = organizations.create("Java selects 2");
+    memberships.create(new CreateUserRole.Single("member"), userId, first.getId());
+    memberships.create(new CreateUserRole.Single("admin"), userId, second.getId());
+    var needed = neededBy("organization_selection_required", () -> users.authenticateWithPassword("selects@java.test", PASSWORD));
+    is(2, needed.get("organizations").size());
+    var signed = users.authenticateWithOrganizationSelection(pendingOf(needed), first.getId());
+    is(first.getId(), signed.getOrganizationId());
+    is("member", claimsOf(signed.getAccessToken()).get("role").asText());
+    var switched = users.authenticateWithRefreshToken(signed.getRefreshToken(), second.getId());
+    is("admin", claimsOf(switched.getAccessToken()).get("role").asText());
+    String session = claimsOf(switched.getAccessToken()).get("sid").asText();
+    is(session, claimsOf(signed.getAccessToken()).get("sid").asText());
+    is(List.of(session), ids(users.listSessions(userId), found -> found.getId()));
+    users.revokeSession(session);
+    refused(BadRequestException.class, () -> users.authenticateWithRefreshToken(switched.getRefreshToken()));
+
+    var again = neededBy("organization_selection_required", () -> users.authenticateWithPassword("selects@java.test", PASSWORD));
+    var last = users.authenticateWithOrganizationSelection(pendingOf(again), second.getId());
+    var options = new AuthKitLogoutUrlOptions(claimsOf(last.getAccessToken()).get("sid").asText(), BYE);
+    is("302 " + BYE, redirectionOf(AuthKitAuthUrlsKt.getLogoutUrl(users, options)));
+    refused(BadRequestException.class, () -> users.authenticateWithRefreshToken(last.getRefreshToken()));
+    for (var key : users.getJwks(clientId).getKeys()) {
+      is("RS256", key.getAlg());
+      is(1, key.getX5C().size());
+    }
+  }
+
+  private void sealedSessions() throws Exception {
+    String userId = person("sealed@java.test");
+    var organization = organizations.create("Java seals");
+    memberships.create(new CreateUserRole.Single("admin"), userId, organization.getId());
+    AuthenticateResponse signed = users.authenticateWithPassword("sealed@java.test", PASSWORD);
+    String sealed = sessions.sealAuthResponse(signed, SEAL);
+    is(signed.getRefreshToken(), sessions.unsealData(sealed, SEAL).get("refreshToken"));
+    var seen = (AuthenticateSessionResult.Success) sessions.authenticateWithSessionCookie(sealed, SEAL);
+    is(claimsOf(signed.getAccessToken()).get("sid").asText(), seen.getSessionId());
+    is(organization.getId(), seen.getOrganizationId());
+    is("admin", seen.getRole());
+    is(List.of("admin"), seen.getRoles());
+    is(userId, seen.getUser().getId());
+    var refreshed = (RefreshSessionResult.Success) sessions.refreshSession(sealed, SEAL, organization.getId());
+    is(seen.getSessionId(), refreshed.getSessionId());
+    var cookie = sessions.loadSealedSession(refreshed.getSealedSession(), SEAL);
+    is(seen.getSessionId(), ((RefreshSessionResult.Success) cookie.refresh()).getSessionId());
+    is(seen.getSessionId(), ((AuthenticateSessionResult.Success) cookie.authenticate()).getSessionId());
+
+    var forged = new HashMap<>(sessions.unsealData(sealed, SEAL));
+    forged.put("accessToken", signed.getAccessToken().substring(0, signed.getAccessToken().length() - 8) + "AAAAAAAA");
+    var wrong = (AuthenticateSessionResult.Failure) sessions.authenticateWithSessionCookie(sessions.sealData(forged, SEAL), SEAL);
+    is(AuthenticateSessionFailureReason.INVALID_JWT, wrong.getReason());
+    is("302 " + BYE, redirectionOf(cookie.getLogoutUrl(BYE)));
+    // This version knows the end of a session by a `code`, which no refusal of OAuth has; it hands on the refusal instead.
+    refused(BadRequestException.class, () -> cookie.refresh());
+  }
+
+  private void secondFactors() throws Exception {
+    String userId = person("factors@java.test");
+    var enrolled = factors.createUserAuthFactor(userId, "totp", "Java", "factors@java.test");
+    String factor = enrolled.getAuthenticationFactor().getId();
+    String secret = enrolled.getAuthenticationFactor().getTotp().getSecret();
+    is(true, factors.verifyChallenge(enrolled.getAuthenticationChallenge().getId(), codeOf(secret, 0)).getValid());
+    var needed = neededBy("mfa_challenge", () -> users.authenticateWithPassword("factors@java.test", PASSWORD));
+    is(factor, needed.get("authentication_factors").get(0).get("id").asText());
+    // A code works once, and the next one is taken up to half a minute early.
+    String challenge = factors.challengeFactor(factor).getId();
+    is(userId, users.authenticateWithTotp(codeOf(secret, 1), pendingOf(needed), challenge).getUser().getId());
+    is(List.of(factor), ids(factors.listUserAuthFactors(userId), found -> found.getId()));
+    is(factor, factors.getFactor(factor).getId());
+    var own = factors.enrollFactor(AuthenticationFactorsCreateRequestType.GenericOtp);
+    var asked = factors.challengeFactor(own.getId());
+    is(true, factors.verifyChallenge(asked.getId(), asked.getCode()).getValid());
+    factors.deleteFactor(factor);
+    refused(NotFoundException.class, () -> factors.getFactor(factor));
+    is(userId, users.authenticateWithPassword("factors@java.test", PASSWORD).getUser().getId());
+  }
+
+  private void invitationsToOrganizations() {
+    var organization = organizations.create("Java invites");
+    String inviter = person("inviter@java.test");
+    var made = users.sendInvitation("invited@java.test", organization.getId(), "admin", 3L, inviter, CreateUserInviteOptionsLocale.De);
+    is(inviter, made.getInviterUserId());
+    is(made.getToken(), users.getInvitation(made.getId()).getToken());
+    is(made.getId(), users.findInvitationByToken(made.getToken()).getId());
+    var again = users.resendInvitation(made.getId(), CreateUserInviteOptionsLocale.En);
+    is(List.of(again.getToken()), ids(users.listInvitations(null, null, null, null, organization.getId(), null), found -> found.getToken()));
+    var sent = users.createMagicAuth("invited@java.test", again.getToken());
+    var signed = users.authenticateWithMagicAuth(sent.getCode(), "invited@java.test", again.getToken());
+    is(organization.getId(), signed.getOrganizationId());
+    var other = users.sendInvitation("inviter@java.test", organization.getId());
+    is(inviter, users.acceptInvitation(other.getId()).getAcceptedUserId());
+    is("revoked", users.revokeInvitation(users.sendInvitation("nobody@java.test").getId()).getState().getValue());
+  }
+
+  private void riskAndWidgets() throws Exception {
+    is("allow", assessed().getVerdict().getValue());
+    radar.updateAttempt(assessed().getAttemptId(), "success", "success");
+    radar.addListEntry("email", "block", "risk@java.test");
+    is("restriction", assessed().getControl().getValue());
+    is("email", assessed().getBlocklistType().getValue());
+    is(true, radar.addListEntry("email", "block", "risk@java.test").getMessage() != null);
+    radar.removeListEntry("email", "block", "risk@java.test");
+    is("allow", assessed().getVerdict().getValue());
+
+    String userId = person("challenged@java.test");
+    var needed = neededBy("radar_challenge", () -> users.authenticateWithPassword("challenged@java.test", PASSWORD, null, null, null, "curl/8.5.0"));
+    String code = codeSentTo("challenged@java.test", "unusual");
+    var signed = users.authenticateWithRadarEmailChallenge(code, needed.get("radar_challenge_id").asText(), pendingOf(needed));
+    is(userId, signed.getUser().getId());
+
+    var organization = organizations.create("Java widgets");
+    memberships.create(new CreateUserRole.Single("admin"), userId, organization.getId());
+    var token = widgets.createToken(organization.getId(), userId, List.of(WidgetSessionTokenScopes.WidgetsUsersTableManage)).getToken();
+    is("widgets:users-table:manage", claimsOf(token).get("scopes").get(0).asText());
+  }
+
+  private com.workos.models.RadarStandaloneResponse assessed() {
+    return radar.createAttempt("198.51.100.8", "Mozilla/5.0", "risk@java.test", RadarStandaloneAssessRequestAuthMethod.Password, RadarStandaloneAssessRequestAction.SignIn);
+  }
+
+  private void addressesAndTemplate() throws Exception {
+    users.createRedirectUri("https://java.test/first");
+    String uri = users.createRedirectUri("https://java.test/callback").getId();
+    is(List.of(uri), ids(users.listRedirectUris(null, null, 1), found -> found.getId()).subList(0, 1));
+    users.deleteRedirectUris(uri);
+    is(false, ids(users.listRedirectUris(), found -> found.getId()).contains(uri));
+    String origin = users.createCorsOrigin("https://java.test").getId();
+    is(true, ids(users.listCorsOrigins(), found -> found.getId()).contains(origin));
+    String content = "{\"language\": \"{{ user.metadata.language }}\"}";
+    is(content, users.updateJWTTemplate(content).getContent());
+    is(content, users.listJWTTemplate().getContent());
+    users.create(new CreateUserPassword.Plaintext(PASSWORD), "template@java.test", null, null, null, true, Map.of("language", "en"));
+    is("en", claimsOf(users.authenticateWithPassword("template@java.test", PASSWORD).getAccessToken()).get("language").asText());
+  }
+
+  /** Whose address is proven. */
+  private String person(String email) {
+    return users.create(new CreateUserPassword.Plaintext(PASSWORD), email, null, null, null, true).getId();
+  }
+
+  /** What a step of a sign-in answers that asks for another one. */
+  private static JsonNode neededBy(String code, Runnable step) throws Exception {
+    try {
+      step.run();
+    } catch (WorkOSException error) {
+      is(code, error.code);
+      return new ObjectMapper().readTree(error.rawBody);
+    }
+    throw new AssertionError("nothing more was asked for");
+  }
+
+  private static String pendingOf(JsonNode needed) {
+    return needed.get("pending_authentication_token").asText();
+  }
+
+  /** What a token says; the session helper verifies it. */
+  private static JsonNode claimsOf(String token) throws Exception {
+    return new ObjectMapper().readTree(Base64.getUrlDecoder().decode(token.split("\\.")[1]));
+  }
+
+  /** What an authenticator app shows. */
+  private static String codeOf(String secret, long drift) throws Exception {
+    ByteBuffer key = ByteBuffer.allocate(secret.length() * 5 / 8);
+    int bits = 0;
+    int held = 0;
+    for (char digit : secret.toCharArray()) {
+      held = held << 5 | "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(digit);
+      bits += 5;
+      if (bits >= 8) key.put((byte) (held >> (bits -= 8)));
+    }
+    Mac mac = Mac.getInstance("HmacSHA1");
+    mac.init(new SecretKeySpec(key.array(), "HmacSHA1"));
+    byte[] digest = mac.doFinal(ByteBuffer.allocate(8).putLong(System.currentTimeMillis() / 30_000 + drift).array());
+    int number = ByteBuffer.wrap(digest, digest[19] & 15, 4).getInt() & 0x7fffffff;
+    return String.format("%06d", number % 1_000_000);
+  }
+
+  /** The code in the message to an address that has these words. */
+  private String codeSentTo(String email, String words) throws Exception {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (System.nanoTime() < end) {
+      for (JsonNode message : new ObjectMapper().readTree(got(address + "/dev/mailbox/messages").body()).get("data")) {
+        String text = message.get("text").asText();
+        Matcher code = Pattern.compile("\\b\\d{6}\\b").matcher(text);
+        if (message.get("to").asText().equals(email) && text.contains(words) && code.find()) return code.group();
+      }
+      Thread.sleep(100);
+    }
+    throw new AssertionError("no message came in time");
+  }
+
+  /** How a browser is sent on that goes there. */
+  private static String redirectionOf(String from) throws Exception {
+    var answer = got(from);
+    return answer.statusCode() + " " + answer.headers().firstValue("Location").orElse("nowhere");
+  }
+
+  private static HttpResponse<String> got(String from) throws Exception {
+    return HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(from)).build(), HttpResponse.BodyHandlers.ofString());
   }
 
   private void permissionsAndRoles() {

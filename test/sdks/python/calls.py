@@ -1,18 +1,38 @@
 """Calls every method of the Python SDK whose area Gatehouse serves, and holds each answer to what a customer would expect.
 
-Usage: calls.py URL KEY. Prints one JSON object: `called` (names), `failed` (name and reason), `forgotten` (methods that nobody called).
+Usage: calls.py URL KEY CLIENT_ID. Prints one JSON object: `called` (names), `failed` (name and reason), `forgotten` (methods that nobody called).
 """
 
+import base64
+import hashlib
+import hmac
+import http.client
 import inspect
 import json
+import re
+import struct
 import sys
 import threading
 import time
+import urllib.request
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import urlsplit
 
+import jwt
+from cryptography.fernet import Fernet
 from workos import WorkOSClient
-from workos._errors import ConflictError, NotFoundError, UnprocessableEntityError
+from workos._errors import (
+    AuthenticationFlowError,
+    BadRequestError,
+    ConflictError,
+    EmailVerificationRequiredError,
+    MfaChallengeError,
+    NotFoundError,
+    OrganizationSelectionRequiredError,
+    RadarChallengeError,
+    UnprocessableEntityError,
+)
 from workos.authorization._resource import (
     ParentByExternalId,
     ParentById,
@@ -24,6 +44,7 @@ from workos.authorization._resource import (
 from workos.authorization.models import ReplaceGroupRoleAssignmentEntry
 from workos.organization_membership._resource import RoleMultiple, RoleSingle
 from workos.organizations.models import OrganizationDomainData
+from workos.session import seal_session_from_auth_response
 from workos.user_management._resource import PasswordHashed, PasswordPlaintext
 
 AREAS = (
@@ -31,11 +52,14 @@ AREAS = (
     "authorization",
     "events",
     "groups",
+    "multi_factor_auth",
     "organization_domains",
     "organization_membership",
     "organizations",
+    "radar",
     "user_management",
     "webhooks",
+    "widgets",
 )
 
 # Methods of these areas whose operations Gatehouse does not have.
@@ -49,10 +73,27 @@ ABSENT = {
         "list_it_contacts",
         "revoke_it_contact",
     },
-}
-# Of these areas only the methods named here have their operations.
-PRESENT = {
-    "user_management": {"create_user", "create_user_api_key", "delete_user", "get_user", "get_user_by_external_id", "list_user_api_keys", "list_users", "update_user"},
+    "user_management": {
+        "confirm_email_change",
+        "create_authkit_oauth_resource",
+        "create_device",
+        "create_radar_challenge",
+        "create_waitlist_entry",
+        "create_waitlist_entry_approve",
+        "create_waitlist_entry_deny",
+        "delete_authkit_oauth_resource",
+        "delete_user_authorized_application",
+        "delete_waitlist_entry",
+        "get_authorization_url",
+        "get_authorization_url_with_pkce",
+        "get_radar_challenge",
+        "get_waitlist",
+        "list_authkit_oauth_resources",
+        "list_user_authorized_applications",
+        "list_waitlist_entries",
+        "list_waitlists",
+        "send_email_change",
+    },
 }
 
 called: set[str] = set()
@@ -75,7 +116,7 @@ class Area:
 
     def methods(self) -> set[str]:
         names = {name for name, _ in inspect.getmembers(self._area, callable) if not name.startswith("_")}
-        return PRESENT.get(self._name, names - ABSENT.get(self._name, set()))
+        return names - ABSENT.get(self._name, set())
 
 
 class Receiver:
@@ -110,11 +151,12 @@ def eventually(look, seconds: float = 30):
     return found
 
 
-def refused(error, call, *args, **kwargs) -> None:
+def refused(error, call, *args, **kwargs):
+    """The refusal, which holds what its client needs to go on."""
     try:
         call(*args, **kwargs)
-    except error:
-        return
+    except error as refusal:
+        return refusal
     raise AssertionError(f"it was not refused with {error.__name__}")
 
 
@@ -127,12 +169,58 @@ def part(story):
         failed.append({"part": story.__name__, "line": str(line), "reason": f"{type(error).__name__}: {error}"})
 
 
-url, key = sys.argv[1:3]
-client = WorkOSClient(api_key=key, client_id="client_of_the_spec", base_url=f"{url}/", max_retries=0)
+def code_of(secret: str, drift: int = 0) -> str:
+    """What an authenticator app shows."""
+    digest = hmac.new(base64.b32decode(secret), struct.pack(">Q", int(time.time()) // 30 + drift), hashlib.sha1).digest()
+    offset = digest[-1] & 15
+    return str((struct.unpack(">I", digest[offset : offset + 4])[0] & 0x7FFFFFFF) % 1_000_000).zfill(6)
+
+
+def code_sent_to(email: str, words: str) -> str:
+    """The code in the message to an address that has these words."""
+
+    def look():
+        with urllib.request.urlopen(f"{url}/dev/mailbox/messages") as answer:
+            messages = json.load(answer)["data"]
+        texts = [message["text"] for message in messages if message["to"] == email and words in message["text"]]
+        return texts and re.search(r"\b\d{6}\b", texts[0])
+
+    return eventually(look).group()
+
+
+def redirection_of(address: str):
+    """Where a browser is sent that goes there."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.netloc)
+    connection.request("GET", f"{parts.path}?{parts.query}")
+    answer = connection.getresponse()
+    connection.close()
+    return answer.status, answer.headers["Location"]
+
+
+url, key, client_id = sys.argv[1:4]
+client = WorkOSClient(api_key=key, client_id=client_id, base_url=f"{url}/", max_retries=0)
 areas = {name: Area(client, name) for name in AREAS}
 organizations, domains, users = areas["organizations"], areas["organization_domains"], areas["user_management"]
 memberships, groups, authorization = areas["organization_membership"], areas["groups"], areas["authorization"]
 events, webhooks, api_keys = areas["events"], areas["webhooks"], areas["api_keys"]
+factors, radar, widgets = areas["multi_factor_auth"], areas["radar"], areas["widgets"]
+
+PASSWORD = "ride-a-giraffe-7"
+
+
+def claims_of(token: str, **expected):
+    """What a token says, after PyJWT verified it with a key of the key set."""
+    signing_key = jwt.PyJWKClient(users.get_jwks_url()).get_signing_key_from_jwt(token)
+    return jwt.decode(token, signing_key.key, algorithms=["RS256"], options={"require": ["exp", "iat", "sub"]}, **{"audience": client_id, **expected})
+
+
+def session_of(signed) -> str:
+    return claims_of(signed.access_token)["sid"]
+
+
+def person(email: str, **fields):
+    return users.create_user(email=email, email_verified=True, password=PasswordPlaintext(password=PASSWORD), **fields)
 
 
 @part
@@ -255,6 +343,203 @@ def keys_of_organizations_and_users():
     api_keys.delete_api_key(own.id)
     assert api_keys.create_validation(value=own.value).api_key is None
     refused(NotFoundError, api_keys.delete_api_key, own.id)
+
+
+@part
+def codes_and_passwords():
+    sent = users.create_magic_auth(email="magic@python.test", ip_address="192.0.2.7", user_agent="Firefox", locale="de")
+    shown = users.get_magic_auth(sent.id)
+    assert (shown.code, shown.email, shown.user_id) == (sent.code, "magic@python.test", sent.user_id)
+    signed = users.authenticate_with_magic_auth(email="magic@python.test", code=sent.code, ip_address="192.0.2.7", user_agent="Firefox")
+    assert (signed.user.id, signed.user.email_verified, signed.authentication_method) == (sent.user_id, True, "MagicAuth")
+    assert claims_of(signed.access_token)["sub"] == sent.user_id
+    assert signed.user.last_sign_in_at is not None
+    # Stored a moment later.
+    assert eventually(lambda: users.get_user(sent.user_id).last_sign_in_at) == signed.user.last_sign_in_at
+    assert users.get_user_identities(sent.user_id) == []
+    refused(BadRequestError, users.authenticate_with_magic_auth, email="magic@python.test", code="000000" if sent.code != "000000" else "000001")
+
+    made = users.create_user(email="unproven@python.test", password=PasswordPlaintext(password=PASSWORD))
+    needed = refused(EmailVerificationRequiredError, users.authenticate_with_password, email=made.email, password=PASSWORD)
+    assert needed.email == "unproven@python.test"
+    verification = users.get_email_verification(needed.email_verification_id)
+    signed = users.authenticate_with_email_verification(code=verification.code, pending_authentication_token=needed.pending_authentication_token)
+    assert (signed.user.id, signed.user.email_verified, signed.authentication_method) == (made.id, True, "Password")
+    assert users.authenticate_with_password(email=made.email, password=PASSWORD, device_id="laptop").user.id == made.id
+    refused(BadRequestError, users.authenticate_with_password, email=made.email, password="ride-an-ostrich-8")
+
+    other = users.create_user(email="confirmed@python.test")
+    assert users.send_verification_email(other.id, locale="de").user.id == other.id
+    code = code_sent_to("confirmed@python.test", "")
+    assert users.verify_email(other.id, code=code).user.email_verified
+
+    reset = users.reset_password(email=made.email, locale="de")
+    assert users.get_password_reset(reset.id).password_reset_token == reset.password_reset_token
+    assert users.confirm_password_reset(token=reset.password_reset_token, new_password="ride-an-ostrich-8").user.id == made.id
+    refused(BadRequestError, users.authenticate_with_password, email=made.email, password=PASSWORD)
+    body = {"grant_type": "password", "client_id": client_id, "client_secret": key, "email": made.email, "password": "ride-an-ostrich-8"}
+    assert users.create_authenticate(body=body).user.id == made.id
+
+    # Nothing issues these yet, so that a code is always one that nobody knows.
+    for unknown in (
+        lambda: users.authenticate_with_code(code="nobodys"),
+        lambda: users.authenticate_with_code_pkce(code="nobodys", code_verifier="v" * 43),
+        lambda: users.authenticate_with_device_code(device_code="nobodys"),
+    ):
+        assert refused(BadRequestError, unknown).error == "invalid_grant"
+    by_text = refused(BadRequestError, users.authenticate_with_radar_sms_challenge, code="123456", pending_authentication_token="nobodys", verification_id="nobodys")
+    assert by_text.error == "invalid_request"
+
+
+@part
+def organizations_and_sessions():
+    made = person("selects@python.test")
+    first, second = (organizations.create_organization(name=f"Python selects {number}") for number in (1, 2))
+    for organization, role in ((first, "member"), (second, "admin")):
+        memberships.create_organization_membership(user_id=made.id, organization_id=organization.id, role=RoleSingle(role_slug=role))
+    needed = refused(OrganizationSelectionRequiredError, users.authenticate_with_password, email=made.email, password=PASSWORD)
+    assert sorted(found["id"] for found in needed.organizations) == sorted([first.id, second.id])
+    signed = users.authenticate_with_organization_selection(pending_authentication_token=needed.pending_authentication_token, organization_id=first.id)
+    assert signed.organization_id == first.id
+    claims = claims_of(signed.access_token)
+    assert (claims["org_id"], claims["role"]) == (first.id, "member")
+
+    switched = users.authenticate_with_refresh_token(refresh_token=signed.refresh_token, organization_id=second.id)
+    claims = claims_of(switched.access_token)
+    assert (claims["org_id"], claims["role"], claims["sid"]) == (second.id, "admin", session_of(signed))
+    listed = list(users.list_sessions(made.id))
+    assert [(found.id, found.status, found.auth_method) for found in listed] == [(claims["sid"], "active", "password")]
+    users.revoke_session(session_id=claims["sid"])
+    assert refused(BadRequestError, users.authenticate_with_refresh_token, refresh_token=switched.refresh_token).error == "invalid_grant"
+    assert [found.id for found in users.list_sessions(made.id) if found.status == "active"] == []
+
+    signed = users.authenticate_with_organization_selection(
+        pending_authentication_token=refused(AuthenticationFlowError, users.authenticate_with_password, email=made.email, password=PASSWORD).pending_authentication_token,
+        organization_id=second.id,
+    )
+    address = users.get_logout_url(session_id=session_of(signed), return_to="https://sdk.test/bye")
+    assert redirection_of(address) == (302, "https://sdk.test/bye")
+    refused(BadRequestError, users.authenticate_with_refresh_token, refresh_token=signed.refresh_token)
+
+    keys = users.get_jwks(client_id).keys
+    assert all((found.alg, found.kty, found.use, len(found.x_5_c)) == ("RS256", "RSA", "sig", 1) for found in keys)
+    assert jwt.get_unverified_header(signed.access_token)["kid"] in [found.kid for found in keys]
+
+
+@part
+def sealed_sessions():
+    made = person("sealed@python.test")
+    organization = organizations.create_organization(name="Python seals")
+    memberships.create_organization_membership(user_id=made.id, organization_id=organization.id, role=RoleSingle(role_slug="admin"))
+    signed = users.authenticate_with_password(email=made.email, password=PASSWORD)
+    password = Fernet.generate_key().decode()
+    sealed = seal_session_from_auth_response(
+        access_token=signed.access_token, refresh_token=signed.refresh_token, user=signed.user.to_dict(), cookie_password=password
+    )
+    seen = users.authenticate_with_session_cookie(session_data=sealed, cookie_password=password)
+    assert (seen.authenticated, seen.session_id, seen.organization_id, seen.role) == (True, session_of(signed), organization.id, "admin")
+    assert (seen.roles, seen.user["id"]) == (["admin"], made.id)
+    session = users.load_sealed_session(session_data=sealed, cookie_password=password)
+    refreshed = session.refresh(organization_id=organization.id)
+    assert (refreshed.authenticated, refreshed.session_id, refreshed.user["email"]) == (True, seen.session_id, "sealed@python.test")
+    assert session.authenticate().session_id == seen.session_id
+    forged = f"{signed.access_token[:-8]}AAAAAAAA"
+    wrong = seal_session_from_auth_response(access_token=forged, refresh_token=signed.refresh_token, user={"id": made.id}, cookie_password=password)
+    assert not users.authenticate_with_session_cookie(session_data=wrong, cookie_password=password).authenticated
+    assert redirection_of(session.get_logout_url(return_to="https://sdk.test/bye")) == (302, "https://sdk.test/bye")
+    assert not session.refresh().authenticated
+
+
+@part
+def second_factors():
+    made = person("factors@python.test")
+    enrolled = factors.create_user_auth_factor(made.id, type="totp", totp_issuer="Python", totp_user="factors@python.test")
+    factor, secret = enrolled.authentication_factor, enrolled.authentication_factor.totp.secret
+    assert (factor.user_id, factor.totp.qr_code.startswith("data:image/png;base64,")) == (made.id, True)
+    verified = factors.verify_challenge(enrolled.authentication_challenge.id, code=code_of(secret))
+    assert (verified.valid, verified.challenge.authentication_factor_id) == (True, factor.id)
+    needed = refused(MfaChallengeError, users.authenticate_with_password, email=made.email, password=PASSWORD)
+    assert [found["id"] for found in needed.authentication_factors] == [factor.id]
+    challenge = factors.challenge_factor(factor.id)
+    # A code works once, and the next one is taken up to half a minute early.
+    signed = users.authenticate_with_totp(
+        code=code_of(secret, 1), pending_authentication_token=needed.pending_authentication_token, authentication_challenge_id=challenge.id
+    )
+    assert (signed.user.id, signed.authentication_method) == (made.id, "Password")
+    assert [found.id for found in factors.list_user_auth_factors(made.id)] == [factor.id]
+    assert factors.get_factor(factor.id).id == factor.id
+
+    own = factors.enroll_factor(type="generic_otp")
+    asked = factors.challenge_factor(own.id)
+    assert factors.verify_challenge(asked.id, code=asked.code).valid
+    for each in (factor, own):
+        factors.delete_factor(each.id)
+        refused(NotFoundError, factors.get_factor, each.id)
+    assert users.authenticate_with_password(email=made.email, password=PASSWORD).user.id == made.id
+
+
+@part
+def invitations_to_organizations():
+    organization = organizations.create_organization(name="Python invites")
+    inviter = person("inviter@python.test")
+    made = users.send_invitation(
+        email="invited@python.test", organization_id=organization.id, role_slug="admin", expires_in_days=3, inviter_user_id=inviter.id, locale="de"
+    )
+    assert (made.state, made.organization_id, made.inviter_user_id) == ("pending", organization.id, inviter.id)
+    assert users.get_invitation(made.id) == made
+    assert users.find_invitation_by_token(made.token) == made
+    again = users.resend_invitation(made.id, locale="en")
+    assert [found.token for found in users.list_invitations(organization_id=organization.id, email="invited@python.test")] == [again.token]
+    sent = users.create_magic_auth(email="invited@python.test", invitation_token=again.token)
+    signed = users.authenticate_with_magic_auth(email="invited@python.test", code=sent.code, invitation_token=again.token)
+    assert (signed.organization_id, users.get_invitation(made.id).state) == (organization.id, "accepted")
+    other = users.send_invitation(email=inviter.email, organization_id=organization.id)
+    assert users.accept_invitation(other.id).accepted_user_id == inviter.id
+    assert users.revoke_invitation(users.send_invitation(email="nobody@python.test").id).state == "revoked"
+
+
+@part
+def risk_and_widgets():
+    told = {"ip_address": "198.51.100.7", "user_agent": "Mozilla/5.0", "email": "risk@python.test", "auth_method": "Password", "action": "login"}
+    attempt = radar.create_attempt(**told)
+    assert (attempt.verdict, attempt.control) == ("allow", None)
+    radar.update_attempt(attempt.attempt_id, challenge_status="success", attempt_status="success")
+    radar.add_list_entry("email", "block", entry="risk@python.test")
+    blocked = radar.create_attempt(**told)
+    assert (blocked.verdict, blocked.control, blocked.blocklist_type) == ("block", "restriction", "email")
+    assert radar.add_list_entry("email", "block", entry="risk@python.test").message
+    radar.remove_list_entry("email", "block", entry="risk@python.test")
+    assert radar.create_attempt(**told).verdict == "allow"
+
+    made = person("challenged@python.test")
+    needed = refused(RadarChallengeError, users.authenticate_with_password, email=made.email, password=PASSWORD, user_agent="curl/8.5.0")
+    challenge = needed.response_json["radar_challenge_id"]
+    signed = users.authenticate_with_radar_email_challenge(
+        code=code_sent_to(made.email, "unusual"), radar_challenge_id=challenge, pending_authentication_token=needed.pending_authentication_token
+    )
+    assert signed.user.id == made.id
+
+    organization = organizations.create_organization(name="Python widgets")
+    memberships.create_organization_membership(user_id=made.id, organization_id=organization.id, role=RoleSingle(role_slug="admin"))
+    token = widgets.create_token(organization_id=organization.id, user_id=made.id, scopes=["widgets:users-table:manage"]).token
+    claims = claims_of(token, audience="urn:gatehouse:widgets")
+    assert (claims["sub"], claims["org_id"], claims["scopes"]) == (made.id, organization.id, ["widgets:users-table:manage"])
+
+
+@part
+def addresses_and_template():
+    for_good = users.create_redirect_uri(uri="https://python.test/first")
+    uri = users.create_redirect_uri(uri="https://python.test/callback")
+    assert [found.id for found in users.list_redirect_uris(limit=2)] == [uri.id, for_good.id]
+    users.delete_redirect_uris(uri.id)
+    assert uri.id not in [found.id for found in users.list_redirect_uris()]
+    origin = users.create_cors_origin(origin="https://python.test")
+    assert [found.id for found in users.list_cors_origins(limit=1)] == [origin.id]
+    content = '{"language": "{{ user.metadata.language }}"}'
+    assert users.update_jwt_template(content=content).content == content
+    assert users.list_jwt_template().content == content
+    made = person("template@python.test", metadata={"language": "en"})
+    assert claims_of(users.authenticate_with_password(email=made.email, password=PASSWORD).access_token)["language"] == "en"
 
 
 @part

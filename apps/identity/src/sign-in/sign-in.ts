@@ -166,7 +166,8 @@ export class SignIn {
       await this.sessions.end(context, sessionId, outdated);
       throw invalidCredentials();
     }
-    this.stamps.record(LAST_SIGN_IN, environment, user.id);
+    // The time that the answer tells.
+    this.stamps.record(LAST_SIGN_IN, environment, user.id, Date.parse(state.created_at));
     await this.risk.signedIn(context, client, user);
     return this.authentications.answer(context, { user, session: state, membership, claims, read, generation: read.family.generation });
   }
