@@ -28,6 +28,8 @@ export interface ProcessOptions {
   readonly log: Log;
   readonly clock?: Clock;
   readonly run?: Run;
+  /** How the engines are opened that the settings name; absent: for this process alone. */
+  readonly open?: typeof openEngines;
   /** What is stored is damaged, or cannot be stored any more: the process has to end, with this sentence. */
   readonly onFatal: (sentence: string) => void;
 }
@@ -53,7 +55,10 @@ export class AppProcess implements RunningApp {
   }
 
   /** @throws StartRefused with the way out, when something outside of this program stands in the way */
-  static async start(app: App, { variables, log, clock = new SystemClock(), run = 'server', onFatal }: ProcessOptions): Promise<AppProcess> {
+  static async start(
+    app: App,
+    { variables, log, clock = new SystemClock(), run = 'server', open = openEngines, onFatal }: ProcessOptions,
+  ): Promise<AppProcess> {
     const used = settingsOfProcess(app, run);
     await requireSettings(used, variables);
     const settings = new ReadSettings(used, variables);
@@ -61,7 +66,7 @@ export class AppProcess implements RunningApp {
     for (const name of unknownSettings(SETTINGS_CLASSES, variables)) log.warn(`${name} is set, but there is no such setting.`);
 
     const kafka = used.includes(KafkaSettings) ? settings.of(KafkaSettings) : null;
-    const engines = await openEngines(settings.of(EngineSettings), {
+    const engines = await open(settings.of(EngineSettings), {
       settings: settings.of(PlatformSettings),
       kafka,
       mayBegin: run !== 'restore',

@@ -26,7 +26,7 @@ export interface RunningProduct {
   close(): Promise<void>;
 }
 
-interface InProcessOptions {
+export interface InProcessOptions {
   readonly variables: Variables;
   readonly log: Log;
   readonly clock?: Clock;

@@ -11,6 +11,7 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { answerMatches } from './answers.ts';
+import { ReplicasInProcess } from './replicas-in-process.ts';
 import { ProductInProcess, type RunningProduct } from './running-product.ts';
 import { eventually } from './until.ts';
 
@@ -18,6 +19,8 @@ export interface GivenSuiteOptions {
   /** Settings beside those of development mode; on a cluster, what has to be set there. */
   readonly variables?: Variables;
   readonly clock?: Clock;
+  /** Two gateways with services of their own behind each, also on embedded engines. Processes are always two of each. */
+  readonly replicas?: boolean;
   /** Where the log lines go; absent: nowhere. */
   readonly onLogLine?: (line: string) => void;
 }
@@ -135,13 +138,16 @@ export class GivenSuite extends Caller {
     super(() => product.url, key);
   }
 
-  static async open({ variables = {}, clock, onLogLine }: GivenSuiteOptions): Promise<GivenSuite> {
+  static async open({ variables = {}, clock, replicas = false, onLogLine }: GivenSuiteOptions): Promise<GivenSuite> {
     const log = new PinoLog({
       level: onLogLine ? 'debug' : 'silent',
       readable: false,
       destination: { write: (line: string) => onLogLine?.(line) },
     });
-    if (environmentVariables()['SUITE'] !== 'processes') return GivenSuite.alone(await ProductInProcess.open({ variables, log, clock }));
+    if (environmentVariables()['SUITE'] !== 'processes') {
+      const options = { variables, log, clock };
+      return GivenSuite.alone(await (replicas ? ReplicasInProcess.open(options) : ProductInProcess.open(options)));
+    }
     // Loaded where it is wanted: the drivers of its engines take a second.
     const { ProductInProcesses } = await import('./product-in-processes.ts');
     return GivenSuite.amongOthers(await ProductInProcesses.open({ variables, log }));
