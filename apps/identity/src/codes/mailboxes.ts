@@ -56,8 +56,13 @@ export class Mailboxes {
   /** `isTaken`: nobody else can have the address. */
   private async lookUp(context: RequestContext, email: string): Promise<{ readonly user: StoredUser | null; readonly isTaken: boolean }> {
     const where = { index: 'email', values: [foldedEmail(email)] };
-    if ((await this.users.findBy(context, where)) === null) return { user: null, isTaken: false };
-    const { rows } = await this.users.page(context.environment, { where, order: 'asc', limit: MOST_OF_AN_ADDRESS });
+    const known = () => this.users.page(context.environment, { where, order: 'asc', limit: MOST_OF_AN_ADDRESS });
+    let { rows } = await known();
+    if (rows.length === 0) {
+      // Whoever has the address may have been written a moment ago.
+      if ((await this.users.findBy(context, where)) === null) return { user: null, isTaken: false };
+      ({ rows } = await known());
+    }
     const user = rows.map(contentOf).find((each) => each.email !== null && isSameMailbox(each.email, email)) ?? null;
     return { user, isTaken: true };
   }

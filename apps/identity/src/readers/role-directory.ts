@@ -14,6 +14,10 @@ import type { HeldRole } from '../domain/membership.decider.ts';
 import { roleDirectoryView, seededRoles, type KnownRole, type RoleScope } from '../views/role-directory.view.ts';
 import { EnvironmentSettingsReader } from './environment-settings-reader.ts';
 
+/** Environments whose first roles are kept in memory. */
+const MAX_DERIVED = 1_000;
+const derived = new Map<string, RoleScope>();
+
 /** Roles as a caller gives them: one of the two, or none. */
 interface RequestedRoles {
   readonly role_slug?: string;
@@ -85,7 +89,7 @@ export class RoleDirectory {
     if (slug === DEFAULT_ROLE) return;
     await this.views.waitForHead(deadline);
     const row = await this.rows.get(environment, environment);
-    const { roles } = row === null ? seededRoles(environment) : contentOf(row);
+    const { roles } = row === null ? firstRoles(environment) : contentOf(row);
     const role = roles.find((candidate) => candidate.slug === slug);
     if (role?.resource_type_slug !== ORGANIZATION_TYPE) throw refused('invalid_role', field, `The environment has no role '${slug}' for organizations.`, slug);
   }
@@ -122,7 +126,7 @@ export class RoleDirectory {
   /** For each of several organizations, which roles it has. */
   async inOrganizations(environment: string, organizationIds: readonly string[]): Promise<ReadonlyMap<string, RolesOfOrganization>> {
     const [shared, ...own] = await this.rows.getMany(environment, [environment, ...organizationIds]);
-    const scope = shared == null ? seededRoles(environment) : contentOf(shared);
+    const scope = shared == null ? firstRoles(environment) : contentOf(shared);
     const fallback = defaultRole(environment);
     return new Map(
       organizationIds.map((id, index) => {
@@ -135,8 +139,17 @@ export class RoleDirectory {
 
 /** The role of whoever has no other: never deleted, and in every environment from the beginning. */
 export function defaultRole(environment: string): HeldRole {
-  const { id, slug } = seededRoles(environment).roles.find((role) => role.slug === DEFAULT_ROLE)!;
+  const { id, slug } = firstRoles(environment).roles.find((role) => role.slug === DEFAULT_ROLE)!;
   return { id, slug };
+}
+
+/** Derived once for each environment: every token that is issued asks for them. */
+function firstRoles(environment: string): RoleScope {
+  let scope = derived.get(environment);
+  if (scope !== undefined) return scope;
+  if (derived.size >= MAX_DERIVED) derived.clear();
+  derived.set(environment, (scope = seededRoles(environment)));
+  return scope;
 }
 
 /** The environment's roles come before custom ones. */

@@ -96,9 +96,11 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     if (user === null || isOutdated(user, { id: sessionId, began_at: session.created_at })) throw invalidGrant();
     const present = family.organization_id;
     const wanted = asked ?? present;
-    const [membership, first] = await Promise.all(
-      [wanted, session.organization_id].map(async (id) => (id === null ? null : this.people.membership(environment, user.id, id))),
-    );
+    const inOrganization = async (id: string | null): Promise<StoredMembership | null> =>
+      id === null ? null : this.people.membership(environment, user.id, id);
+    const found = inOrganization(wanted);
+    // Mostly the same one, which is looked up once.
+    const [membership, first] = await Promise.all([found, session.organization_id === wanted ? found : inOrganization(session.organization_id)]);
     // Whoever left the organization that the session began in is signed in no more.
     const isLeft = session.membership_id !== null && first?.id !== session.membership_id;
     if (isLeft || (asked === undefined && wanted !== null && membership == null)) {
