@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DomainError } from '#libs/platform/src/domain-error';
+import type { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { AuthenticationChallenges, shownChallenge } from '../authentication-factors/authentication-challenges.ts';
 import { EmailVerifications } from '../codes/email-verifications.ts';
@@ -9,7 +9,7 @@ import type { StoredUser } from '../domain/user.decider.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import { ShownUsers } from '../readers/shown-users.ts';
 import type { Gate } from './next-gate.ts';
-import { moreIsNeeded, ssoRequired, type Continuation } from './sign-in-refusals.ts';
+import { moreIsNeeded, otherMethodsRequired, ssoRequired, type Continuation } from './sign-in-refusals.ts';
 
 /** Who is on the way to a session. */
 interface Pending {
@@ -59,9 +59,7 @@ export class Continuations {
         return ssoRequired({ pending_authentication_token: token, email: user.email ?? '', connection_ids: [] });
       case 'organization_authentication_methods_required': {
         const { methods } = await this.policies.policy(context, gate.organizationId);
-        return new DomainError('invalid', gate.gate, 'The organization lets its members sign in otherwise.', {
-          continuation: { pending_authentication_token: token, email: user.email ?? '', sso_connection_ids: [], auth_methods: methods },
-        });
+        return otherMethodsRequired(user.email, methods, { pending_authentication_token: token });
       }
     }
   }

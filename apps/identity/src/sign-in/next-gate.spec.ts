@@ -72,12 +72,16 @@ describe('after the credential is proven', () => {
 });
 
 describe('at a refresh', () => {
-  const facts = { method: 'password', mfa: 'optional', isFactorProven: false, policy: lenient } as const;
+  const facts = { method: 'password', mfa: 'optional', isFactorProven: false, isEntering: false, policy: lenient } as const;
+  const noPasswords = { ...lenient, methods: { password: false, magic_auth: true } };
   it.each<[string, Partial<Parameters<typeof gateOfRefresh>[0]>, ReturnType<typeof gateOfRefresh>]>([
     ['nothing is asked', {}, null],
     ['… where no organization is chosen', { policy: null }, null],
     ['the organization asks for a single sign-on', { policy: { ...lenient, requiresSso: true, requiresMfa: true } }, 'sso_required'],
     ['… which it was', { method: 'sso', policy: { ...lenient, requiresSso: true, requiresMfa: true } }, null],
+    ['another organization is asked for that has no passwords', { isEntering: true, policy: noPasswords }, 'organization_authentication_methods_required'],
+    ['… but codes', { method: 'magic_code', isEntering: true, policy: noPasswords }, null],
+    ['… or was asked for before it had none', { policy: noPasswords }, null],
     ['the organization asks for a second factor', { mfa: 'off', policy: { ...lenient, requiresMfa: true } }, 'mfa_enrollment'],
     ['… which was proven', { isFactorProven: true, policy: { ...lenient, requiresMfa: true } }, null],
     ['the environment asks for a second factor', { mfa: 'required', policy: null }, 'mfa_enrollment'],

@@ -72,15 +72,25 @@ export function nextGate(facts: SignInFacts): Gate {
   return (requiresMfa ? secondFactor(facts, true) : null) ?? { gate: 'none', organizationId };
 }
 
-/** What is asked of somebody who goes on being signed in, before the session goes on; null: nothing. */
+/** Those that an organization may forbid, by what sessions call them. */
+const WAYS: Partial<Readonly<Record<SessionMethod, keyof Policy['methods']>>> = { password: 'password', magic_code: 'magic_auth' };
+
+/**
+ * What is asked of somebody who goes on being signed in, before the session goes on; null: nothing. `isEntering`: the next token is for another organization than the last,
+ * which lets in by its own ways to sign in alone, as it does at sign-in; whoever is in stays.
+ */
 export function gateOfRefresh({
   method,
   mfa,
   isFactorProven,
+  isEntering,
   policy,
-}: Pick<SignInFacts, 'mfa' | 'isFactorProven' | 'policy'> & { readonly method: SessionMethod }): 'sso_required' | 'mfa_enrollment' | null {
+}: Pick<SignInFacts, 'mfa' | 'isFactorProven' | 'policy'> & { readonly method: SessionMethod; readonly isEntering: boolean }):
+  'sso_required' | 'organization_authentication_methods_required' | 'mfa_enrollment' | null {
   if (method === 'sso') return null;
   if (policy?.requiresSso === true) return 'sso_required';
+  const way = WAYS[method];
+  if (isEntering && way !== undefined && policy?.methods[way] === false) return 'organization_authentication_methods_required';
   return (mfa === 'required' || policy?.requiresMfa === true) && !isFactorProven ? 'mfa_enrollment' : null;
 }
 

@@ -1,4 +1,5 @@
 import type { AuthenticationChallenge } from '#libs/contracts/src/authentication-factors/authentication-factor';
+import type { AuthenticationMethods } from '#libs/contracts/src/environment-settings/environment-settings';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
 import type { User } from '#libs/contracts/src/users/user';
 import { DomainError } from '#libs/platform/src/domain-error';
@@ -35,6 +36,13 @@ export function moreIsNeeded(code: ContinuationCode, continuation: Continuation)
 /** The person has to come through the identity provider of the organization. */
 export function ssoRequired(continuation: object): DomainError {
   return new DomainError('invalid', 'sso_required', 'The organization asks for a single sign-on.', { continuation });
+}
+
+/** The person has to come in a way that the organization allows; `methods` are those. */
+export function otherMethodsRequired(email: string | null, methods: AuthenticationMethods, continuation: object): DomainError {
+  return new DomainError('invalid', 'organization_authentication_methods_required', 'The organization lets its members sign in otherwise.', {
+    continuation: { ...continuation, email: email ?? '', sso_connection_ids: [], auth_methods: methods },
+  });
 }
 
 export function invalidRequest(message: string): DomainError {

@@ -480,6 +480,25 @@ describe('what an organization asks of its members', () => {
     await ask({ grant_type: 'password', email, password: PASSWORD }).expect(200);
   });
 
+  it('another way to sign in, of those as well who come from another organization with the session that they have', async () => {
+    const [{ id, email }, lenient, strict] = [await user({ password: PASSWORD }), await organization(), await organization()];
+    await join(lenient, id);
+    const session = await ask({ grant_type: 'password', email, password: PASSWORD }).expect(200);
+    await join(strict, id);
+    await suite.patch(`/admin/organizations/${strict}/authentication_policy`, { methods: { password: false } }).expect(200);
+    const refused = await refresh(session.refresh_token, { organization_id: strict });
+    expect([refused.status, refused.body]).toEqual([
+      400,
+      {
+        ...oauth('organization_authentication_methods_required'),
+        ...{ email, sso_connection_ids: [], auth_methods: expect.objectContaining({ magic_auth: true, password: false }) },
+      },
+    ]);
+    // Nothing was spent, and nobody thrown out.
+    expect((await refresh(session.refresh_token).expect(200)).organization_id).toBe(lenient);
+    expect((await withCode(email)).body).toMatchObject({ code: 'organization_selection_required' });
+  });
+
   it('a second factor', async () => {
     const { email, before } = await memberOf({ mfa: 'required' });
     const answer = await withCode(email);

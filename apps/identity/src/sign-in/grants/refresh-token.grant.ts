@@ -18,7 +18,7 @@ import { sealedSession } from '../sealed-session.ts';
 import { Sessions } from '../sessions.ts';
 import { invalidClient, SignInClients, type SignInClient } from '../sign-in-client.ts';
 import { SignInPeople } from '../sign-in-people.ts';
-import { invalidGrant, ssoRequired } from '../sign-in-refusals.ts';
+import { invalidGrant, otherMethodsRequired, ssoRequired } from '../sign-in-refusals.ts';
 import type { Given, RenewingGrant } from './grant.ts';
 
 /** The refresh token of the last answer. */
@@ -40,7 +40,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws DomainError `invalid_grant`, `invalid_client`, `organization_membership_not_found`, `sso_required`, `mfa_enrollment` */
+  /** @throws DomainError `invalid_grant`, `invalid_client`, `organization_membership_not_found`, and as `requirePolicy` */
   async renew(given: Given<'refresh_token'>, client: SignInClient): Promise<Authentication> {
     const { context, refresh_token } = given;
     const { environment } = context;
@@ -57,8 +57,9 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
         await this.sessions.end(context, sessionId, 'refresh_token_reused');
         throw invalidGrant();
       }
-      const [session, membership, user] = await this.requireLiving(given, read);
-      await this.requirePolicy(context, session, membership);
+      const living = await this.requireLiving(given, read);
+      await this.requirePolicy(context, living, family.organization_id);
+      const [session, membership, user] = living;
       const claims = await this.tokens.claims(context, { user, session_id: sessionId, client_id: client.id, membership });
       // Nothing was spent yet: whatever could refuse has been asked.
       let { generation } = family;
@@ -74,12 +75,26 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     }
   }
 
-  /** What environment and organization ask for counts for those as well who are signed in. @throws DomainError `sso_required`, `mfa_enrollment` */
-  private async requirePolicy(context: RequestContext, session: StoredSession, membership: StoredMembership | null): Promise<void> {
+  /**
+   * What environment and organization ask for counts for those as well who are signed in.
+   * @throws DomainError `sso_required`, `organization_authentication_methods_required`, `mfa_enrollment`
+   */
+  private async requirePolicy(
+    context: RequestContext,
+    [session, membership, user]: readonly [StoredSession, StoredMembership | null, StoredUser],
+    before: string | null,
+  ): Promise<void> {
     const { mfa } = await this.settings.settings(context);
-    const policy = membership === null ? null : gatePolicyOf(await this.policies.policy(context, membership.organization_id));
-    const gate = gateOfRefresh({ method: session.auth_method, mfa, isFactorProven: session.has_second_factor === true, policy });
+    const asked = membership === null ? null : await this.policies.policy(context, membership.organization_id);
+    const gate = gateOfRefresh({
+      method: session.auth_method,
+      mfa,
+      isFactorProven: session.has_second_factor === true,
+      isEntering: membership?.organization_id !== before,
+      policy: asked && gatePolicyOf(asked),
+    });
     if (gate === 'sso_required') throw ssoRequired({});
+    if (gate === 'organization_authentication_methods_required') throw otherMethodsRequired(user.email, asked!.methods, {});
     if (gate === 'mfa_enrollment') throw new DomainError('forbidden', 'mfa_enrollment_at_refresh', 'A second factor is required.');
   }
 
