@@ -106,7 +106,7 @@ interface Letter extends Omit<Addressed, 'to'> {
   readonly brand: { readonly name: string; readonly logo_url: string | null; readonly color: string | null };
 }
 
-export function letterOf({ kind, secret, time, locale, brand, invited = NOBODY }: Letter): {
+export function letterOf({ kind, secret, time, locale, brand: { name, ...brand }, invited: { organization, inviter } = NOBODY }: Letter): {
   readonly subject: string;
   readonly text: string;
   readonly html: string;
@@ -115,17 +115,26 @@ export function letterOf({ kind, secret, time, locale, brand, invited = NOBODY }
   const language = Object.hasOwn(LANGUAGES, wanted) && LANGUAGES[wanted]![kind] !== undefined ? wanted : 'en';
   const texts = LANGUAGES[language]![kind] ?? LANGUAGES.en[kind];
   const shown = 'code' in secret ? secret.code : secret.link;
-  const [subject, first, last] = [texts.subject(brand.name, invited), texts.lead(brand.name, invited), texts.ending(time)];
+  const invited = { organization: organization && inOneLine(organization), inviter: inviter && inOneLine(inviter) };
+  const [subject, first, last] = [texts.subject(name, invited), texts.lead(name, invited), texts.ending(time)];
   const { action } = texts;
   const text = `${first}\n\n${shown}\n\n${last}\n`;
   const color = brand.color ?? '#1f4b99';
-  const logo = brand.logo_url === null ? '' : `<p><img src="${escaped(brand.logo_url)}" alt="${escaped(brand.name)}" height="40"></p>`;
+  const logo = brand.logo_url === null ? '' : `<p><img src="${escaped(brand.logo_url)}" alt="${escaped(name)}" height="40"></p>`;
   const middle =
     'code' in secret
       ? `<p style="font-size:32px;letter-spacing:6px;font-weight:bold;color:${color}">${escaped(shown)}</p>`
       : `<p><a href="${escaped(shown)}" style="background:${color};color:#ffffff;padding:12px 20px;border-radius:6px;text-decoration:none">${escaped(action ?? shown)}</a></p><p style="word-break:break-all;color:#666666">${escaped(shown)}</p>`;
   const html = `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><title>${escaped(subject)}</title></head><body style="font-family:sans-serif;color:#222222;max-width:560px;margin:24px auto">${logo}<p>${escaped(first)}</p>${middle}<p style="color:#666666">${escaped(last)}</p></body></html>`;
   return { subject, text, html };
+}
+
+const LONGEST_NAME = 100;
+
+/** People choose their names: one that has lines would write the message, and send whatever it likes to strangers. */
+function inOneLine(name: string): string {
+  const characters = [...name.replace(/[\s\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()];
+  return characters.length <= LONGEST_NAME ? characters.join('') : `${characters.slice(0, LONGEST_NAME).join('')}…`;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

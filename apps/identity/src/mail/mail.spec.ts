@@ -143,6 +143,16 @@ describe('mail, over SMTP', () => {
     await caller.patch('/admin/environment_settings', { mail: { invitation: true } }).expect(200);
   });
 
+  it('lets nobody write the message by a name: it is one line, of bounded length', async () => {
+    const email = address();
+    const { id: organization_id } = await caller.post('/organizations', { name: 'Acme\r\nBcc: eve@mail.test\r\n\r\nPay here\u202e' }).expect(201);
+    const name = { first_name: `Your account is locked.\n\n${'x'.repeat(200)}`, last_name: 'King' };
+    const { id: inviter_user_id } = await caller.post('/user_management/users', { email: address(), ...name }).expect(201);
+    await caller.post('/user_management/invitations', { email, organization_id, inviter_user_id }).expect(201);
+    const { text } = await arrived(email);
+    expect(text).toContain(`Your account is locked. ${'x'.repeat(76)}… invites you to join Acme Bcc: eve@mail.test Pay here on `);
+  });
+
   it('brings no invitation that was revoked, or sent again, before its turn', async () => {
     await receiver.close();
     const [revoked, resent] = [address(), address()];
