@@ -1,9 +1,12 @@
 import type { LogFollowing, MemoryFollower } from '#libs/event-sourcing/src/following/memory-follower';
 import type { Position } from '#libs/event-sourcing/src/log/event-store';
+import { BoundedMap } from '#libs/platform/src/bounded-map';
 import type { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 
 const MAX_KEYS = 10_000;
+/** Whoever asks is not known to be of an environment before the answer. */
+const ANY = '';
 /** What was just made must be found soon, wherever it was looked for too early. */
 const UNKNOWN_FOR = 5_000;
 /** A bound on what a missed event could do. */
@@ -26,8 +29,8 @@ interface Options<Value> {
 
 /** Answers of another service by key, remembered until the log tells of any change to them: what there is, and for a moment what there is not. */
 export class RememberedLookUps<Value> {
-  private readonly found = new Map<string, { readonly value: Value; readonly until: number }>();
-  private readonly unknown = new Map<string, { readonly refusal: DomainError; readonly until: number }>();
+  private readonly found = new BoundedMap<{ readonly value: Value; readonly until: number }>(MAX_KEYS);
+  private readonly unknown = new BoundedMap<{ readonly refusal: DomainError; readonly until: number }>(MAX_KEYS);
   private readonly lookups = new Map<string, Promise<Value>>();
   private readonly follower: MemoryFollower;
   private forgottenAt = 0;
@@ -58,14 +61,14 @@ export class RememberedLookUps<Value> {
   remembered(key: string): Value | undefined {
     const known = this.known(key);
     if (known !== undefined) return known;
-    const unknown = this.unknown.get(key);
+    const unknown = this.unknown.get(ANY, key);
     if (unknown !== undefined && unknown.until > this.clock.now()) throw unknown.refusal;
     return undefined;
   }
 
   /** As `remembered`, for whoever has more to do where there is nothing. */
   known(key: string): Value | undefined {
-    const known = this.found.get(key);
+    const known = this.found.get(ANY, key);
     return known !== undefined && known.until > this.clock.now() ? known.value : undefined;
   }
 
@@ -86,11 +89,11 @@ export class RememberedLookUps<Value> {
     const began = this.clock.now();
     try {
       const { value, until = Infinity } = await this.options.lookUp(key, requestId);
-      if (began > this.forgottenAt) remember(this.found, key, { value, until: Math.min(until, began + KNOWN_FOR) });
+      if (began > this.forgottenAt) this.found.set(ANY, key, { value, until: Math.min(until, began + KNOWN_FOR) });
       return value;
     } catch (error) {
       const isNone = error instanceof DomainError && (error.kind === 'not-found' || error.kind === 'unauthenticated');
-      if (isNone && began > this.forgottenAt) remember(this.unknown, key, { refusal: error, until: began + UNKNOWN_FOR });
+      if (isNone && began > this.forgottenAt) this.unknown.set(ANY, key, { refusal: error, until: began + UNKNOWN_FOR });
       throw error;
     }
   }
@@ -109,11 +112,4 @@ export class RememberedLookUps<Value> {
     this.lookups.clear();
     this.forgottenAt = this.clock.now();
   }
-}
-
-/** Keeps the map bounded: whoever was put in first goes first. */
-function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
-  map.delete(key);
-  if (map.size >= MAX_KEYS) map.delete(map.keys().next().value!);
-  map.set(key, value);
 }

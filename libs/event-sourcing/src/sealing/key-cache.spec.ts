@@ -27,6 +27,23 @@ describe('keys that were read a moment ago', () => {
     expect([cache.get(purposeOf(1)), cache.get(purposeOf(2)), cache.size]).toEqual([undefined, 'erased', 1]);
   });
 
+  it('are known from their last reading on, and are gone where they were deleted, however often that was', () => {
+    const clock = new SettableClock();
+    const cache = new KeyCache(clock);
+    cache.set(purposeOf(1), key);
+    cache.set(purposeOf(2), key);
+    clock.forward(40_000);
+    for (let times = 0; times < 30_000; times++) {
+      cache.delete(purposeOf(1));
+      cache.set(purposeOf(1), key);
+    }
+    expect(cache.size).toBeLessThanOrEqual(2);
+    clock.forward(59_999);
+    expect([cache.get(purposeOf(1)), cache.get(purposeOf(2)), cache.size]).toEqual([key, undefined, 1]);
+    cache.delete(purposeOf(1));
+    expect([cache.get(purposeOf(1)), cache.size]).toEqual([undefined, 0]);
+  });
+
   it('go also where nobody asks for a key any more', () => {
     jest.useFakeTimers();
     try {

@@ -6,14 +6,26 @@ const CAPACITY = 10_000;
 /** How long a process goes on with a key that another has destroyed. */
 export const TRUSTED_FOR = 60_000;
 
-interface Entry {
-  readonly found: FoundKey;
+/** Without the key, which is in memory no longer than it is known. */
+interface Arrival {
+  readonly purpose: KeyPurpose;
   readonly readAt: number;
 }
 
-/** Keys that were read a moment ago. What is full forgets what was read first, so that the first is always the oldest. */
+interface Entry {
+  readonly found: FoundKey;
+  readonly arrival: Arrival;
+}
+
+/** Keys that were read a moment ago. What is full forgets what was read first. */
 export class KeyCache {
   private readonly entries = new Map<KeyPurpose, Entry>();
+  /**
+   * In the order of reading, from `first` on; those that were replaced or deleted since among them. The map would look at the places of all that left before it found its own
+   * first entry, at every look-up.
+   */
+  private readonly arrivals: Arrival[] = [];
+  private first = 0;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(private readonly clock: Clock) {}
@@ -28,9 +40,10 @@ export class KeyCache {
   }
 
   set(purpose: KeyPurpose, found: FoundKey): void {
-    this.entries.delete(purpose);
-    this.entries.set(purpose, { found, readAt: this.clock.now() });
-    if (this.entries.size > CAPACITY) this.entries.delete(this.entries.keys().next().value!);
+    const arrival = { purpose, readAt: this.clock.now() };
+    this.entries.set(purpose, { found, arrival });
+    this.arrivals.push(arrival);
+    while (this.entries.size > CAPACITY || this.arrivals.length - this.first > 2 * CAPACITY) this.forgetFirst();
     // Where nobody asks any more, keys go all the same.
     this.timer ??= this.later(TRUSTED_FOR);
   }
@@ -41,16 +54,21 @@ export class KeyCache {
 
   private forgetOld(): void {
     const until = this.clock.now() - TRUSTED_FOR;
-    for (const [purpose, { readAt }] of this.entries) {
-      if (readAt > until) return;
-      this.entries.delete(purpose);
-    }
+    while (this.first < this.arrivals.length && this.arrivals[this.first]!.readAt <= until) this.forgetFirst();
+  }
+
+  private forgetFirst(): void {
+    const arrival = this.arrivals[this.first++]!;
+    if (this.entries.get(arrival.purpose)?.arrival === arrival) this.entries.delete(arrival.purpose);
+    if (this.first < CAPACITY && this.first < this.arrivals.length) return;
+    this.arrivals.splice(0, this.first);
+    this.first = 0;
   }
 
   private later(milliseconds: number): NodeJS.Timeout {
     return setTimeout(() => {
       this.forgetOld();
-      const [oldest] = this.entries.values();
+      const oldest = this.arrivals[this.first];
       this.timer = oldest === undefined ? null : this.later(Math.max(1, oldest.readAt + TRUSTED_FOR - this.clock.now()));
     }, milliseconds).unref();
   }
