@@ -246,6 +246,11 @@ describe('what cannot be understood is refused as OAuth has it', () => {
     ['a refresh token that is none', { grant_type: 'refresh_token', refresh_token: 'x' }, 'invalid_grant'],
   ])('%s', async (_, body, error) => expect((await ask(body)).body).toEqual(oauth(error)));
 
+  it.each(['workos', 'gatehouse'])('a challenge by text message, which nobody is sent, in the words of %s', async (vendor) => {
+    const { body } = await ask({ grant_type: urn('radar-sms-challenge:code', vendor), code: '000000', pending_authentication_token: 'x' });
+    expect(body).toEqual({ ...oauth('invalid_request'), error_description: expect.stringContaining('text message') });
+  });
+
   it('a password without a secret', async () => {
     await askOpenly({ grant_type: 'password', email: address(), password: PASSWORD }).expect(400, oauth('invalid_request'));
   });
@@ -276,6 +281,48 @@ describe('what cannot be understood is refused as OAuth has it', () => {
   });
   it('a client that there is not', async () => {
     await suite.post(AUTHENTICATE, { client_id: 'client_nobody', grant_type: 'password' }).expect(400, oauth('invalid_client'));
+  });
+});
+
+describe('whoever cannot show who they are', () => {
+  const guess = (email: string, more: Body = {}) => ask({ grant_type: urn('magic-auth:code'), email, code: '000000', ...more }).expect(400);
+  const toldOf = async (emails: readonly string[]): Promise<number> =>
+    (await suite.records()).filter(({ type, subject }) => type.endsWith('_failed') && emails.includes((subject as { email: string }).email)).length;
+  /** Those that no event tells of. */
+  const untold = async (): Promise<number> => {
+    const lines = (await (await fetch(`${suite.url}/metrics`)).text()).split('\n');
+    const counts = lines.filter((line) => line.startsWith('gatehouse_sign_in_failures_total{') && line.includes('recorded="no"'));
+    return counts.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  };
+
+  it('is told of ten times a minute for an account, however they try, and beyond that counted', async () => {
+    const [before, { email }] = [await untold(), await user({ password: PASSWORD, email_verified: false })];
+    const pending = await ask({ grant_type: 'password', email, password: PASSWORD }).expect(403);
+    const { code } = await suite.get(`/user_management/email_verification/${pending.email_verification_id}`).expect(200);
+    const confirm = { grant_type: urn('email-verification:code'), pending_authentication_token: pending.pending_authentication_token };
+    for (let times = 0; times < 9; times++) await guess(email);
+    for (let times = 0; times < 2; times++) await ask({ ...confirm, code: code === '000000' ? '000001' : '000000' }).expect(400);
+    expect([await toldOf([email]), (await untold()) - before]).toEqual([10, 1]);
+    await later(MINUTE);
+    await guess(email);
+    expect([await toldOf([email]), (await untold()) - before]).toEqual([11, 1]);
+  });
+
+  it('is told of a hundred times a minute from an address, whoever they try to be, and beyond that counted', async () => {
+    // Otherwise so many are blocked.
+    const { risk } = await suite.get('/admin/environment_settings').expect(200);
+    await suite.patch('/admin/environment_settings', { risk: { brute_force_attack: 'off', credential_stuffing: 'off' } }).expect(200);
+    const [before, emails] = [await untold(), Array.from({ length: 102 }, address)];
+    await Promise.all(emails.map((email, index) => guess(email, { ip_address: `2001:db8:7:7::${index}` })));
+    expect([await toldOf(emails), (await untold()) - before]).toEqual([100, 2]);
+    // From elsewhere it is told of.
+    await guess(emails[0]!, { ip_address: '2001:db8:7:8::1' });
+    await guess(emails[1]!, { ip_address: '2001:db8:7:8::1' });
+    expect([await toldOf(emails), (await untold()) - before]).toEqual([102, 2]);
+    await later(MINUTE);
+    await guess(emails[2]!, { ip_address: '2001:db8:7:7::1' });
+    expect([await toldOf(emails), (await untold()) - before]).toEqual([103, 2]);
+    await suite.patch('/admin/environment_settings', { risk }).expect(200);
   });
 });
 

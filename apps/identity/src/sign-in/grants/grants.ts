@@ -15,6 +15,8 @@ import { RadarEmailChallengeGrant } from './radar-email-challenge.grant.ts';
 import { RefreshTokenGrant } from './refresh-token.grant.ts';
 
 const OWN_VENDOR = 'gatehouse';
+/** Existing SDKs can send it; nothing here asks for a code by text message, so that there is none to show. */
+const RADAR_SMS_CHALLENGE = 'urn:{vendor}:oauth:grant-type:radar-sms-challenge:code';
 
 /** Every grant that there is. */
 export const GRANTS = [
@@ -33,6 +35,7 @@ export const GRANTS = [
 @Injectable()
 export class Grants {
   private readonly byType: ReadonlyMap<string, Grant | RenewingGrant>;
+  private readonly smsTypes: ReadonlySet<string>;
 
   constructor(
     password: PasswordGrant,
@@ -48,12 +51,14 @@ export class Grants {
   ) {
     const all = [password, magicAuth, emailVerification, radarEmailChallenge, mfaTotp, organizationSelection, refreshToken, authorizationCode, deviceCode];
     const vendors = [GRANT_TYPE_VENDOR, OWN_VENDOR];
+    this.smsTypes = new Set(vendors.map((vendor) => RADAR_SMS_CHALLENGE.replace('{vendor}', vendor)));
     this.byType = new Map(all.flatMap((grant) => vendors.map((vendor) => [grant.type.replace('{vendor}', vendor), grant] as const)));
   }
 
   /** @throws DomainError `invalid_request` */
   named(type: string | undefined): Grant | RenewingGrant {
     const grant = this.byType.get(type ?? '');
+    if (type !== undefined && this.smsTypes.has(type)) throw invalidRequest(`'${type}' is not supported: this server sends no challenges by text message.`);
     if (grant === undefined) throw invalidRequest(type === undefined ? 'grant_type is required.' : `'${type}' is no grant type of this server.`);
     return grant;
   }
