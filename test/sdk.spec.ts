@@ -1,4 +1,6 @@
+import { createHmac } from 'node:crypto';
 import { DomainDataState, SignatureVerificationException, WorkOS, type Organization } from '@workos-inc/node';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { WorkOS as WorkOS10 } from 'workos-node-10';
 import type { DnsServer } from '#libs/testing/src/dns-server';
 import { givenDnsServer } from '#libs/testing/src/given-dns-server';
@@ -20,12 +22,14 @@ let dns: DnsServer;
 let receiver: WebhookReceiver;
 let workos: WorkOS;
 let workos10: WorkOS10;
+let clientId: string;
 beforeAll(async () => {
   dns = await givenDnsServer();
   receiver = await givenWebhookReceiver();
   suite = await givenSuite({ variables: { DNS_SERVERS: dns.address } });
-  workos = new WorkOS(suite.key, addressOf(suite));
-  workos10 = new WorkOS10(suite.key, addressOf(suite));
+  clientId = await suite.clientIdOf(suite);
+  workos = new WorkOS(suite.key, { ...addressOf(suite), clientId });
+  workos10 = new WorkOS10(suite.key, { ...addressOf(suite), clientId });
 });
 afterAll(async () => {
   await dns.close();
@@ -282,6 +286,207 @@ describe('users and memberships through the SDK', () => {
     const ids: string[] = [];
     for (let index = 0; index < 101; index++) ids.push((await lister.createUser({ email: `user-${index}@sdk.test` })).id);
     expect((await (await lister.listUsers({ order: 'asc' })).autoPagination()).map(({ id }) => id)).toEqual(ids);
+  });
+});
+
+/** Of an authenticator app, as its user types it, and the bytes that this stands for. */
+const SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP';
+const SECRET_BYTES = Buffer.from('48656c6c6f21deadbeef'.repeat(2), 'hex');
+
+/** What the app shows, or will show next. */
+function totpCode(drift = 0): string {
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + drift));
+  const digest = createHmac('sha1', SECRET_BYTES).update(counter).digest();
+  return String((digest.readUInt32BE(digest[19]! & 15) & 0x7fffffff) % 1_000_000).padStart(6, '0');
+}
+
+/** What a client is told that has to do something else first. */
+interface Needed {
+  readonly code?: string;
+  readonly pending_authentication_token: string;
+  readonly email_verification_id: string;
+  readonly radar_challenge_id: string;
+  readonly organizations: readonly { readonly id: string }[];
+  readonly authentication_factors: readonly { readonly id: string }[];
+}
+
+async function neededBy(step: Promise<unknown>): Promise<Needed> {
+  const refusal = await step.then(
+    () => null,
+    (error: { readonly status: number; readonly rawData: Needed }) => error,
+  );
+  expect(refusal).toMatchObject({ status: 403 });
+  return refusal!.rawData;
+}
+
+// Their methods of sign-in have the same names and forms; what was renamed is asked of each.
+describe.each([
+  ['8.13', () => workos],
+  ['10.14', () => workos10 as unknown as WorkOS],
+])('signing in through SDK %s', (version, client) => {
+  const PASSWORD = 'ride-a-giraffe-7';
+  const SEAL = { sealSession: true, cookiePassword: 'a-password-of-a-cookie-with-32-characters' };
+  const BYE = 'https://sdk.test/bye';
+  const um = () => client().userManagement;
+  const address = (name: string): string => `${name}-${version}@sign-in.sdk.test`;
+  const person = async (name: string) => (await um().createUser({ email: address(name), password: PASSWORD, emailVerified: true })).id;
+  const withPassword = (name: string, more: object = {}) => um().authenticateWithPassword({ clientId, email: address(name), password: PASSWORD, ...more });
+  const claimsOf = async (token: string) => (await jwtVerify(token, createRemoteJWKSet(new URL(um().getJwksUrl(clientId))), { audience: clientId })).payload;
+  const sessionOf = async ({ accessToken }: { readonly accessToken: string }) => (await claimsOf(accessToken))['sid'] as string;
+  const ended = { name: 'OauthException', error: 'invalid_grant' };
+  beforeAll(() => suite.patch('/admin/environment_settings', { sign_out_uris: [BYE], risk: { bot_detection: 'challenge' } }).expect(200));
+
+  it('takes a magic code, which is shown once more', async () => {
+    const { id, code, userId } = await um().createMagicAuth({ email: address('magic') });
+    expect(await um().getMagicAuth(id)).toMatchObject({ id, code, userId });
+    const signed = await um().authenticateWithMagicAuth({ clientId, code, email: address('magic'), ipAddress: '192.0.2.7', userAgent: 'Firefox' });
+    expect(signed).toMatchObject({ user: { id: userId, emailVerified: true }, authenticationMethod: 'MagicAuth' });
+    expect(await claimsOf(signed.accessToken)).toMatchObject({ sub: userId, client_id: clientId });
+    expect(await um().getUserIdentities(userId)).toEqual([]);
+    // Stored a moment later, as the sign-in told it.
+    const { lastSignInAt } = signed.user;
+    await eventually(async () => expect(await um().getUser(userId)).toMatchObject({ lastSignInAt }));
+  });
+
+  it('takes a password, once its address is verified, and another one after a reset', async () => {
+    const { id } = await um().createUser({ email: address('unproven'), password: PASSWORD });
+    const { pending_authentication_token: pendingAuthenticationToken, email_verification_id } = await neededBy(withPassword('unproven'));
+    const { code } = await um().getEmailVerification(email_verification_id);
+    const signed = await um().authenticateWithEmailVerification({ clientId, code, pendingAuthenticationToken });
+    expect(signed).toMatchObject({ user: { id, emailVerified: true }, authenticationMethod: 'Password' });
+    const wrong = um().authenticateWithPassword({ clientId, email: address('unproven'), password: 'ride-an-ostrich-8' });
+    await expect(wrong).rejects.toMatchObject({ status: 400, rawData: { code: 'invalid_credentials' } });
+
+    const reset = await um().createPasswordReset({ email: address('unproven') });
+    expect(await um().getPasswordReset(reset.id)).toMatchObject({ passwordResetToken: reset.passwordResetToken });
+    expect(await um().resetPassword({ token: reset.passwordResetToken, newPassword: 'ride-an-ostrich-8' })).toMatchObject({ user: { id } });
+    expect(await um().authenticateWithPassword({ clientId, email: address('unproven'), password: 'ride-an-ostrich-8' })).toMatchObject({ user: { id } });
+    await expect(um().authenticateWithRefreshToken({ clientId, refreshToken: signed.refreshToken })).rejects.toMatchObject(ended);
+  });
+
+  it('verifies an address', async () => {
+    const { id: userId } = await um().createUser({ email: address('confirmed') });
+    expect(await um().sendVerificationEmail({ userId })).toMatchObject({ user: { id: userId } });
+    const sent = await eventually(async () => {
+      const { data } = await client().events.listEvents({ events: ['email_verification.created'], limit: 100 });
+      const found = data.find((event) => event.event === 'email_verification.created' && event.data.userId === userId);
+      expect(found).toBeDefined();
+      return (found!.data as { readonly id: string }).id;
+    });
+    const { code } = await um().getEmailVerification(sent);
+    expect(await um().verifyEmail({ userId, code })).toMatchObject({ user: { id: userId, emailVerified: true } });
+  });
+
+  it('goes on in the organization that is chosen, and in another one by a refresh, until it is revoked', async () => {
+    const userId = await person('selects');
+    const made = [await client().organizations.createOrganization({ name: 'First' }), await client().organizations.createOrganization({ name: 'Second' })];
+    for (const { id: organizationId } of made) await um().createOrganizationMembership({ organizationId, userId });
+    const needed = await neededBy(withPassword('selects'));
+    expect(needed.organizations.map(({ id }) => id).toSorted()).toEqual(made.map(({ id }) => id).toSorted());
+    const [first, second] = made.map(({ id }) => id);
+    const pendingAuthenticationToken = needed.pending_authentication_token;
+    const signed = await um().authenticateWithOrganizationSelection({ clientId, pendingAuthenticationToken, organizationId: first! });
+    expect(signed).toMatchObject({ organizationId: first });
+    const switched = await um().authenticateWithRefreshToken({ clientId, refreshToken: signed.refreshToken, organizationId: second! });
+    const sessionId = await sessionOf(signed);
+    expect(await claimsOf(switched.accessToken)).toMatchObject({ org_id: second, role: 'member', sid: sessionId });
+    expect((await um().listSessions(userId)).data).toMatchObject([{ id: sessionId, status: 'active', authMethod: 'password' }]);
+    await um().revokeSession({ sessionId });
+    await expect(um().authenticateWithRefreshToken({ clientId, refreshToken: switched.refreshToken })).rejects.toMatchObject(ended);
+  });
+
+  it('keeps a session in a sealed cookie, until its user signs out', async () => {
+    const userId = await person('sealed');
+    const { id: organizationId } = await client().organizations.createOrganization({ name: 'Seals' });
+    await um().createOrganizationMembership({ organizationId, userId, roleSlug: 'admin' });
+    const { sealedSession: sessionData, ...signed } = await withPassword('sealed', { session: SEAL });
+    const { cookiePassword } = SEAL;
+    const seen = { authenticated: true, sessionId: await sessionOf(signed), organizationId, role: 'admin', roles: ['admin'] };
+    expect(await um().authenticateWithSessionCookie({ sessionData: sessionData!, cookiePassword })).toMatchObject({ ...seen, user: { id: userId } });
+    expect(await um().getSessionFromCookie({ sessionData: sessionData!, cookiePassword })).toMatchObject({ user: { id: userId } });
+    const session = um().loadSealedSession({ sessionData: sessionData!, cookiePassword });
+    const refreshed = await session.refresh();
+    expect(refreshed).toMatchObject({ ...seen, sealedSession: expect.any(String) });
+    expect(await session.authenticate()).toMatchObject({ ...seen, user: { id: userId } });
+    // What was sealed first is still good, and so is a refresh by a tab that knows nothing of the other.
+    expect(await um().loadSealedSession({ sessionData: sessionData!, cookiePassword }).refresh({ organizationId })).toMatchObject(seen);
+
+    const answer = await fetch(await session.getLogoutUrl({ returnTo: BYE }), { redirect: 'manual' });
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, BYE]);
+    expect(await session.refresh()).toMatchObject({ authenticated: false, reason: 'invalid_grant' });
+    expect(um().getLogoutUrl({ sessionId: seen.sessionId })).toMatch(/\/user_management\/sessions\/logout\?session_id=session_\w{26}$/);
+  });
+
+  it('asks for the second factor of whoever has one', async () => {
+    const userId = await person('factors');
+    const [factors, of10] = [version === '8.13' ? workos.mfa : workos10.multiFactorAuth, workos10.multiFactorAuth];
+    const options = { userId, type: 'totp', totpIssuer: 'Acme', totpUser: 'ada', totpSecret: SECRET } as const;
+    const enrolled = version === '8.13' ? await workos.userManagement.enrollAuthFactor(options) : await of10.createUserAuthFactor(options);
+    const { id: authenticationFactorId } = enrolled.authenticationFactor;
+    expect(enrolled.authenticationFactor).toMatchObject({ totp: { secret: SECRET, qrCode: expect.stringMatching(/^data:image\/png;base64,/) } });
+    const shown = { authenticationChallengeId: enrolled.authenticationChallenge.id, code: totpCode() };
+    expect(await factors.verifyChallenge(shown)).toMatchObject({ valid: true, challenge: { authenticationFactorId } });
+    const needed = await neededBy(withPassword('factors'));
+    expect(needed.authentication_factors).toMatchObject([{ id: authenticationFactorId }]);
+    const { id: authenticationChallengeId } = await factors.challengeFactor({ authenticationFactorId });
+    // A code works once, and the next one is taken up to half a minute early.
+    const proof = { clientId, code: totpCode(1), pendingAuthenticationToken: needed.pending_authentication_token, authenticationChallengeId };
+    expect(await um().authenticateWithTotp(proof)).toMatchObject({ user: { id: userId }, authenticationMethod: 'Password' });
+    const listed = version === '8.13' ? await workos.userManagement.listAuthFactors({ userId }) : await of10.listUserAuthFactors({ userId });
+    expect(listed.data).toMatchObject([{ id: authenticationFactorId }]);
+    expect(await factors.getFactor(authenticationFactorId)).toMatchObject({ id: authenticationFactorId, type: 'totp' });
+    await factors.deleteFactor(authenticationFactorId);
+    expect(await withPassword('factors')).toMatchObject({ user: { id: userId } });
+
+    const own = await factors.enrollFactor({ type: 'generic_otp' });
+    const asked = await factors.challengeFactor({ authenticationFactorId: own.id });
+    expect(await factors.verifyChallenge({ authenticationChallengeId: asked.id, code: asked.code! })).toMatchObject({ valid: true });
+  });
+
+  it('accepts an invitation', async () => {
+    const { id: organizationId } = await client().organizations.createOrganization({ name: 'Invites' });
+    const { id, token: invitationToken } = await um().sendInvitation({ email: address('invited'), organizationId, roleSlug: 'admin' });
+    const { code } = await um().createMagicAuth({ email: address('invited'), invitationToken });
+    const signed = await um().authenticateWithMagicAuth({ clientId, code, email: address('invited'), invitationToken });
+    expect(signed).toMatchObject({ organizationId });
+    expect(await um().getInvitation(id)).toMatchObject({ state: 'accepted', acceptedUserId: signed.user.id });
+  });
+
+  it('is told of a program that signs in for somebody, and of a code that nobody issued', async () => {
+    await person('challenged');
+    expect(await neededBy(withPassword('challenged', { userAgent: 'curl/8.5.0' }))).toMatchObject({
+      code: 'radar_challenge',
+      radar_challenge_id: expect.stringMatching(/^radar_challenge_/),
+    });
+    await expect(um().authenticateWithCode({ clientId, code: 'nobodys' })).rejects.toMatchObject(ended);
+    await expect(um().authenticateWithCodeAndVerifier({ clientId, code: 'nobodys', codeVerifier: 'v'.repeat(43) })).rejects.toMatchObject(ended);
+  });
+
+  it('has tokens for widgets', async () => {
+    const userId = await person('widgets');
+    const { id: organizationId } = await client().organizations.createOrganization({ name: 'Widgets' });
+    await um().createOrganizationMembership({ organizationId, userId, roleSlug: 'admin' });
+    const asked = { organizationId, userId, scopes: ['widgets:users-table:manage' as const] };
+    const token = version === '8.13' ? await workos.widgets.getToken(asked) : (await workos10.widgets.createToken(asked)).token;
+    const { payload } = await jwtVerify(token, createRemoteJWKSet(new URL(um().getJwksUrl(clientId))), { audience: 'urn:gatehouse:widgets' });
+    expect(payload).toMatchObject({ sub: userId, org_id: organizationId, scopes: asked.scopes });
+  });
+});
+
+describe('risk through the SDK', () => {
+  it('is assessed, by lists as well', async () => {
+    const { radar } = workos10;
+    const entry = { type: 'email', action: 'block', entry: 'risk@sdk.test' } as const;
+    const assess = () =>
+      radar.createAttempt({ ipAddress: '198.51.100.9', userAgent: 'Mozilla/5.0', email: 'risk@sdk.test', authMethod: 'Password', action: 'sign-in' });
+    const { attemptId, ...attempt } = await assess();
+    expect(attempt).toMatchObject({ verdict: 'allow' });
+    await radar.updateAttempt({ id: attemptId, challengeStatus: 'success', attemptStatus: 'success' });
+    for (let round = 0; round < 2; round++) expect(await radar.addListEntry(entry)).toMatchObject({ message: expect.any(String) });
+    await eventually(async () => expect(await assess()).toMatchObject({ verdict: 'block', control: 'restriction', blocklistType: 'email' }));
+    await radar.removeListEntry(entry);
+    await eventually(async () => expect(await assess()).toMatchObject({ verdict: 'allow' }));
   });
 });
 
