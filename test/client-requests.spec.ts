@@ -23,8 +23,10 @@ const CLIENTS = {
 
 let suite: GivenSuite;
 let acme: GivenOrganization;
+let clientId: string;
 beforeAll(async () => {
   suite = await givenSuite();
+  clientId = await suite.clientIdOf(suite);
   await GivenOrganization.createModel(suite);
   acme = await GivenOrganization.create(suite);
 });
@@ -43,6 +45,14 @@ async function sent(client: keyof typeof CLIENTS, line: string, body?: string, .
   const answer = await rawExchange(suite.url, `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`);
   expect(answer).not.toBeNull();
   return { status: answer!.status, body: answer!.text === '' ? undefined : JSON.parse(answer!.text) };
+}
+
+const PASSWORD = 'ride-a-giraffe-7';
+/** A sign-in without anything that a client would have to know: `oauth_tokens` and `impersonator` are absent, never null, which typed clients would read. */
+const SIGNED_IN = { user: expect.any(Object), access_token: expect.any(String), refresh_token: expect.any(String), authentication_method: 'Password' };
+
+async function person(email: string): Promise<void> {
+  await suite.post('/user_management/users', { email, email_verified: true, password: PASSWORD }).expect(201);
 }
 
 const JSON_TYPE = 'Content-Type: application/json';
@@ -93,6 +103,19 @@ describe('the client for PHP', () => {
     expect(await sent('php', 'POST /organizations', '{"name":"Php","metadata":[]}')).toMatchObject({ status: 201, body: { metadata: {} } });
     expect(await sent('php', `PUT /organizations/${acme.id}`, '[]')).toMatchObject({ status: 200, body: { id: acme.id } });
     expect(await sent('php', 'POST /organizations', '[]')).toMatchObject({ status: 422, body: { errors: [{ code: 'required', field: 'name' }] } });
+  });
+
+  it('signs somebody in, and seals the session, with null for whatever was not set', async () => {
+    await person('php@sign-in.test');
+    const client = `"client_id":"${clientId}","client_secret":"${suite.key}"`;
+    const unset = '"invitation_token":null,"ip_address":null,"device_id":null,"user_agent":null,"signals_id":null,"radar_auth_attempt_id":null';
+    const given = `{"grant_type":"password",${client},"email":"php@sign-in.test","password":"${PASSWORD}",${unset}}`;
+    const signed = await sent('php', 'POST /user_management/authenticate', given);
+    expect(signed).toEqual({ status: 200, body: SIGNED_IN });
+    const session = `"session":{"seal_session":true,"cookie_password":"${Buffer.alloc(32, 1).toString('base64')}"}`;
+    const refresh = `{"grant_type":"refresh_token",${client},"refresh_token":"${signed.body.refresh_token}","organization_id":null,${session}}`;
+    const sealed = { sid: expect.stringMatching(/^session_/), sealed_session: expect.any(String) };
+    expect(await sent('php', 'POST /user_management/authenticate', refresh)).toEqual({ status: 200, body: { ...SIGNED_IN, ...sealed } });
   });
 
   it('deletes what hangs under a resource', async () => {
@@ -148,6 +171,26 @@ describe('the client for .NET', () => {
     expect(idsOf(await sent('dotnet', 'GET //organizations?search=net+dot&domains[]=dotnet.test&domains[]=nobodys.test&order=desc'))).toEqual([id]);
   });
 
+  it('signs somebody in, reads the key set, and takes an entry from a list by the query', async () => {
+    await person('dotnet@sign-in.test');
+    const given = { client_id: clientId, client_secret: suite.key, grant_type: 'password', email: 'dotnet@sign-in.test', password: PASSWORD };
+    const signed = await sent('dotnet', 'POST //user_management/authenticate', JSON.stringify(given), JSON_TYPE);
+    expect(signed).toEqual({ status: 200, body: SIGNED_IN });
+    const key = { kty: 'RSA', use: 'sig', alg: 'RS256', x5c: [expect.any(String)], 'x5t#S256': expect.any(String) };
+    expect(await sent('dotnet', `GET //sso/jwks/${clientId}`)).toMatchObject({ status: 200, body: { keys: [key] } });
+    await suite.post('/radar/lists/email/block', { entry: 'dotnet@sign-in.test' }).expect(200);
+    const refused = await sent('dotnet', 'POST //user_management/authenticate', JSON.stringify(given), JSON_TYPE);
+    expect(refused).toMatchObject({ status: 403, body: { message: expect.any(String), code: 'sign_in_blocked' } });
+    expect(await sent('dotnet', 'DELETE //radar/lists/email/block?entry=dotnet%40sign-in.test')).toEqual({ status: 204, body: undefined });
+    const ended = await sent(
+      'dotnet',
+      'POST //user_management/authenticate',
+      JSON.stringify({ ...given, grant_type: 'refresh_token', refresh_token: 'x' }),
+      JSON_TYPE,
+    );
+    expect(ended).toEqual({ status: 400, body: { error: 'invalid_grant', error_description: expect.any(String), message: ended.body.error_description } });
+  });
+
   it('writes times with seven digits and the offset of its place', async () => {
     const own = await suite.otherEnvironment('dotnet-range');
     await own.post('/organizations', { name: 'One' }).expect(201);
@@ -167,6 +210,14 @@ describe('the client for Ruby', () => {
         expect(await sent('ruby', `DELETE ${path}?${query}`, '{"role_slug":"editor"}', JSON_TYPE)).toEqual({ status: 204, body: undefined });
         await suite.get(path).expect(200, { data: [] });
       }
+  });
+
+  it('refreshes a session with its key in the header alone, as its session helper does', async () => {
+    await person('ruby@sign-in.test');
+    const given = { client_id: clientId, client_secret: suite.key, grant_type: 'password', email: 'ruby@sign-in.test', password: PASSWORD };
+    const { body } = await sent('ruby', 'POST /user_management/authenticate', JSON.stringify(given), JSON_TYPE);
+    const refresh = JSON.stringify({ client_id: clientId, grant_type: 'refresh_token', refresh_token: body.refresh_token });
+    expect(await sent('ruby', 'POST /user_management/authenticate', refresh, JSON_TYPE)).toEqual({ status: 200, body: SIGNED_IN });
   });
 
   it('adds a key from the second attempt on', async () => {
