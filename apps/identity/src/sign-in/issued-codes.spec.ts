@@ -29,9 +29,9 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-const send = async (method: string, path: string, body: Body, key = product.key) => {
-  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${key}` };
-  const response = await fetch(product.url + path, { method, headers, body: JSON.stringify(body) });
+const send = async (method: string, path: string, body?: Body, key = product.key) => {
+  const headers = { ...(body && { 'Content-Type': 'application/json' }), Authorization: `Bearer ${key}` };
+  const response = await fetch(product.url + path, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
   const text = await response.text();
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
 };
@@ -112,6 +112,27 @@ describe('an authorization code', () => {
     const issued = { ...(await authorized()), client_id: 'client_of_another_application' };
     const foreign = await product.get(AuthorizationCodes).issue(context(), issued, CHALLENGE);
     expect(await ask({ grant_type, code: foreign, code_verifier: VERIFIER })).toEqual(oauth('invalid_grant'));
+  });
+
+  it('is worth nothing once the password was reset that it was shown for', async () => {
+    const { code, user_id } = await codeWith(CHALLENGE);
+    await later(1);
+    const { body: user } = await send('GET', `/user_management/users/${user_id}`);
+    const { body: reset } = await send('POST', '/user_management/password_reset', { email: user.email });
+    const confirmed = { token: reset.password_reset_token, new_password: 'ride-a-giraffe-8' };
+    expect(await send('POST', '/user_management/password_reset/confirm', confirmed)).toMatchObject({ status: 200 });
+    await later(1);
+    expect(await ask({ grant_type, code, code_verifier: VERIFIER })).toEqual(oauth('invalid_grant'));
+  });
+
+  it('gives its session to nobody again who is no active member any more', async () => {
+    const { code, user_id } = await codeWith(CHALLENGE);
+    const { body: acme } = await send('POST', '/organizations', { name: 'Acme' });
+    const { body: membership } = await send('POST', '/user_management/organization_memberships', { user_id, organization_id: acme.id });
+    const shown = { grant_type, code, code_verifier: VERIFIER };
+    expect(await ask(shown)).toMatchObject({ status: 200, body: { organization_id: acme.id } });
+    await send('PUT', `/user_management/organization_memberships/${membership.id}/deactivate`);
+    expect(await ask(shown)).toEqual(oauth('invalid_grant'));
   });
 
   it('is worth nothing after ten minutes, and without its user', async () => {

@@ -19,7 +19,7 @@ import {
   type StoredSession,
 } from '../domain/session.decider.ts';
 import { SecondFactors } from '../authentication-factors/second-factors.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
+import { isOutdated, type StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import { LAST_SIGN_IN } from '../readers/shown-users.ts';
@@ -98,6 +98,8 @@ export class SignIn {
     const before = await this.sessions.state(environment, sessionId);
     if (before?.object === 'session') return this.begunBefore(context, before, progress);
     if (before !== null && before.object !== 'sign_in') throw invalidPendingToken();
+    // A code that a browser carries names a sign-in that may have begun before a reset.
+    if (before !== null && isOutdated(user, before)) throw invalidPendingToken();
     const proven = [...(before?.proven ?? []), ...(factor === null ? [] : [factor])];
     const isFactorProven = proven.includes('mfa');
     const factors = isFactorProven ? [] : await this.factors.counting(context, user, before?.began_at ?? null);
@@ -176,9 +178,11 @@ export class SignIn {
   private async begunBefore(context: RequestContext, session: StoredSession, { user, client }: Progress): Promise<Authentication> {
     const read = await this.families.read(context.environment, session.id);
     const isRepeat = this.clock.now() - Date.parse(session.created_at) <= REPEATED_WITHIN_MS;
-    if (!isRepeat || read === null) throw invalidPendingToken();
+    if (!isRepeat || read === null || isOutdated(user, { id: session.id, began_at: session.created_at })) throw invalidPendingToken();
     const { organization_id } = read.family;
     const membership = organization_id === null ? null : await this.people.membership(context.environment, user.id, organization_id);
+    // Whoever left the organization since is signed in no more.
+    if (organization_id !== null && membership === null) throw invalidPendingToken();
     const claims = await this.tokens.claims(context, { user, session_id: session.id, client_id: client.id, membership });
     return this.authentications.answer(context, { user, session, membership, claims, read, generation: read.family.generation });
   }
