@@ -211,6 +211,14 @@ export function isOutdated({ last_reset, credentials_removed }: StoredUser, { id
   return credentials_removed !== undefined && credentials_removed.by !== id && credentials_removed.at >= began_at;
 }
 
+/**
+ * Tells one reset from the next, null where there was none. What began keeps it: times are taken before they are recorded, and by clocks that differ, so a reset that is
+ * recorded after a session may bear an earlier time.
+ */
+export function lastResetOf({ last_reset }: StoredUser): string | null {
+  return last_reset?.id ?? null;
+}
+
 /** The name that a user's key has: who holds what is known of them. */
 export function holderOfUser(id: string): string {
   return `user.${id}`;

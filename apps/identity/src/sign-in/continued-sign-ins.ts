@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { Factor, SessionState } from '../domain/session.decider.ts';
-import { isOutdated, type StoredUser } from '../domain/user.decider.ts';
+import { isOutdated, lastResetOf, type StoredUser } from '../domain/user.decider.ts';
 import { PendingAuthentications, type PendingAuthentication } from './pending-authentications.ts';
 import { Sessions } from './sessions.ts';
 import type { SignInClient } from './sign-in-client.ts';
@@ -32,6 +32,7 @@ export class ContinuedSignIns {
     const [state, user] = await Promise.all([this.sessions.state(context.environment, pending.session_id), this.requireUser(context, pending.user_id)]);
     const beganAt = state === null ? '' : beginningOf(state);
     if (state === null || isOutdated(user, { id: pending.session_id, began_at: beganAt })) throw invalidPendingToken();
+    if (pending.last_reset !== undefined && pending.last_reset !== lastResetOf(user)) throw invalidPendingToken();
     return { pending, user, beganAt, proven: state.object === 'sign_in' ? state.proven : [] };
   }
 

@@ -696,6 +696,23 @@ describe('a session', () => {
     await eventually(async () => expect(await eventsOf(id)).toContain('session.revoked'));
   });
 
+  it('ends with a reset that is recorded after it, by a clock that is behind, and so does a sign-in on its way', async () => {
+    const { refresh_token, user: signed } = await signedInTo();
+    const fresh = await user({ email_verified: false, password: PASSWORD });
+    const pending = await ask({ grant_type: 'password', email: fresh.email, password: PASSWORD }).expect(403);
+    for (const email of [signed.email, fresh.email]) {
+      const { password_reset_token } = await suite.post('/user_management/password_reset', { email }).expect(201);
+      clock.forward(-5_000);
+      await suite.post('/user_management/password_reset/confirm', { token: password_reset_token, new_password: `${PASSWORD}8` }).expect(200);
+      clock.forward(5_000);
+    }
+    await refresh(refresh_token).expect(400, oauth('invalid_grant'));
+    const { pending_authentication_token } = pending;
+    await ask({ grant_type: urn('email-verification:code'), code: '000000', pending_authentication_token }).expect(400, {
+      code: 'invalid_pending_authentication_token',
+    });
+  });
+
   it('does not begin with a password that was replaced by a reset while it was compared', async () => {
     const email = address();
     // Takes long enough to compare for the reset to come in between; where it does not, the session ends with the reset.

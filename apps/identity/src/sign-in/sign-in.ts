@@ -19,7 +19,7 @@ import {
   type StoredSession,
 } from '../domain/session.decider.ts';
 import { SecondFactors } from '../authentication-factors/second-factors.ts';
-import { isOutdated, type StoredUser } from '../domain/user.decider.ts';
+import { isOutdated, lastResetOf, type StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import { LAST_SIGN_IN } from '../readers/shown-users.ts';
@@ -139,6 +139,7 @@ export class SignIn {
         user_id: user.id,
         chosen,
         is_challenged: isChallenged,
+        last_reset: lastResetOf(user),
         ...(invitation_id && { invitation_id }),
       }));
     if (factor !== null) await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null));
@@ -157,7 +158,7 @@ export class SignIn {
     const now = this.clock.now();
     const end = now + sessions.maximum_seconds * 1_000;
     const idle_until = now + sessions.inactivity_seconds * 1_000;
-    const family = { organization_id: organizationId, idle_until, needs_secret: client.hasSecret };
+    const family = { organization_id: organizationId, idle_until, needs_secret: client.hasSecret, last_reset: lastResetOf(user) };
     const read = await this.families.begin(environment, sessionId, family, end);
     const session: NewSession = { organization_id: organizationId, membership_id: membership?.id ?? null, expires_at: new Date(end).toISOString() };
     const decision = factor === null ? beginSession(session) : proveFactor(factor, about, session);

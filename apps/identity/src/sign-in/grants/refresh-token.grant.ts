@@ -6,7 +6,7 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { StoredMembership } from '../../domain/membership.decider.ts';
 import type { StoredSession } from '../../domain/session.decider.ts';
-import { isOutdated, type StoredUser } from '../../domain/user.decider.ts';
+import { isOutdated, lastResetOf, type StoredUser } from '../../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../../readers/organization-policies.ts';
 import { AccessTokens } from '../access-tokens.ts';
@@ -109,6 +109,10 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     if (session?.object !== 'session' || Date.parse(session.expires_at) <= now || family.idle_until <= now) throw invalidGrant();
     const user = await this.people.withId(environment, session.user_id);
     if (user === null || isOutdated(user, { id: sessionId, began_at: session.created_at })) throw invalidGrant();
+    if (family.last_reset !== undefined && family.last_reset !== lastResetOf(user)) {
+      await this.sessions.end(context, sessionId, 'password_reset');
+      throw invalidGrant();
+    }
     const present = family.organization_id;
     const wanted = asked ?? present;
     const inOrganization = async (id: string | null): Promise<StoredMembership | null> =>
