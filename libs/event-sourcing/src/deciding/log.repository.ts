@@ -52,7 +52,7 @@ interface Loaded<State> {
 interface Read<State> extends Loaded<State> {
   /** What was read of the stream: all that is newer than the row, and than what was met before. */
   readonly recorded: readonly RecordedEvent[];
-  /** Some of it is not shown by the row. */
+  /** Some of it may not be shown yet: the row is older, or not there, or lies under another key than the stream's. */
   readonly isRowLate: boolean;
 }
 
@@ -212,7 +212,7 @@ export class LogRepository extends Repository {
         : { state: JSON.parse(row.text) as State, version: row.revision, position: row.position };
     const recorded = await this.events.read(streamName(decider.category, environment, key), Math.min(base.version, met ?? base.version) + 1);
     const news = recorded.filter(({ version }) => version > base.version);
-    return { ...fold(decider, base, news), recorded, isRowLate: row !== null && news.length > 0 };
+    return { ...fold(decider, base, news), recorded, isRowLate: news.length > 0 };
   }
 
   /** After the append nothing may change the answer: answers the view whose rows could not be written, which the projector brings along. */

@@ -189,6 +189,24 @@ describe('views that answers wait for', () => {
     expect(await process.late()).toBe(0);
   });
 
+  it('are waited for by a command that changes nothing since somebody else just did, where no row shows that yet', async () => {
+    const lost = Object.assign(Object.create(readModels) as LmdbReadModels, {
+      table: <Row>(definition: TableDefinition<Row>): Table<Row> =>
+        Object.assign(Object.create(readModels.table(definition)) as Table<Row>, { write: async () => {} }),
+    });
+    for (const [tables, isAwaited] of [[lost, true] as const, [readModels, false] as const]) {
+      const positions: string[] = [];
+      const awaited = { waitForViews: (_facts: unknown, position: string) => (positions.push(position), null) };
+      const repository = new LogRepository(events, tables, naming, clock, log, new StoppedViews(), awaited);
+      repository.registerPrimaryView(shelves);
+      const context = () => ({ ...systemContext(ENVIRONMENT, clock.now()), commandId: newCommandId(clock.now()) });
+      const { position } = await repository.transact(shelfDecider, context(), `shelf-${isAwaited}`, () => [{ type: 'shelf.filled', data: { book: 'one' } }]);
+      positions.length = 0;
+      await repository.transact(shelfDecider, context(), `shelf-${isAwaited}`, () => []);
+      expect(positions).toEqual(isAwaited ? [position] : []);
+    }
+  });
+
   it('cost nothing where none of them folds what was recorded', async () => {
     const { awaited } = await start();
     expect(awaited.waitForViews([{ type: 'shelf.dusted' }, { type: 'shelf.moved' }], '0000000000000001')).toBeNull();
