@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { codeOfStep, secretOfBase32, stepAt } from '#apps/identity/src/authentication-factors/totp';
 import { Text } from '#libs/contracts/src/fields';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
@@ -28,6 +29,27 @@ interface Answer {
   readonly body: any;
 }
 
+type Ask = (
+  method: string,
+  path: string,
+  options?: { readonly key?: string; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> },
+) => Promise<Answer>;
+
+interface Asking {
+  readonly ask: Ask;
+  /** As `ask`, where the answer may show no secret. */
+  readonly askInPublic: Ask;
+  readonly receiver: WebhookReceiver;
+}
+
+const SIGN_IN_EVENTS = [
+  ...['magic_auth.created', 'email_verification.created', 'password_reset.created', 'password_reset.succeeded', 'invitation.created', 'invitation.revoked'],
+  ...['authentication.magic_auth_failed', 'authentication.magic_auth_succeeded', 'authentication.password_succeeded'],
+  ...['session.created', 'session.revoked'],
+];
+
+const claimsOf = (token: string): string => Buffer.from(token.split('.')[1]!, 'base64url').toString();
+
 /** One run of the product that meets every kind of secret, kept with all that it left behind. */
 describe('secrets', () => {
   const canaries = new Canaries();
@@ -51,7 +73,7 @@ describe('secrets', () => {
   /** Answers that may show no secret, by what was asked. */
   const answers: (readonly [string, string])[] = [];
   let deliveries: string;
-  let feed: string;
+  let feed = '';
   let shownDeliveries: string;
 
   beforeAll(async () => {
@@ -61,11 +83,7 @@ describe('secrets', () => {
     firstKey = canaries.add('first key', readFileSync(join(directory, 'development.key'), 'utf8').trim());
     let { url } = first;
 
-    const ask = async (
-      method: string,
-      path: string,
-      options: { key?: string; body?: unknown; headers?: Readonly<Record<string, string>> } = {},
-    ): Promise<Answer> => {
+    const ask: Ask = async (method, path, options = {}) => {
       const { key = ours, body, headers } = options;
       const response = await fetch(url + path, {
         method,
@@ -76,7 +94,7 @@ describe('secrets', () => {
       return { status: response.status, text, body: text === '' ? undefined : JSON.parse(text) };
     };
     /** As `ask`, where the answer may show no secret. */
-    const askInPublic = async (...[method, path, options]: Parameters<typeof ask>): Promise<Answer> => {
+    const askInPublic: Ask = async (method, path, options) => {
       const answer = await ask(method, path, options);
       answers.push([`${method} ${path}`, answer.text]);
       return answer;
@@ -100,7 +118,7 @@ describe('secrets', () => {
     const keyed = { 'Idempotency-Key': 'canary' };
     const endpoint = {
       endpoint_url: receiver.url,
-      events: ['organization.created', 'organization.updated', 'user.created', 'user.updated', 'api_key.created', 'api_key.revoked'],
+      events: ['organization.created', 'organization.updated', 'user.created', 'user.updated', 'api_key.created', 'api_key.revoked', ...SIGN_IN_EVENTS],
     };
     const { body: hook } = await ask('POST', '/webhook_endpoints', { body: endpoint, headers: keyed });
     canaries.add('webhook secret', hook.secret);
@@ -143,6 +161,8 @@ describe('secrets', () => {
     expect((await askInPublic('POST', '/api_keys/validations', { body: validation })).body.api_key).toBeNull();
     await receiver.receives(({ event }) => event === 'api_key.revoked');
 
+    await signIn({ ask, askInPublic, receiver });
+
     // Errors, with keys in places where they do not belong.
     const lost = canaries.add('unknown key', `sk_${random()}`);
     for (const key of [lost, `${lost} x`, `x${lost}`]) await askInPublic('GET', '/organizations', { key });
@@ -159,8 +179,13 @@ describe('secrets', () => {
     }
     await ask('POST', '/organizations', { body: { name: 'x' }, headers: { 'Idempotency-Key': lost } });
 
-    feed = (await ask('GET', '/events?limit=100')).text;
-    expect(feed).toContain('organization.updated');
+    for (let after = '', page: Answer; ; after = `&after=${page.body.list_metadata.after}`) {
+      page = await ask('GET', `/events?limit=100${after}`);
+      feed += page.text;
+      if (page.body.list_metadata.after === null) break;
+    }
+    for (const name of ['organization.updated', 'magic_auth.created', 'session.created', 'invitation.created']) expect(feed).toContain(name);
+    answers.push(['metrics', await (await fetch(`${url}/metrics`)).text()]);
     expect(await gatehouse(variables, 'backup', backup)).toMatchObject({ code: 0 });
     const killed = await first.killHard();
     const second = await SuiteProcess.start(variables);
@@ -170,6 +195,87 @@ describe('secrets', () => {
     deliveries = JSON.stringify(receiver.received);
     await receiver.close();
   });
+
+  /** Every kind of secret by which somebody signs in: shown by the answer that makes it, then used, used again, and shown where it does not belong. */
+  async function signIn({ ask, askInPublic, receiver }: Asking): Promise<void> {
+    const [users, factors] = ['/user_management/users', '/auth/factors'];
+    const client_id = /client_\w+/.exec((await gatehouse(variables, 'environments', 'list')).stdout)![0];
+    const given = { client_id, client_secret: ours, user_agent: people.add('browser', random()) };
+    const grant = (name: string): string => `urn:workos:oauth:grant-type:${name}`;
+    const authenticate = (fields: object) => ask('POST', '/user_management/authenticate', { body: { ...given, ...fields } });
+    /** As `authenticate`, where it is refused. */
+    const refused = async (fields: object): Promise<void> =>
+      expect((await askInPublic('POST', '/user_management/authenticate', { body: { ...given, ...fields } })).status).toBeGreaterThanOrEqual(400);
+    const refresh = (refresh_token: string) => authenticate({ grant_type: 'refresh_token', refresh_token });
+    const email = (): string => people.add('address of a sign-in', `grace-${random().slice(0, 20).toLowerCase()}@acme.test`);
+
+    const secrets = {
+      providers: { google: { client_id: 'acme.apps.test', client_secret: canaries.add('client secret of a provider', random()) } },
+      sms: { webhook_secret: canaries.add('secret of the webhook for texts', random()) },
+    };
+    expect((await askInPublic('PATCH', '/admin/environment_settings', { body: secrets })).status).toBe(200);
+
+    // A code by mail, and the session that it yields.
+    const person = email();
+    const { body: magic } = await ask('POST', '/user_management/magic_auth', { body: { email: person } });
+    const code = canaries.addWord('magic code', magic.code);
+    const shown = { grant_type: grant('magic-auth:code'), email: person };
+    await refused({ ...shown, code: canaries.addWord('wrong code', code === '918273' ? '918274' : '918273') });
+    const { body: first } = await authenticate({ ...shown, code });
+    const { body: second } = await refresh(canaries.add('refresh token', first.refresh_token));
+    canaries.add('next refresh token', second.refresh_token);
+    canaries.add('access token', second.access_token.split('.')[2]);
+    await refused({ grant_type: 'refresh_token', refresh_token: second.refresh_token, client_secret: second.refresh_token });
+
+    // A second factor.
+    const { body: factor } = await ask('POST', `${factors}/enroll`, {
+      body: { type: 'totp', totp_issuer: 'Acme', totp_user: 'grace', user_id: first.user.id },
+    });
+    const secret = canaries.add('TOTP secret', factor.totp.secret);
+    canaries.addBytes('TOTP secret, as bytes', secretOfBase32(secret)!);
+    const totp = canaries.addWord('TOTP code', codeOfStep(secretOfBase32(secret)!, stepAt(Date.now())));
+    const challenge = async (): Promise<string> => (await askInPublic('POST', `${factors}/${factor.id}/challenge`)).body.id;
+    expect((await askInPublic('POST', `/auth/challenges/${await challenge()}/verify`, { body: { code: totp } })).body.valid).toBe(true);
+    const { body: another } = await ask('POST', '/user_management/magic_auth', { body: { email: person } });
+    const { body: pending } = await authenticate({ ...shown, code: canaries.addWord('next magic code', another.code) });
+    const token = canaries.add('pending token', pending.pending_authentication_token);
+    const goesOn = { grant_type: grant('mfa-totp'), pending_authentication_token: token, authentication_challenge_id: await challenge() };
+    await refused({ ...goesOn, code: totp });
+    await refused({ ...goesOn, grant_type: grant('organization-selection'), organization_id: token });
+
+    // An address that is confirmed, a password that is reset.
+    const unproven = { email: email(), password: canaries.add('password of a sign-in', random()) };
+    const { body: made } = await askInPublic('POST', users, { body: unproven });
+    const { body: asked } = await authenticate({ grant_type: 'password', ...unproven });
+    canaries.add('pending token of a password', asked.pending_authentication_token);
+    const { body: verification } = await ask('GET', `/user_management/email_verification/${asked.email_verification_id}`);
+    canaries.addWord('code of an address', verification.code);
+    const confirmation = { body: { code: verification.code } };
+    for (let times = 0; times < 2; times++) await askInPublic('POST', `${users}/${made.id}/email_verification/confirm`, confirmation);
+    const { body: reset } = await ask('POST', '/user_management/password_reset', { body: { email: unproven.email } });
+    canaries.add('reset token', reset.password_reset_token);
+    const confirm = { body: { token: reset.password_reset_token, new_password: canaries.add('new password', random()) } };
+    for (let times = 0; times < 2; times++) await askInPublic('POST', '/user_management/password_reset/confirm', confirm);
+
+    // An invitation: its answer is stored.
+    const invited = { body: { email: email() }, headers: { 'Idempotency-Key': 'invitation' } };
+    const { body: invitation } = await ask('POST', '/user_management/invitations', invited);
+    expect((await ask('POST', '/user_management/invitations', invited)).body).toEqual(invitation);
+    canaries.add('invitation token', invitation.token);
+    await refused({ ...shown, code, invitation_token: invitation.token });
+    await ask('POST', `/user_management/invitations/${invitation.id}/revoke`);
+
+    for (const misplaced of [second.refresh_token, token, invitation.token, reset.password_reset_token, secret]) {
+      await ask('GET', `/organizations/${misplaced}`);
+      await ask('POST', '/user_management/authenticate', { body: `{"grant_type":"${misplaced}"` });
+      await refused({ grant_type: misplaced });
+      await refused({ grant_type: 'refresh_token', refresh_token: misplaced, client_id: misplaced });
+      await refused({ ...goesOn, pending_authentication_token: misplaced, code: misplaced, invitation_token: misplaced });
+    }
+    await askInPublic('POST', '/user_management/sessions/revoke', { body: { session_id: /session_\w+/.exec(claimsOf(second.access_token))![0] } });
+    await refused({ grant_type: 'refresh_token', refresh_token: second.refresh_token });
+    await receiver.receives(({ event }) => event === 'session.revoked');
+  }
 
   it('are met in the run, every kind', () => {
     expect(canaries.names).toEqual([
@@ -182,6 +288,10 @@ describe('secrets', () => {
       'rotated webhook secret',
       'password',
       'API key',
+      ...['client secret of a provider', 'secret of the webhook for texts'],
+      ...['magic code', 'wrong code', 'refresh token', 'next refresh token', 'access token'],
+      ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token'],
+      ...['password of a sign-in', 'pending token of a password', 'code of an address', 'reset token', 'new password', 'invitation token'],
       'unknown key',
     ]);
   });
@@ -245,6 +355,9 @@ describe('secrets', () => {
       expect(canaries.foundInDirectory(root)['planted']).toHaveLength(text.includes(value) ? 2 : 1);
     }
     rmSync(planted);
+    const word = canaries.addWord('planted word', '564738');
+    for (const text of [word, `{"code":"${word}"}`, `is ${word}, used`]) expect(canaries.foundIn(text)).toEqual(['planted word, as it is']);
+    for (const text of [`1${word}`, `0.${word}`, `${word}f`, `a-${word}`]) expect(canaries.foundIn(text)).toEqual([]);
   });
 });
 

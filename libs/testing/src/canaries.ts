@@ -1,14 +1,34 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
+/** What a short value stands between when it is meant: within other digits or letters it is there by chance. */
+const OUTSIDE = /[^\w.-]/;
+
 /** Values that must not be seen outside of a few places, in every form in which they could be. */
 export class Canaries {
   private readonly forms = new Map<string, readonly (readonly [form: string, bytes: Buffer])[]>();
+  private readonly words = new Set<string>();
 
   /** `name` is how a finding calls it; the value is shown nowhere. */
   add(name: string, value: string): string {
     this.forms.set(name, formsOf(value));
     return value;
+  }
+
+  /** A value that is so short that it counts only where it stands alone. */
+  addWord(name: string, value: string): string {
+    this.forms.set(name, [['as it is', Buffer.from(value)]]);
+    this.words.add(name);
+    return value;
+  }
+
+  addBytes(name: string, bytes: Buffer): void {
+    this.forms.set(name, [
+      ['as it is', bytes],
+      ['in hex', Buffer.from(bytes.toString('hex'))],
+      ['in base64', Buffer.from(alignedBase64(bytes, 0, 'base64'))],
+      ['in base64url', Buffer.from(alignedBase64(bytes, 0, 'base64url'))],
+    ]);
   }
 
   get names(): readonly string[] {
@@ -21,7 +41,7 @@ export class Canaries {
     return this.names.flatMap((name) =>
       this.forms
         .get(name)!
-        .filter(([, form]) => buffer.includes(form))
+        .filter(([, form]) => (this.words.has(name) ? hasWord(buffer, form) : buffer.includes(form)))
         .map(([form]) => `${name}, ${form}`),
     );
   }
@@ -37,6 +57,12 @@ export class Canaries {
     }
     return found;
   }
+}
+
+function hasWord(buffer: Buffer, word: Buffer): boolean {
+  const isOutside = (place: number): boolean => place < 0 || place >= buffer.length || OUTSIDE.test(String.fromCharCode(buffer[place]!));
+  for (let at = buffer.indexOf(word); at >= 0; at = buffer.indexOf(word, at + 1)) if (isOutside(at - 1) && isOutside(at + word.length)) return true;
+  return false;
 }
 
 /** Base64 of a value differs by what stands before it: each of the three ways is looked for. */

@@ -59,7 +59,8 @@ export class Grants {
   named(type: string | undefined): Grant | RenewingGrant {
     const grant = this.byType.get(type ?? '');
     if (type !== undefined && this.smsTypes.has(type)) throw invalidRequest(`'${type}' is not supported: this server sends no challenges by text message.`);
-    if (grant === undefined) throw invalidRequest(type === undefined ? 'grant_type is required.' : `'${type}' is no grant type of this server.`);
+    // Not what was given: whoever mixes fields up may have put a token there.
+    if (grant === undefined) throw invalidRequest(type === undefined ? 'grant_type is required.' : 'grant_type is none of this server.');
     return grant;
   }
 }
