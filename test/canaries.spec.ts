@@ -76,10 +76,16 @@ describe('secrets', () => {
   let feed = '';
   let shownDeliveries: string;
 
+  // Where it broke off, nothing may keep this process alive.
+  let leave: readonly (() => unknown)[] = [];
+  afterAll(async () => {
+    for (const end of leave) await end();
+  });
   beforeAll(async () => {
     const receiver = await WebhookReceiver.listen();
     receiver.answers(200, people.add('answer of a receiver', random()));
     const first = await SuiteProcess.start(variables);
+    leave = [() => first.killHard(), () => receiver.close()];
     firstKey = canaries.add('first key', readFileSync(join(directory, 'development.key'), 'utf8').trim());
     let { url } = first;
 
@@ -189,11 +195,11 @@ describe('secrets', () => {
     expect(await gatehouse(variables, 'backup', backup)).toMatchObject({ code: 0 });
     const killed = await first.killHard();
     const second = await SuiteProcess.start(variables);
+    leave = [() => second.killHard(), () => receiver.close()];
     ({ url } = second);
     expect((await ask('POST', '/webhook_endpoints', { body: endpoint, headers: keyed })).body).toEqual(hook);
     runs = [killed, await second.stop()];
     deliveries = JSON.stringify(receiver.received);
-    await receiver.close();
   });
 
   /** Every kind of secret by which somebody signs in: shown by the answer that makes it, then used, used again, and shown where it does not belong. */
