@@ -293,23 +293,28 @@ describe('external ids that meet in a hash that everybody knows', () => {
   /** Twice as many with each pair. */
   const meeting = (): readonly string[] => PAIRS.reduce<readonly string[]>((texts, pair) => texts.flatMap((begun) => pair.map((text) => begun + text)), ['']);
 
-  /** Microseconds of processor to find all of them. */
-  function costOf(externalIds: readonly string[]): number {
-    const tree = treeOf(...externalIds.map((externalId, number) => created(number, ROOT, externalId)));
-    const costs = [1, 2, 3].map(() => {
-      const began = process.cpuUsage();
-      const found = externalIds.filter((externalId) => tree.nodeByExternalId('resource_type_a', externalId) !== undefined);
-      const { user } = process.cpuUsage(began);
-      expect(found.length).toBe(externalIds.length);
-      return user;
-    });
-    return Math.min(...costs);
+  /** Microseconds of processor to find all of them, at best. */
+  function costsOf(...all: readonly (readonly string[])[]): readonly number[] {
+    const trees = all.map((externalIds) => treeOf(...externalIds.map((externalId, number) => created(number, ROOT, externalId))));
+    // In turn, so that what else the machine does meets each of them.
+    const rounds = Array.from({ length: 5 }, () =>
+      all.map((externalIds, number) => {
+        const began = process.cpuUsage();
+        const found = externalIds.filter((externalId) => trees[number]!.nodeByExternalId('resource_type_a', externalId) !== undefined);
+        const { user } = process.cpuUsage(began);
+        expect(found.length).toBe(externalIds.length);
+        return user;
+      }),
+    );
+    return all.map((_, number) => Math.min(...rounds.map((costs) => costs[number]!)));
   }
 
   it('are found as quickly as others', () => {
     const made = meeting();
     expect([new Set(made).size, new Set(made.map(hashOf)).size]).toEqual([2 ** PAIRS.length, 1]);
     const others = made.map((_, number) => `external-id-${number}`.padEnd(made[0]!.length, '-'));
-    expect(costOf(made) / costOf(others)).toBeLessThan(3);
+    const [cost, ofOthers] = costsOf(made, others);
+    // Where they met it was 8.
+    expect(cost! / ofOthers!).toBeLessThan(4);
   });
 });

@@ -7,6 +7,7 @@ import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/eve
 import { Naming, streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
+import { isUnavailable } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -46,6 +47,26 @@ const slug = (start: string, number: number): string => `${start}${number}-`.pad
 const idOf = (prefix: string): string => `${prefix}_${newUlid(clock.now())}`;
 const isAnyone = () => true;
 
+/** A log that is asked again where it did not answer in time, as whoever follows it does: it is filled to its limits beside other work. */
+function patient(events: EventStore): EventStore {
+  const again = async (ask: () => unknown): Promise<unknown> => {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      return again(ask);
+    }
+  };
+  return new Proxy(events, {
+    get: (store, property) => {
+      const value: unknown = Reflect.get(store, property, store);
+      if (typeof value !== 'function') return value;
+      const method = value.bind(store) as (...given: readonly unknown[]) => unknown;
+      return property === 'read' || property === 'last' || property === 'append' ? (...given: readonly unknown[]) => again(() => method(...given)) : method;
+    },
+  });
+}
+
 /** A log that dies after so many appends. */
 function dying(events: EventStore, appends: number): EventStore {
   let left = appends;
@@ -66,7 +87,8 @@ describe.each(await givenEngineSets())('on %s', (_, open) => {
 
   beforeEach(async () => {
     if (open === null) return;
-    engines = await open();
+    const opened = await open();
+    engines = { ...opened, events: patient(opened.events) };
     environment = idOf('environment');
     // Of a caller, who is refused what the system would have to change.
     context = () => ({ ...systemContext(environment, clock.now()), actor: { id: 'key', source: 'api', name: '\u0001'.repeat(255) } });

@@ -493,7 +493,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
         await start({ views: next });
         await until(() => old.held.includes('amounts'));
         old.gate.close();
-        await count(1);
+        const second = await count(1);
         const states = new FollowerStates(cluster.readModels, clock);
         await until(async () => (await states.usesOf(['view.amounts-v1']))[0] === '', 20_000);
         const answers: unknown[] = [];
@@ -507,6 +507,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
         old.gate.open();
         await until(async () => answers.length > 0 && old.held.includes('amounts') && !(await refuses(old)));
         clearInterval(asking);
+        await old.projector.caughtUpWith(second);
         expect(await times(old, 1)).toEqual({ times: 2 });
         expect(answers).not.toContain(null);
       });
