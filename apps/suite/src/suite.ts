@@ -19,7 +19,7 @@ export class Suite {
     name: 'suite',
     modules: apps.flatMap(({ modules = [] }) => modules),
     services: apps.flatMap(({ services }) => services),
-    settings: apps.flatMap(({ settings }) => settings),
+    settings: [...new Set(apps.flatMap(({ settings }) => settings))],
     api: gatewayApp.api,
   };
 

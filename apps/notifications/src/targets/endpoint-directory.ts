@@ -14,7 +14,7 @@ import {
   type WebhookEndpointState,
 } from '../domain/webhook-endpoint.decider.ts';
 import { webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
-import { signingKeys, type SigningKeys } from './signature.ts';
+import { signingKeys, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 
 /** An endpoint as a delivery needs it. */

@@ -21,7 +21,7 @@ import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
-import type { NotificationsSettings } from '#libs/platform/src/config/settings';
+import type { NotificationsSettings, WebhookSettings } from '#libs/platform/src/config/settings';
 import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import { Lifecycle } from '#libs/platform/src/lifecycle';
 import type { Log } from '#libs/platform/src/log';
@@ -38,7 +38,7 @@ import { until } from '#libs/testing/src/until';
 import { Feed } from '../feed/feed.ts';
 import { FeedReader } from '../readers/feed-reader.ts';
 import { EndpointSecrets } from '../targets/endpoint-secrets.ts';
-import { TargetRule } from '../targets/target-address.ts';
+import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
 import { feedView } from '../views/feed.view.ts';
 import { webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
 import { DeliveryLog } from '../webhook-deliveries/delivery-log.ts';
@@ -51,7 +51,9 @@ import { WebhookEndpoints } from '../webhook-endpoints/webhook-endpoints.ts';
 
 export const ENVIRONMENT = 'environment_01J00000000000000000000000';
 
-const SETTINGS: NotificationsSettings = {
+type Settings = NotificationsSettings & WebhookSettings;
+
+const SETTINGS: Settings = {
   WEBHOOK_ALLOW_NETWORKS: [],
   WEBHOOK_ENDPOINTS_PER_ENVIRONMENT: 100,
   WEBHOOK_TIMEOUT: 2_000,
@@ -103,7 +105,7 @@ export class GivenNotifications {
     ({ events: this.events, readModels: this.readModels } = engines);
   }
 
-  static async start(changes: Partial<NotificationsSettings> = {}, directory?: string): Promise<GivenNotifications> {
+  static async start(changes: Partial<Settings> = {}, directory?: string): Promise<GivenNotifications> {
     const path = directory ?? (await mkdtemp(join(tmpdir(), 'notifications-')));
     const storage = await LmdbStorage.open({ directory: path });
     const engines: SharedEngines = {
@@ -118,11 +120,11 @@ export class GivenNotifications {
   }
 
   /** Another process on the same engines, some of which may be as faulty for it as the spec wants. */
-  async replica(faulty: Faulty = {}, changes: Partial<NotificationsSettings> = {}): Promise<GivenNotifications> {
+  async replica(faulty: Faulty = {}, changes: Partial<Settings> = {}): Promise<GivenNotifications> {
     return GivenNotifications.over(this.engines, changes, faulty);
   }
 
-  private static async over(engines: SharedEngines, changes: Partial<NotificationsSettings>, faulty: Faulty | null = null): Promise<GivenNotifications> {
+  private static async over(engines: SharedEngines, changes: Partial<Settings>, faulty: Faulty | null = null): Promise<GivenNotifications> {
     const { keys } = engines;
     const { events, readModels, shortLived }: Required<Faulty> = { ...engines, ...faulty };
     const settings = { ...SETTINGS, ...changes };
@@ -153,6 +155,7 @@ export class GivenNotifications {
       excerpts,
       rule,
       schedule,
+      settings,
       settings,
       clock,
       log,

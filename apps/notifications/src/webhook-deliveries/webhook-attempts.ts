@@ -1,10 +1,10 @@
 import type { Clock } from '#libs/platform/src/clock';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Target } from '../targets/endpoint-directory.ts';
-import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '../targets/signature.ts';
+import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
 import { deliveryId, isSuccess, type Attempted } from './delivery.ts';
 import type { ResponseExcerpts } from './response-excerpts.ts';
-import type { Answer, WebhookSender } from './webhook-sender.ts';
+import type { Answer, WebhookSender } from '#libs/messaging/src/webhooks/webhook-sender';
 
 /** How a receiver says that it cannot verify a signature. */
 const UNVERIFIED: readonly (number | null)[] = [400, 401, 403];

@@ -1,6 +1,6 @@
-import { TargetRule } from '../targets/target-address.ts';
+import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
 import { Receiver } from '../testing/given-notifications.ts';
-import { WebhookSender } from './webhook-sender.ts';
+import { WebhookSender } from '#libs/messaging/src/webhooks/webhook-sender';
 
 const production = new TargetRule({ mode: 'production', allowNetworks: [] });
 /** Passes the rule, and is routed nowhere. */

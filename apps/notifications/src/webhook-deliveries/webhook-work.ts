@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { Clock } from '#libs/platform/src/clock';
-import { NotificationsSettings } from '#libs/platform/src/config/settings';
+import { NotificationsSettings, WebhookSettings } from '#libs/platform/src/config/settings';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { Replicas } from '#libs/platform/src/replicas';
@@ -14,7 +14,7 @@ import { ReadModels } from '#libs/read-models/src/read-models';
 import { FeedReader } from '../readers/feed-reader.ts';
 import { EndpointDirectory } from '../targets/endpoint-directory.ts';
 import { EndpointSecrets } from '../targets/endpoint-secrets.ts';
-import { TargetRule } from '../targets/target-address.ts';
+import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
 import { DeliveryLog } from './delivery-log.ts';
 import { RetrySchedule } from './retry-schedule.ts';
 import { ResponseExcerpts } from './response-excerpts.ts';
@@ -25,7 +25,7 @@ import { WebhookIntake } from './webhook-intake.ts';
 import { WebhookQueues } from './webhook-queues.ts';
 import { WebhookRepeats } from './webhook-repeats.ts';
 import { WebhookReplays } from './webhook-replays.ts';
-import { WebhookSender } from './webhook-sender.ts';
+import { WebhookSender } from '#libs/messaging/src/webhooks/webhook-sender';
 
 /** What one process does at a time, by the name of its lease. */
 const QUEUES = 'notifications.webhook-queues';
@@ -57,13 +57,14 @@ export class WebhookWork {
     rule: TargetRule,
     schedule: RetrySchedule,
     settings: NotificationsSettings,
+    webhooks: WebhookSettings,
     clock: Clock,
     log: Log,
     metrics: Metrics,
   ) {
-    const timeout = settings.WEBHOOK_TIMEOUT;
+    const timeout = webhooks.WEBHOOK_TIMEOUT;
     const sender = new WebhookSender({ rule, timeout });
-    const attempts = new WebhookAttempts({ sender, excerpts, clock, metrics, vendorWord: settings.VENDOR_WORD });
+    const attempts = new WebhookAttempts({ sender, excerpts, clock, metrics, vendorWord: webhooks.VENDOR_WORD });
     this.aside = new SetAside({ readModels, vault, clock, log, metrics });
     const endpoints = (): EndpointDirectory => new EndpointDirectory({ events, following, readModels, secrets, clock, log });
     const directory = endpoints();

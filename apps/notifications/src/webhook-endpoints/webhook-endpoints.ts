@@ -37,7 +37,7 @@ import {
 } from '../domain/webhook-endpoint.decider.ts';
 import { EndpointSecrets } from '../targets/endpoint-secrets.ts';
 import { subscribable } from '../targets/subscribable.ts';
-import { TargetRule } from '../targets/target-address.ts';
+import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
 import { requireEndpoint, webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
 
 const serialise = serialiserOf(WebhookEndpoint);

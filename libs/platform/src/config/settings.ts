@@ -279,18 +279,21 @@ export class MessageSettings {
   readonly APPLICATION_URL!: string | null;
 }
 
-export class NotificationsSettings {
+/** Of whatever is posted to receivers of others: events, and text messages to be delivered. */
+export class WebhookSettings {
   @Setting(listOf(network), { doc: 'Private networks that webhooks may reach in production mode.', default: '' })
   readonly WEBHOOK_ALLOW_NETWORKS!: readonly string[];
-
-  @Setting(integer({ minimum: 1, maximum: 10_000 }), { doc: 'Webhook endpoints that one environment may have.', default: '100' })
-  readonly WEBHOOK_ENDPOINTS_PER_ENVIRONMENT!: number;
 
   @Setting(duration({ minimum: '100ms', maximum: '60s' }), { doc: 'How long a webhook receiver may take to answer.', default: '10s' })
   readonly WEBHOOK_TIMEOUT!: number;
 
   @Setting(text('1 to 40 letters', /^[A-Za-z]{1,40}$/), { doc: 'The word before `-Signature` in the header that existing SDKs verify.', default: 'WorkOS' })
   readonly VENDOR_WORD!: string;
+}
+
+export class NotificationsSettings {
+  @Setting(integer({ minimum: 1, maximum: 10_000 }), { doc: 'Webhook endpoints that one environment may have.', default: '100' })
+  readonly WEBHOOK_ENDPOINTS_PER_ENVIRONMENT!: number;
 
   @Setting(retention, { doc: 'How long the events feed goes back.', default: '90d' })
   readonly EVENTS_RETENTION!: number;
@@ -322,6 +325,7 @@ export const SETTINGS_CLASSES = [
   GatewaySettings,
   IdentitySettings,
   MessageSettings,
+  WebhookSettings,
   NotificationsSettings,
   AuthorizationSettings,
 ] as const;

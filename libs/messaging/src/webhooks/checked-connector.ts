@@ -2,7 +2,7 @@ import { Resolver, lookup } from 'node:dns/promises';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
-import { bare, isLoopbackName, type TargetRule } from '../targets/target-address.ts';
+import { bare, isLoopbackName, type TargetRule } from './target-address.ts';
 
 /** All addresses of a name. */
 export type Resolve = (name: string) => Promise<readonly string[]>;

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher } from 'undici';
-import type { TargetRule } from '../targets/target-address.ts';
+import type { TargetRule } from './target-address.ts';
 import { checkedConnector, dnsResolve, TargetRefused, type Resolve } from './checked-connector.ts';
-import { retryAfterOf } from './retry-schedule.ts';
+import { retryAfterOf } from './retry-after.ts';
 
 /** How much of an answer is kept. */
 const EXCERPT_BYTES = 1024;
