@@ -15,6 +15,16 @@ class ForwardedClock extends SystemClock {
   }
 }
 
+const [KEY, client_id] = [`sk_${'a'.repeat(32)}`, 'client_retention'];
+
+async function signedIn(suite: Caller): Promise<string> {
+  const email = 'ada@retention.test';
+  const { code } = await suite.post('/user_management/magic_auth', { email }).expect(201);
+  const grant_type = 'urn:workos:oauth:grant-type:magic-auth:code';
+  const { access_token } = await suite.post('/user_management/authenticate', { grant_type, client_id, client_secret: KEY, email, code }).expect(200);
+  return JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString()).sid;
+}
+
 const swept = Object.entries(RETENTION).flatMap(([name, { setting }]) => (setting === null ? [] : [{ name, setting }]));
 
 describe('what has a retention', () => {
@@ -25,7 +35,7 @@ describe('what has a retention', () => {
     receiver = await WebhookReceiver.listen();
     const retentions = Object.fromEntries(swept.map(({ setting }) => [setting, '1h']));
     product = await ProductInProcess.open({
-      variables: { SWEEP_INTERVAL: '1s', ...retentions },
+      variables: { SWEEP_INTERVAL: '1s', GATEHOUSE_API_KEY: KEY, GATEHOUSE_CLIENT_ID: client_id, ...retentions },
       log: new PinoLog({ level: 'silent', readable: false }),
       clock,
     });
@@ -42,6 +52,8 @@ describe('what has a retention', () => {
     const deliveries = `/webhook_endpoints/${id}/deliveries`;
     await suite.eventually(deliveries, { data: [{ status: 'delivered' }] });
     await suite.eventually('/events?events=organization.created', { data: [{ event: 'organization.created' }] });
+    const session_id = await signedIn(suite);
+    await suite.post('/user_management/sessions/revoke', { session_id }).expect(200);
 
     const removed = async (): Promise<readonly string[]> => {
       const text = await (await fetch(`${product.url}/metrics`)).text();
@@ -49,7 +61,7 @@ describe('what has a retention', () => {
         .filter(({ name }) => Number(new RegExp(`^${SWEPT_METRIC}\\{data="${name}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0) > 0)
         .map(({ name }) => name);
     };
-    clock.ahead = 2 * 3_600_000;
+    clock.ahead = 2 * 86_400_000;
     await eventually(async () => expect(await removed()).toEqual(swept.map(({ name }) => name)));
     await suite.get(deliveries).expect(200, { data: [] });
   });

@@ -73,6 +73,13 @@ describe('a session', () => {
       .thenNothing());
   it('is ended', () => given(password, created).when(endSession(id, 'revoked')).then(ended));
   it('is ended once', () => given(password, created, ended).when(endSession(id, 'signed_out')).thenNothing());
+  it('that has expired is told of by nobody', () => {
+    const over = { ...created, data: { ...created.data, expires_at: now } } as SessionEvent;
+    given(password, over).when(endSession(id, 'revoked')).thenNothing();
+    given(password, over)
+      .when(endSessionBegunUntil(id, now, 'password_reset'))
+      .thenNothing();
+  });
   it('is ended where it began until a time, and only then', () => {
     given(password, created)
       .when(endSessionBegunUntil(id, '2026-01-15T11:59:00.000Z', 'revoked'))

@@ -56,7 +56,7 @@ export interface StoredSession extends SessionCreated {
   readonly has_second_factor?: true;
 }
 
-interface EndedSession extends Omit<StoredSession, 'object'> {
+export interface EndedSession extends Omit<StoredSession, 'object'> {
   readonly object: 'ended_session';
   readonly ended_at: string;
 }
@@ -171,9 +171,12 @@ export function beginSession(session: NewSession): Decide {
   return (state) => (state?.object === 'sign_in' ? [sessionOf(state, session)] : []);
 }
 
-/** Nothing where there was none, or it has ended. */
+/** Nothing where there was none, or it is over: of one that expires nobody is told. */
 export function endSession(id: string, reason: EndReason): Decide {
-  return (state) => (state?.object === 'session' || state?.object === 'sign_in' ? [{ type: 'session.revoked', data: { id, reason } }] : []);
+  return (state, { now }) => {
+    const goesOn = state?.object === 'sign_in' || (state?.object === 'session' && state.expires_at > now);
+    return goesOn ? [{ type: 'session.revoked', data: { id, reason } }] : [];
+  };
 }
 
 /** As `endSession`, of one that began at this time (ISO 8601) or before: who has signed in since stays. */

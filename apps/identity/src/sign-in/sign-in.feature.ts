@@ -1,3 +1,4 @@
+import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
 import { feature } from '#libs/runtime/src/feature';
 import { attemptDecider } from '../domain/attempt.decider.ts';
 import { sessionDecider } from '../domain/session.decider.ts';
@@ -17,6 +18,7 @@ import { PendingAuthentications } from './pending-authentications.ts';
 import { RefreshFamilies } from './refresh-families.ts';
 import { SessionIds } from './session-ids.ts';
 import { EndSessionsBeforePasswordResets, EndSessionsOfInactiveMemberships, EndSessionsOfUnprovenAddresses } from './session.reactions.ts';
+import { SessionRetention } from './session-retention.ts';
 import { Sessions } from './sessions.ts';
 import { SignInClients } from './sign-in-client.ts';
 import { SignInInvitations } from './sign-in-invitations.ts';
@@ -30,7 +32,7 @@ export const signIn = feature({
   providers: [
     ...[SignIn, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, SignInRisk, PasswordCheck],
     ...[AuthorizationCodes, DeviceCodes, PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
-    ...[Sessions, Logout, SessionIds, RefreshFamilies, AccessTokens],
+    ...[Sessions, SessionRetention, EnvironmentSweeps, Logout, SessionIds, RefreshFamilies, AccessTokens],
   ],
   reactions: [EndSessionsOfInactiveMemberships, EndSessionsBeforePasswordResets, EndSessionsOfUnprovenAddresses],
 });

@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { EnvironmentSweeps } from '../readers/environment-sweeps.ts';
+import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
 import { FeedReader } from '../readers/feed-reader.ts';
 
 /** Takes events from the feed when their retention is over. */

@@ -1,5 +1,5 @@
 import { feature } from '#libs/runtime/src/feature';
-import { EnvironmentSweeps } from '../readers/environment-sweeps.ts';
+import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
 import { FeedReader } from '../readers/feed-reader.ts';
 import { feedView } from '../views/feed.view.ts';
 import { FeedRetention } from './feed-retention.ts';

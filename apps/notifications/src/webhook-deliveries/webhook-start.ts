@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { Lifecycle } from '#libs/platform/src/lifecycle';
-import { EnvironmentSweeps } from '../readers/environment-sweeps.ts';
+import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
 import { DeliveryLog } from './delivery-log.ts';
 import { WebhookWork } from './webhook-work.ts';
 

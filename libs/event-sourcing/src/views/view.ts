@@ -75,7 +75,7 @@ export interface PrimaryView<State, Event extends Fact, Row extends State = NonN
 export function primaryView<State, Event extends Fact, Row extends State>(
   options: Pick<
     PrimaryView<State, Event, Row>,
-    'name' | 'version' | 'noun' | 'decider' | 'indexes' | 'rowOf' | 'under' | 'sortKey' | 'serialise' | 'personal'
+    'name' | 'version' | 'noun' | 'decider' | 'indexes' | 'rowOf' | 'under' | 'sortKey' | 'serialise' | 'personal' | 'retention'
   > & {
     readonly rowIdOf?: (data: Event['data']) => string;
   },

@@ -250,6 +250,9 @@ export class IdentitySettings {
     default: 'workos',
   })
   readonly GRANT_TYPE_VENDOR!: string;
+
+  @Setting(retention, { doc: 'How long it is kept who was signed in, once that is over. No answer shows it then; the log tells.', default: '30d' })
+  readonly SESSIONS_RETENTION!: number;
 }
 
 /** What is sent to people. */

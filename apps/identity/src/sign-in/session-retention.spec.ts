@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
+import { differences } from '#libs/event-sourcing/src/views/rebuild';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { Sweepers } from '#libs/read-models/src/sweepers';
+import { ProductInProcess } from '#libs/testing/src/running-product';
+import { SettableClock } from '#libs/testing/src/settable-clock';
+import { Caller } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
+import { sessionsView } from '../views/sessions.view.ts';
+
+const DAY = 86_400_000;
+const USERS = '/user_management/users';
+const [KEY, CLIENT] = [`sk_${'a'.repeat(32)}`, 'client_retention'];
+
+/** The default of `SESSIONS_RETENTION`, and how long a session is at most. */
+const MONTH = 30 * DAY;
+
+describe('sessions that are over', () => {
+  let product: ProductInProcess;
+  let clock: SettableClock;
+  let suite: Caller;
+  beforeAll(async () => {
+    // Long ago, since a rebuild asks the clock of the machine what may be gone.
+    clock = new SettableClock(Date.now() - 100 * DAY);
+    product = await ProductInProcess.open({
+      variables: { GATEHOUSE_API_KEY: KEY, GATEHOUSE_CLIENT_ID: CLIENT },
+      log: new PinoLog({ level: 'silent', readable: false }),
+      clock,
+    });
+    suite = new Caller(() => product.url, KEY);
+  });
+  afterAll(() => product.close());
+
+  const later = async (milliseconds: number): Promise<void> => {
+    clock.forward(milliseconds);
+    await eventually(() => suite.get('/organizations').expect(200));
+  };
+  const signIn = async (): Promise<{ readonly id: string; readonly user: string }> => {
+    const email = `${randomUUID()}@sign-in.test`;
+    const { code } = await suite.post('/user_management/magic_auth', { email }).expect(201);
+    const grant = { grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', client_secret: suite.key, email, code };
+    const { access_token, user } = await suite.post('/user_management/authenticate', { ...grant, client_id: CLIENT }).expect(200);
+    return { id: JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString()).sid, user: user.id };
+  };
+  const revoke = (session_id: string) => suite.post('/user_management/sessions/revoke', { session_id }).expect(200);
+  /** What is stored after a round of the sweepers. */
+  const kept = async (): Promise<readonly string[]> => {
+    await product.get(Sweepers).sweepAll();
+    const ids: string[] = [];
+    for await (const { id } of product.get(ReadModels).table(tableOf(sessionsView)).dump()) ids.push(id);
+    return ids;
+  };
+
+  it('are kept for their time, and then taken, whether they ended or expired', async () => {
+    const [ended, expired] = [await signIn(), await signIn()];
+    await revoke(ended.id);
+    await later(MONTH);
+    expect(await kept()).toEqual([ended.id, expired.id]);
+    await later(DAY);
+    expect(await kept()).toEqual([expired.id]);
+  });
+
+  it('are taken without anybody noticing, and no rebuild misses them', async () => {
+    const [ended, expired] = [await signIn(), await signIn()];
+    await revoke(ended.id);
+    await later(MONTH + DAY);
+    const told = await product.events.head();
+    for (const left of [[expired.id], [], []]) {
+      for (const { id, user } of [ended, expired]) {
+        await revoke(id);
+        await suite.get(`${USERS}/${user}/sessions`).expect(200, { data: [] });
+      }
+      expect(await kept()).toEqual(left);
+      await later(MONTH + DAY);
+    }
+    expect(await product.events.head()).toBe(told);
+    const missed = [];
+    for await (const difference of differences([sessionsView as never], { events: product.get(EventStore), readModels: product.get(ReadModels) }))
+      missed.push(difference);
+    expect(missed).toEqual([]);
+  });
+});
