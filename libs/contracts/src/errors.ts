@@ -215,10 +215,9 @@ export const ERRORS = declare({
   organization_blocked_from_sending_invites: {
     kind: 'forbidden',
     status: 400,
-    doc: 'The organization may not send invitations.',
-    comesWith: 'limits of organizations',
+    doc: 'The policy of the organization says that no invitations to it are sent.',
   },
-  email_domain_not_deliverable: { kind: 'invalid', status: 400, doc: 'The domain of the address takes no mail.', comesWith: 'checks of mail domains' },
+  email_domain_not_deliverable: { kind: 'invalid', status: 400, doc: 'The domain of the address takes no mail.' },
   invite_not_pending: { kind: 'conflict', status: 400, doc: 'The invitation was accepted or revoked, or has expired.' },
   invite_has_accepted_user_id: { kind: 'conflict', status: 400, doc: 'The invitation was accepted.' },
   invalid_invite: { kind: 'invalid', status: 400, doc: 'Nobody has the address of the invitation, or that user is suspended in the organization.' },

@@ -9,7 +9,9 @@ const pathOf = (id: string): string => `/admin/organizations/${id}/authenticatio
 describe('the authentication policy of an organization', () => {
   it('begins with everything allowed, and changes where it is told to', async () => {
     const id = await organization();
-    const before = await suite.get(pathOf(id)).expect(200, { organization_id: id, sso: 'optional', mfa: 'inherit', jit_membership: true, updated_at: null });
+    const before = await suite
+      .get(pathOf(id))
+      .expect(200, { organization_id: id, sso: 'optional', mfa: 'inherit', jit_membership: true, invitations: 'allowed', updated_at: null });
     expect(Object.values(before.methods)).toEqual(Array.from({ length: 6 }, () => true));
     await suite
       .patch(pathOf(id), { methods: { password: false }, sso: 'required' })
@@ -36,7 +38,7 @@ describe('the authentication policy of an organization', () => {
     await suite.patch(pathOf(id), {}).expect(404);
   });
 
-  it.each([{ sso: 'always' }, { mfa: 'off' }, { methods: { password: 'no' } }, { jit_membership: 1 }])('refuses %j', async (body) => {
+  it.each([{ sso: 'always' }, { mfa: 'off' }, { methods: { password: 'no' } }, { jit_membership: 1 }, { invitations: false }])('refuses %j', async (body) => {
     await suite.patch(pathOf(await organization()), body).expect(422);
   });
 });

@@ -4,10 +4,13 @@ import { emailVerificationsView, magicAuthsView, passwordResetsView, radarChalle
 import { ApplicationLinks } from './application-links.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
+import { DeliverableAddresses } from './deliverable-addresses.ts';
+import { DnsMailDomains } from './dns.mail-domains.ts';
 import { EmailVerifications } from './email-verifications.ts';
 import { InvitationAcceptance } from './invitation-acceptance.ts';
 import { InvitationTokens } from './invitation-tokens.ts';
 import { MagicAuths } from './magic-auths.ts';
+import { MailDomains } from './mail-domains.ts';
 import { Mailboxes } from './mailboxes.ts';
 import { OneTimeCodes } from './one-time-codes.ts';
 import { PasswordResets } from './password-resets.ts';
@@ -20,6 +23,14 @@ export const codes = feature({
   views: [magicAuthsView, emailVerificationsView, passwordResetsView, radarChallengesView],
   providers: [
     ...[MagicAuths, EmailVerifications, PasswordResets, RadarChallenges, SentCodes, OneTimeCodes, CodeRequests, PersonalLimits],
-    ...[Mailboxes, CodePolicies, ApplicationLinks, InvitationTokens, InvitationAcceptance],
+    ...[
+      Mailboxes,
+      DeliverableAddresses,
+      { provide: MailDomains, useClass: DnsMailDomains },
+      CodePolicies,
+      ApplicationLinks,
+      InvitationTokens,
+      InvitationAcceptance,
+    ],
   ],
 });

@@ -9,6 +9,7 @@ import { magicAuthDecider, shownCode } from '../domain/one-time-code.decider.ts'
 import { magicAuthsView } from '../views/one-time-codes.view.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
+import { DeliverableAddresses } from './deliverable-addresses.ts';
 import { InvitationTokens, invalidInvitation } from './invitation-tokens.ts';
 import { Mailboxes } from './mailboxes.ts';
 import { SentCodes, type SentCode } from './sent-codes.ts';
@@ -23,6 +24,7 @@ export class MagicAuths {
     private readonly mailboxes: Mailboxes,
     private readonly policies: CodePolicies,
     private readonly requests: CodeRequests,
+    private readonly addresses: DeliverableAddresses,
     private readonly invitations: InvitationTokens,
     codes: SentCodes,
   ) {
@@ -34,7 +36,10 @@ export class MagicAuths {
     const email = storedEmail(given);
     const { maySignUp } = await this.policies.requireMagicAuth(context);
     const isInvited = invitation_token !== undefined && (await this.requireInvited(context, invitation_token, email));
-    if (!(await this.sent.isMade(context))) await this.requests.count(context, 'magic_auth', email, ip_address);
+    if (!(await this.sent.isMade(context))) {
+      await this.requests.count(context, 'magic_auth', email, ip_address);
+      await this.addresses.require(email, () => this.mailboxes.userOf(context, email));
+    }
     const user = await this.mailboxes.userOfOrNew(context, email, maySignUp || isInvited);
     const code = await this.sent.create(context, user, LIFETIME);
     return { ...shownCode(code), code: await this.sent.digits(context, code) };

@@ -8,6 +8,8 @@ import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
@@ -23,6 +25,8 @@ import { magicAuthsView } from '../views/one-time-codes.view.ts';
 import { usersView } from '../views/users.view.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
+import { DeliverableAddresses } from './deliverable-addresses.ts';
+import { DnsMailDomains } from './dns.mail-domains.ts';
 import { InvitationTokens } from './invitation-tokens.ts';
 import { MagicAuths } from './magic-auths.ts';
 import { Mailboxes } from './mailboxes.ts';
@@ -76,7 +80,9 @@ describe('magic codes, redeemed in several processes', () => {
     const codes = new OneTimeCodes(keys, store, clock);
     const sent = new SentCodes(own, codes, clock, policies, rows);
     const requests = new CodeRequests(new PersonalLimits(store, naming, clock));
-    return new MagicAuths(new Mailboxes(own, rows), policies, requests, new InvitationTokens(codes, own, clock), sent);
+    const settings = readSettings(IdentitySettings, {});
+    const addresses = new DeliverableAddresses(new DnsMailDomains(settings, clock), settings);
+    return new MagicAuths(new Mailboxes(own, rows), policies, requests, addresses, new InvitationTokens(codes, own, clock), sent);
   }
 
   const context = (): RequestContext => ({ ...systemContext(ENVIRONMENT, clock.now()), actor: { id: 'key_1', source: 'api', name: null } });

@@ -8,7 +8,7 @@ import { difference, merged, type PartOf } from './parts.decider.ts';
 export type AuthenticationPolicyEvent = Fact<'authentication_policy.changed', PolicyChange & { readonly organization_id: string }>;
 
 /** How members of an organization have to sign in, as gates go by it. */
-export type Policy = Pick<AuthenticationPolicy, 'methods' | 'sso' | 'mfa' | 'jit_membership'>;
+export type Policy = Pick<AuthenticationPolicy, 'methods' | 'sso' | 'mfa' | 'jit_membership' | 'invitations'>;
 type PolicyChange = PartOf<Policy>;
 
 export type AuthenticationPolicyState = { readonly organization_id: string; readonly given: PolicyChange; readonly updated_at: string } | null;
@@ -18,6 +18,7 @@ const DEFAULTS: Policy = {
   sso: 'optional',
   mfa: 'inherit',
   jit_membership: true,
+  invitations: 'allowed',
 };
 
 function evolve(state: AuthenticationPolicyState, event: AuthenticationPolicyEvent & { readonly at: string }): AuthenticationPolicyState {

@@ -72,6 +72,21 @@ describe('an invitation', () => {
     await invite({ organization_id, role_slug: 'nobody' }).expect(400, { code: 'invalid_role', role_slug: 'nobody' });
   });
 
+  it('is neither sent nor sent again for an organization that may not invite, and what is out goes on working', async () => {
+    const organization_id = await organization();
+    const [out, other] = [await invited({ organization_id }), await organization()];
+    const policyOf = (invitations: string) => suite.patch(`/admin/organizations/${organization_id}/authentication_policy`, { invitations }).expect(200);
+    await policyOf('blocked');
+    const refused = { code: 'organization_blocked_from_sending_invites' };
+    await invite({ organization_id }).expect(400, refused);
+    await resend(out.id).expect(400, refused);
+    for (const elsewhere_id of [other, undefined]) await invited({ organization_id: elsewhere_id });
+    await user({ email: out.email });
+    await accept(out.id).expect(200, { state: 'accepted' });
+    await policyOf('allowed');
+    await invited({ organization_id });
+  });
+
   it('is open once for an address in an organization, however it is spelled, and once beside that', async () => {
     const [email, organization_id, other] = [address(), await organization(), await organization()];
     const first = await invited({ email, organization_id });

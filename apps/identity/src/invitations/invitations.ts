@@ -27,6 +27,7 @@ import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type PageRequest, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { ApplicationLinks } from '../codes/application-links.ts';
 import { CodeRequests } from '../codes/code-requests.ts';
+import { DeliverableAddresses } from '../codes/deliverable-addresses.ts';
 import { InvitationAcceptance } from '../codes/invitation-acceptance.ts';
 import { InvitationTokens } from '../codes/invitation-tokens.ts';
 import { Mailboxes } from '../codes/mailboxes.ts';
@@ -49,6 +50,7 @@ import {
 } from '../domain/invitation.decider.ts';
 import { membershipDecider, membershipKey, type HeldRole } from '../domain/membership.decider.ts';
 import { foldedEmail, type StoredUser } from '../domain/user.decider.ts';
+import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import { RoleDirectory } from '../readers/role-directory.ts';
 import { invitationsView } from '../views/invitations.view.ts';
 import { organizationsView } from '../views/organizations.view.ts';
@@ -71,6 +73,8 @@ export class Invitations {
     private readonly pending: PendingMemberships,
     private readonly mailboxes: Mailboxes,
     private readonly requests: CodeRequests,
+    private readonly addresses: DeliverableAddresses,
+    private readonly policies: OrganizationPolicies,
     private readonly roles: RoleDirectory,
     private readonly links: ApplicationLinks,
     private readonly clock: Clock,
@@ -128,8 +132,12 @@ export class Invitations {
   @Handles(ResendInvitation)
   async resend({ context, id, locale }: ResendInvitation): Promise<InvitationWithToken> {
     const invitation = await this.require(context, id);
-    const isOpen = this.stateOf(invitation) === 'pending' && invitation.email !== null;
-    if (isOpen && !mayHaveRun(context)) await this.requests.count(context, 'invitation', invitation.email);
+    const { email, organization_id } = invitation;
+    if (this.stateOf(invitation) === 'pending' && email !== null && !mayHaveRun(context)) {
+      await this.requireMayInvite(context, organization_id);
+      await this.requests.count(context, 'invitation', email);
+      await this.addresses.require(email, () => this.mailboxes.userOf(context, email));
+    }
     return this.decide(context, id, resendInvitation(id, locale ?? null));
   }
 
@@ -145,6 +153,7 @@ export class Invitations {
     const { context, organization_id = null, inviter_user_id = null, expires_in_days: days, locale = null } = operation;
     requireDays(days);
     if (organization_id !== null) await this.organizations.require(context, organization_id);
+    await this.requireMayInvite(context, organization_id);
     if (inviter_user_id !== null) await this.users.require(context, inviter_user_id);
     const role = await this.role(operation, organization_id);
     const email = storedEmail(operation.email);
@@ -152,9 +161,16 @@ export class Invitations {
     await this.requireStranger(context, organization_id, user);
     await this.requireNoneOpen(context, organization_id, email);
     await this.requests.count(context, 'invitation', email);
+    await this.addresses.require(email, async () => user);
     const invitation = { email, organization_id, inviter_user_id, user_id: user?.id ?? null, role, locale, days };
     const { state } = await this.repository.transact(invitationDecider, context, id, createInvitation(invitation));
     return requireInvitation(state, id);
+  }
+
+  /** @throws DomainError `organization_blocked_from_sending_invites` */
+  private async requireMayInvite(context: RequestContext, organizationId: string | null): Promise<void> {
+    if (organizationId === null || (await this.policies.policy(context, organizationId)).invitations === 'allowed') return;
+    throw new DomainError('forbidden', 'organization_blocked_from_sending_invites', `The organization '${organizationId}' may not send invitations.`);
   }
 
   /** @throws DomainError `invalid_role`, whatever is wrong with it */

@@ -1,20 +1,17 @@
-import { Resolver } from 'node:dns/promises';
+import type { Resolver } from 'node:dns/promises';
 import { Injectable } from '@nestjs/common';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
+import { dnsResolver } from '../readers/dns-resolver.ts';
 import { DomainVerifier, type DomainChallenge } from './domain-verifier.ts';
 
-/** Of the first try; the second takes twice as long. What is not there by then is looked for again later. */
-const TIMEOUT = 1_000;
-const TRIES = 2;
-
-/** Reads TXT records. */
+/** Reads TXT records. What is not there in time is looked for again later. */
 @Injectable()
 export class DnsDomainVerifier extends DomainVerifier {
-  private readonly resolver = new Resolver({ timeout: TIMEOUT, tries: TRIES });
+  private readonly resolver: Resolver;
 
   constructor(settings: IdentitySettings) {
     super();
-    if (settings.DNS_SERVERS.length > 0) this.resolver.setServers(settings.DNS_SERVERS);
+    this.resolver = dnsResolver(settings);
   }
 
   /** Guides of several ages name several places and spellings; the token is 125 random bits, so it proves the same in each of them. */

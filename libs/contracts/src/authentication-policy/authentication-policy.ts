@@ -11,5 +11,6 @@ export class AuthenticationPolicy {
   @OneOf(['optional', 'required'], { doc: 'Whether members have to sign in through the identity provider of the organization.' }) sso!: 'optional' | 'required';
   @OneOf(['inherit', 'required'], { doc: 'Whether members need a second factor: as the environment has it, or always.' }) mfa!: 'inherit' | 'required';
   @Flag({ doc: 'Whether somebody who comes through its identity provider becomes a member.' }) jit_membership!: boolean;
+  @OneOf(['allowed', 'blocked'], { doc: 'Whether invitations to it are sent; those that are out go on working.' }) invitations!: 'allowed' | 'blocked';
   @Time({ doc: 'When it was changed last; null: never.', nullable: true }) updated_at!: string | null;
 }

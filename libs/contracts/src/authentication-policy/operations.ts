@@ -29,4 +29,5 @@ export class UpdateAuthenticationPolicy extends Command<AuthenticationPolicy> {
   @Optional() @Picked(AuthenticationPolicy) sso?: AuthenticationPolicy['sso'];
   @Optional() @Picked(AuthenticationPolicy) mfa?: AuthenticationPolicy['mfa'];
   @Optional() @Picked(AuthenticationPolicy) jit_membership?: boolean;
+  @Optional() @Picked(AuthenticationPolicy) invitations?: AuthenticationPolicy['invitations'];
 }

@@ -97,7 +97,14 @@ export class AcceptInvitation extends Command<InvitationWithToken> {
   summary: 'Send an invitation again',
   description: 'With another token: the one before works no more. It works for as many days as at first, from now on.',
   answers: ok(InvitationWithToken),
-  refuses: ['invite_expired', 'invite_revoked', 'invite_accepted', 'email_domain_not_deliverable', 'daily_quota_exceeded'],
+  refuses: [
+    'invite_expired',
+    'invite_revoked',
+    'invite_accepted',
+    'organization_blocked_from_sending_invites',
+    'email_domain_not_deliverable',
+    'daily_quota_exceeded',
+  ],
   emits: ['invitation.resent'],
 })
 export class ResendInvitation extends Command<InvitationWithToken> {

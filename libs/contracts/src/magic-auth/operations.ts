@@ -10,7 +10,7 @@ import { MagicAuth, MagicAuthWithCode } from './magic-auth.ts';
   description:
     'Creates the user where nobody has the address. The code works once, for 10 minutes and five tries, and another one takes its place. Three in 60 seconds and 50 a day for an address; whatever else is sent is not stored.',
   answers: created(MagicAuthWithCode),
-  refuses: ['invitation_invalid', 'authentication_method_not_allowed', 'sign_up_not_allowed', 'daily_quota_exceeded'],
+  refuses: ['invitation_invalid', 'authentication_method_not_allowed', 'sign_up_not_allowed', 'email_domain_not_deliverable', 'daily_quota_exceeded'],
   emits: ['magic_auth.created', 'user.created'],
 })
 export class CreateMagicAuth extends Command<MagicAuthWithCode> {

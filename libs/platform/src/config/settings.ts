@@ -232,8 +232,14 @@ export class IdentitySettings {
   )
   readonly PASSWORD_HASH_COST!: number;
 
-  @Setting(listOf(dnsServer), { doc: 'DNS servers that domain verification asks; empty: those of the machine.', default: '' })
+  @Setting(listOf(dnsServer), { doc: 'DNS servers that are asked about domains of organizations and of addresses; empty: those of the machine.', default: '' })
   readonly DNS_SERVERS!: readonly string[];
+
+  @Setting(flag, {
+    doc: 'Whether invitations and codes to sign in with are refused to addresses whose domain takes no mail, as far as DNS says so. Addresses that were verified are not asked about.',
+    default: { development: 'off', production: 'on' },
+  })
+  readonly CHECK_MAIL_DOMAINS!: boolean;
 
   // Each event of an organization shows them all, and is less than the log takes at once.
   @Setting(integer({ minimum: 1, maximum: 1_000 }), { doc: 'Domains that one organization may have.', default: '100' })
