@@ -1,10 +1,11 @@
 import { availableParallelism } from 'node:os';
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { Metrics } from '#libs/platform/src/metrics';
+import { HashingThreads } from './hashing-threads.ts';
 
-/** Of the four threads that Node keeps for slow work, one is left to files and names. */
+/** Imported hashes take threads that Node keeps for slow work: of those four, one is left to files, names and signatures. */
 const AT_ONCE = Math.min(3, availableParallelism());
 /** At a quarter of a second each, who comes after these would be answered after nobody waits any more. */
 const MAX_WAITING = 32;
@@ -50,9 +51,10 @@ class Line {
  * and the memory of one.
  */
 @Injectable()
-export class PasswordWork {
+export class PasswordWork implements OnModuleDestroy {
   private readonly all = new Line(AT_ONCE, MAX_WAITING);
   private readonly large = new Line(1, MAX_LARGE_WAITING);
+  private readonly threads = new HashingThreads();
   private readonly refused;
 
   constructor(
@@ -63,10 +65,19 @@ export class PasswordWork {
     this.refused = metrics.counter({ name: 'passwords_refused_total', help: 'Requests that were refused because too many passwords waited.' });
   }
 
+  /** `salt`: the cost of a new hash, or the beginning of the hash to compare with. @throws DomainError as `run` */
+  bcrypt(deadline: number, text: string, salt: number | string): Promise<string> {
+    return this.run(deadline, () => this.threads.hash(text, salt));
+  }
+
   /** `work` is to leave this thread at once. @throws DomainError `service_unavailable` where too many wait, or past the deadline */
   run<Result>(deadline: number, work: () => Result | Promise<Result>, { isLarge = false } = {}): Promise<Result> {
     const inLine = (): Promise<Result> => this.inLine(this.all, deadline, work);
     return isLarge ? this.inLine(this.large, deadline, inLine) : inLine();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.threads.end();
   }
 
   private async inLine<Result>(line: Line, deadline: number, work: () => Result | Promise<Result>): Promise<Result> {

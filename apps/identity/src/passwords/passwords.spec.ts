@@ -1,5 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
@@ -86,8 +86,34 @@ describe('a password', () => {
   });
 });
 
+/** Of Linux: how far each thread of this process gives way to others. */
+function priorities(): readonly number[] {
+  return readdirSync('/proc/self/task').map((thread) => {
+    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+  });
+}
+
 describe('work on passwords', () => {
   const never = new Promise<never>(() => {});
+
+  it('is done in a thread that gives way to everything else, and ends with the process that asked for it', async () => {
+    const work = newWork();
+    const [before, own] = [priorities(), getPriority()];
+    expect(await work.bcrypt(later(), 'ride-a-giraffe', 4)).toMatch(/^\$2b\$04\$/);
+    const behind = (all: readonly number[]): number => all.filter((priority) => priority > own).length;
+    expect(behind(priorities())).toBe(behind(before) + 1);
+    expect(getPriority()).toBe(own);
+    await work.onModuleDestroy();
+    expect(behind(priorities())).toBe(behind(before));
+  });
+
+  it('goes on in another thread after one has failed', async () => {
+    const work = newWork();
+    await expect(work.bcrypt(later(), 'ride-a-giraffe', 'no salt')).rejects.toThrow('salt');
+    expect(await work.bcrypt(later(), 'ride-a-giraffe', 4)).toMatch(/^\$2b\$04\$/);
+    await work.onModuleDestroy();
+  });
 
   it('is refused at once where too much waits', async () => {
     const work = newWork();

@@ -1,6 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import bcrypt from 'bcrypt';
 import type { CreateUser } from '#libs/contracts/src/users/operations';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
@@ -38,7 +37,7 @@ export class Passwords {
   /** As ours are stored, whatever it is. @throws DomainError `service_unavailable` */
   async hashed(password: string, deadline: number): Promise<StoredPassword> {
     const prepared = await this.prepared(password);
-    return { type: 'bcrypt-hmac', hash: await this.work.run(deadline, () => bcrypt.hash(prepared, this.settings.PASSWORD_HASH_COST)) };
+    return { type: 'bcrypt-hmac', hash: await this.work.bcrypt(deadline, prepared, this.settings.PASSWORD_HASH_COST) };
   }
 
   /** What takes as long to compare with as any password of ours, and is nobody's. */
@@ -54,7 +53,7 @@ export class Passwords {
       return this.work.run(deadline, () => check.matches(password), check);
     }
     const prepared = await this.prepared(password);
-    const found = await this.work.run(deadline, () => bcrypt.hash(prepared, hash.slice(0, 29)));
+    const found = await this.work.bcrypt(deadline, prepared, hash.slice(0, 29));
     return timingSafeEqual(Buffer.from(found), Buffer.from(hash));
   }
 
