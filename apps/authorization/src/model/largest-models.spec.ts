@@ -47,7 +47,7 @@ const slug = (start: string, number: number): string => `${start}${number}-`.pad
 const idOf = (prefix: string): string => `${prefix}_${newUlid(clock.now())}`;
 const isAnyone = () => true;
 
-/** A log that is asked again where it did not answer in time, as whoever follows it does: it is filled to its limits beside other work. */
+/** A log that is asked again where it did not answer in time, as its followers do: it is filled to its limits beside other work. */
 function patient(events: EventStore): EventStore {
   const again = async (ask: () => unknown): Promise<unknown> => {
     try {
