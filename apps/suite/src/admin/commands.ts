@@ -31,7 +31,7 @@ import { copyData, restoreBackup, sealBackup } from '../backup/backup.ts';
 import { backUpCluster, restoreCluster } from '../backup/cluster-backup.ts';
 import { setBackErasures } from '../backup/erasures.ts';
 import { namedText, verifyCluster } from '../backup/cluster-verify.ts';
-import { verifyLog } from '../backup/verify.ts';
+import { erasuresUnfinished, verifyLog } from '../backup/verify.ts';
 import type { AdminRequest, CommandInput } from './admin-socket.ts';
 import { refusalText } from './refusal-text.ts';
 
@@ -385,11 +385,12 @@ const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
     },
   },
   verify: {
-    doc: 'Read the whole log, check every record and the key of everything sealed, and name the first that is bad. With engines: name each damage and each missing key.',
+    doc: 'Read the whole log, check every record and the key of everything sealed, and that of who was erased none is left; name the first that is bad. With engines: name each.',
     run: async ({ dataDir, tell, isShared, onData }) => {
       if (isShared) return onData({ command: 'verify', input: { arguments: [], options: {} } });
-      const { head, problem } = await verifyLog(dataDir, keysIn(dataDir));
+      const { head, problem, unfinished } = await verifyLog(dataDir, keysIn(dataDir));
       if (problem !== null) throw new StartRefused(`${problem} Restore a backup.`, 2);
+      if (unfinished.length > 0) throw erasuresUnfinished(unfinished, head);
       tell(`All records up to position ${head} are good, and their keys are there.`);
     },
   },

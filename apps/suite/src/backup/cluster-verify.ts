@@ -1,11 +1,12 @@
 import { WITH_SECRETS } from '#libs/contracts/src/sealed';
+import { ErasureCheck } from '#libs/event-sourcing/src/erasure/erasure-check';
 import { START } from '#libs/event-sourcing/src/log/event-store';
 import { type Damage, describeDamage } from '#libs/event-sourcing/src/log/log-damage';
 import { KeyCheck } from '#libs/event-sourcing/src/sealing/key-check';
 import { markedFieldsOf } from '#libs/event-sourcing/src/sealing/marked-fields';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { Engines } from '#libs/runtime/src/engines';
-import { problemText } from './verify.ts';
+import { erasuresUnfinished, problemText } from './verify.ts';
 
 /** A log takes minutes or hours. */
 const TELL_MS = 10_000;
@@ -15,11 +16,12 @@ const NAMED = 10;
 const ENOUGH = 1_000;
 
 /**
- * Reads the whole log of a cluster, names each damage of it and the first record of each key that is missing.
- * @throws StartRefused with the exit code of a log that is not whole
+ * Reads the whole log of a cluster, names each damage of it, the first record of each key that is missing, and each erasure that is not carried out.
+ * @throws StartRefused with the exit code of a log that is not whole, or of erasures that are left
  */
 export async function verifyCluster({ damage, keys }: Pick<Engines, 'damage' | 'keys'>, tell: (line: string) => void): Promise<void> {
   const check = new KeyCheck(keys, markedFieldsOf(WITH_SECRETS));
+  const erasures = new ErasureCheck(keys);
   const streams = new Set<string>();
   let [records, problems, head, told] = [0, 0, START, Date.now()];
   for await (const page of damage.examine()) {
@@ -29,6 +31,7 @@ export async function verifyCluster({ damage, keys }: Pick<Engines, 'damage' | '
       tell(`Damaged: ${namedText(damages)}`);
     }
     for (const problem of missing) tell(problemText(problem));
+    await erasures.look(page.records);
     records += page.records.length;
     problems += missing.length;
     head = page.records.at(-1)?.position ?? head;
@@ -37,7 +40,10 @@ export async function verifyCluster({ damage, keys }: Pick<Engines, 'damage' | '
     told = Date.now();
     tell(`${records} records are read, up to position ${page.position}: ${Math.floor(page.portion * 100)} %.`);
   }
+  const unfinished = await erasures.unfinished();
+  for (const erasure of unfinished.slice(0, ENOUGH)) tell(problemText(erasure));
   if (streams.size + problems > 0) throw notWhole(streams.size, problems);
+  if (unfinished.length > 0) throw erasuresUnfinished(unfinished, head);
   tell(`All ${records} records up to position ${head} are good, and every stream has all of its versions. The key of everything sealed is there.`);
 }
 

@@ -1,5 +1,6 @@
 import { existsSync, writeSync } from 'node:fs';
 import { WITH_SECRETS } from '#libs/contracts/src/sealed';
+import { ErasureCheck } from '#libs/event-sourcing/src/erasure/erasure-check';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { keyProblems } from '#libs/event-sourcing/src/sealing/key-check';
@@ -36,7 +37,9 @@ else if (isWhole && keys !== '') {
   const { MASTER_KEYS } = readSettings(PlatformSettings, environmentVariables());
   try {
     const stored = await LmdbKeyStore.openForReading(keys, MASTER_KEYS ?? []);
-    for await (const problem of keyProblems(store, stored, markedFieldsOf(WITH_SECRETS))) tell({ problem });
+    const erasures = new ErasureCheck(stored);
+    for await (const problem of keyProblems(store, stored, markedFieldsOf(WITH_SECRETS), (records) => erasures.look(records))) tell({ problem });
+    for (const erasure of await erasures.unfinished()) tell({ erasure });
   } catch (error) {
     tell({ refusal: (error as Error).message });
   }

@@ -22,13 +22,19 @@ interface KeyProblem {
  * Looks, for everything sealed in the log as it lies on disk, whether its key is there, or its tombstone; yields the first record of each key that is not, up to the end of
  * the log as it is at the call. What keys seal elsewhere (answers, excerpts) has no need of them to be whole.
  */
-export async function* keyProblems(stored: EventStore, keys: KeyStore, marked: MarkedFieldsOf): AsyncIterable<KeyProblem> {
+export async function* keyProblems(
+  stored: EventStore,
+  keys: KeyStore,
+  marked: MarkedFieldsOf,
+  onRecords: (records: readonly RecordedEvent[]) => Promise<void> = async () => {},
+): AsyncIterable<KeyProblem> {
   const head = await stored.head();
   if (head === START) return;
   const check = new KeyCheck(keys, marked);
   const reading = new AbortController();
   for await (const batch of stored.subscribe(START, reading.signal)) {
     yield* await check.problemsIn(batch);
+    await onRecords(batch);
     if (batch.at(-1)!.position >= head) return;
   }
 }

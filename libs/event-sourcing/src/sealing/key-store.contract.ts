@@ -52,6 +52,7 @@ export function keyStoreContract(name: string, given: () => Promise<OpenKeyStore
         const found = await reader.findMany(people);
         for (const purpose of kept) expect(found.get(purpose)).toEqual(await store.obtain(purpose));
         for (const purpose of erased) expect(found.get(purpose)).toBe('erased');
+        expect(await reader.erasedAmong(people)).toEqual(new Set(erased));
         expect(missing.filter((purpose) => found.has(purpose))).toEqual([]);
       }
     });

@@ -69,6 +69,9 @@ export abstract class KeyStore {
   /** Of these purposes, in one question, those that have a key or had one that was destroyed; the others are missing. */
   abstract findMany(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, FoundKey>>;
 
+  /** Those of these that have a tombstone, as it is stored at the moment, whatever this process has in memory. */
+  abstract erasedAmong(purposes: readonly ErasablePurpose[]): Promise<ReadonlySet<ErasablePurpose>>;
+
   /** @throws KeyMissing */
   async find(purpose: KeyPurpose): Promise<FoundKey> {
     const found = (await this.findMany([purpose])).get(purpose);

@@ -56,6 +56,12 @@ export abstract class WrappedKeyStore extends KeyStore {
     return found;
   }
 
+  async erasedAmong(purposes: readonly ErasablePurpose[]): Promise<ReadonlySet<ErasablePurpose>> {
+    if (purposes.length === 0) return new Set();
+    const stored = await this.load(purposes);
+    return new Set(purposes.filter((purpose) => stored.get(purpose) === 'erased'));
+  }
+
   async destroy(...purposes: readonly ErasablePurpose[]): Promise<void> {
     if (purposes.length === 0) return;
     purposes.forEach((purpose) => this.forget(purpose));
