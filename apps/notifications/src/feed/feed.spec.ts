@@ -208,7 +208,7 @@ describe('the events feed', () => {
     expect(ids(await read({}, later))).toEqual([young]);
     expect(await readerAt(now + 89 * DAY).sweep(ENVIRONMENT, 10)).toBe(1);
     expect(await readerAt(now + 89 * DAY).sweep(ENVIRONMENT, 10)).toBe(0);
-    expect(await readerAt(now + 89 * DAY).texts(ENVIRONMENT, [old!, young!])).toEqual([null, expect.stringContaining(young!)]);
+    expect(await readerAt(now + 89 * DAY).texts(ENVIRONMENT, [old!, young!])).toEqual([null, { body: expect.stringContaining(young!), holders: [] }]);
     expect(ids(await read({ after: old }, later))).toEqual([young]);
     expect(await found()).toEqual([]);
     const muchLater = feedAt(now + 119 * DAY);

@@ -1,20 +1,26 @@
 import { Injectable } from '@nestjs/common';
 import { PUBLIC_EVENT_NAMES, type PublicEventName } from '#libs/contracts/src/events';
 import { START, type Position } from '#libs/event-sourcing/src/log/event-store';
+import type { Holder } from '#libs/event-sourcing/src/sealing/holders';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { NotificationsSettings } from '#libs/platform/src/config/settings';
 import { LAST, ReadModels, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
-import { CURSORS_KEPT, eventText, feedView, orderAtEndOf, orderOf, positionOf, strippedText, timeOf, type FeedRow } from '../views/feed.view.ts';
+import { CURSORS_KEPT, eventText, feedView, holdersIn, orderAtEndOf, orderOf, positionOf, strippedText, timeOf, type FeedRow } from '../views/feed.view.ts';
 
 /** Rows that are looked through at once. */
 const SLICE = 100;
-/** How long an id stays a valid cursor after its event has left the feed. */
 
 /** Events of the past, for whoever sends them again. */
 export interface FeedSlice {
   readonly events: readonly { readonly id: string; readonly text: string }[];
   readonly hasMore: boolean;
+}
+
+/** One of them. */
+interface FeedText {
+  readonly body: string;
+  readonly holders: readonly Holder[];
 }
 
 /** The rows of the events feed: for its pages, for whoever sends events again, and as it forgets. */
@@ -51,10 +57,10 @@ export class FeedReader {
     return { events: rows.map(({ id, text }) => ({ id, text: eventText(text) })), hasMore: hasAfter };
   }
 
-  /** The events of these ids as JSON; null for one that is not, or no longer, in the feed. */
-  async texts(environment: string, ids: readonly string[]): Promise<readonly (string | null)[]> {
+  /** The events of these ids as JSON, and whose the personal fields in them are; null for one that is not, or no longer, in the feed. */
+  async texts(environment: string, ids: readonly string[]): Promise<readonly (FeedText | null)[]> {
     const rows = await this.rows.getMany(environment, ids);
-    return rows.map((row) => (row === null || row.position === LAST ? null : eventText(row.text)));
+    return rows.map((row) => (row === null || row.position === LAST ? null : { body: eventText(row.text), holders: holdersIn(row.text) }));
   }
 
   /** Whether everything up to a position of the log is here. */

@@ -1,6 +1,7 @@
 import { PUBLIC_EVENT_NAMES, type PublicEventName } from '#libs/contracts/src/events';
 import { personalIn, publicEventsOf, publicEventText } from '#libs/event-sourcing/src/following/public-events';
 import type { Position, RecordedEvent, SealedPart } from '#libs/event-sourcing/src/log/event-store';
+import type { Holder } from '#libs/event-sourcing/src/sealing/holders';
 import type { View } from '#libs/event-sourcing/src/views/view';
 import type { Index, StoredRow, Table } from '#libs/read-models/src/read-models';
 
@@ -113,6 +114,12 @@ function rowText({ order, organization, personal }: Omit<FeedRow, 'event'>, even
 /** The event in a row's text, as it is sent. */
 export function eventText(row: string): string {
   return row.slice(row.indexOf(BEFORE_EVENT) + BEFORE_EVENT.length, -1);
+}
+
+/** Whose the personal fields of its event are. */
+export function holdersIn(row: string): readonly Holder[] {
+  const { personal = [] } = JSON.parse(`${row.slice(0, row.indexOf(BEFORE_EVENT))}}`) as Pick<FeedRow, 'personal'>;
+  return personal.map(({ of }) => of);
 }
 
 /** A row's text without its event. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { PublicEventName } from '#libs/contracts/src/events';
 import type { WebhookAttempt, WebhookDelivery } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
+import type { Holder } from '#libs/event-sourcing/src/sealing/holders';
 import { BASE_32 } from '#libs/platform/src/ids';
 import type { RetrySchedule } from './retry-schedule.ts';
 import type { Answer } from '#libs/messaging/src/webhooks/webhook-sender';
@@ -79,6 +80,15 @@ export interface Attempted {
   readonly startedAt: number;
   readonly latency: number;
   readonly answer: Answer;
+}
+
+/** What a receiver is sent. */
+export interface SentEvent {
+  readonly id: string;
+  /** As it stands in the feed. Equals `JSON.stringify(JSON.parse(body))`, since readers serialise it again before they check its signature. */
+  readonly body: string;
+  /** Whose the personal fields in it are. */
+  readonly holders: readonly Holder[];
 }
 
 /** What follows from an attempt, which is one request, or two while a secret is being replaced. */

@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { openedReason, sealedReason } from '#libs/event-sourcing/src/sealing/reasons';
 import type { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import type { Clock } from '#libs/platform/src/clock';
 import type { Log } from '#libs/platform/src/log';
@@ -11,7 +12,7 @@ interface StoredRecord {
   readonly stream: string;
   readonly version: number;
   readonly at: string;
-  /** Sealed for the environment: it may quote what the record holds, and backups hold it. */
+  /** Sealed: see `reasons.ts`. */
   readonly error: string;
 }
 
@@ -45,14 +46,16 @@ export class SetAside {
     this.counted.inc(0);
   }
 
-  async add({ id, type, stream, version, position, meta: { environment } }: RecordedEvent, error: unknown): Promise<void> {
+  async add(record: RecordedEvent, error: unknown): Promise<void> {
+    const { id, type, stream, version, position, meta } = record;
+    const { environment } = meta;
     const { vault, clock, log } = this.needs;
     const row: StoredRecord = {
       type,
       stream,
       version,
       at: new Date(clock.now()).toISOString(),
-      error: await vault.seal(String(error), { stream, field: 'error' }),
+      error: await sealedReason(vault, record, error),
     };
     await this.rows.write([{ environment, id, position, revision: 0, text: JSON.stringify(row), row }]);
     this.counted.inc();
@@ -65,7 +68,7 @@ export class SetAside {
     for await (const { environment, id, position, text } of this.rows.dump()) {
       if (text === null) continue;
       const row = JSON.parse(text) as StoredRecord;
-      const error = await this.needs.vault.open(row.error, { stream: row.stream, field: 'error' }).catch(String);
+      const error = await openedReason(this.needs.vault, row.error, row);
       found.push({ ...row, id, environment, position, error });
     }
     return found.sort((one, other) => (one.position < other.position ? -1 : 1));

@@ -2,18 +2,12 @@ import type { Clock } from '#libs/platform/src/clock';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Target } from '../targets/endpoint-directory.ts';
 import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
-import { deliveryId, isSuccess, type Attempted } from './delivery.ts';
+import { deliveryId, isSuccess, type Attempted, type SentEvent } from './delivery.ts';
 import type { ResponseExcerpts } from './response-excerpts.ts';
 import type { Answer, WebhookSender } from '#libs/messaging/src/webhooks/webhook-sender';
 
 /** How a receiver says that it cannot verify a signature. */
 const UNVERIFIED: readonly (number | null)[] = [400, 401, 403];
-
-export interface SentEvent {
-  readonly id: string;
-  /** As it stands in the feed. Equals `JSON.stringify(JSON.parse(body))`, since readers serialise it again before they check its signature. */
-  readonly body: string;
-}
 
 interface Needs {
   readonly sender: WebhookSender;
@@ -49,7 +43,8 @@ export class WebhookAttempts {
   }
 
   /** Readers of the vendor's header take one signature, so the caller picks whose. */
-  private async request(target: Target, { id, body }: SentEvent, vendor: SigningKeys, standard: readonly SigningKeys[]): Promise<Attempted> {
+  private async request(target: Target, event: SentEvent, vendor: SigningKeys, standard: readonly SigningKeys[]): Promise<Attempted> {
+    const { id, body } = event;
     const startedAt = this.needs.clock.now();
     const content = { eventId: id, body, now: startedAt };
     const signature = vendorSignature(content, vendor);
@@ -69,7 +64,7 @@ export class WebhookAttempts {
     const latency = Math.max(0, this.needs.clock.now() - startedAt);
     this.outcomes.inc({ outcome: outcomeOf(answer) });
     this.durations.observe(latency / 1000);
-    const excerpt = await this.needs.excerpts.sealed(target.environment, deliveryId(target.id, id), answer.excerpt);
+    const excerpt = await this.needs.excerpts.sealed(target.environment, deliveryId(target.id, id), answer.excerpt, event);
     return { startedAt, latency, answer: { ...answer, excerpt } };
   }
 }

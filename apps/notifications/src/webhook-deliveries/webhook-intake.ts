@@ -12,7 +12,7 @@ import type { ReadModels } from '#libs/read-models/src/read-models';
 import { SharedLeases } from '#libs/read-models/src/shared-leases';
 import type { EndpointDirectory, Target } from '../targets/endpoint-directory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
-import { attempted, postponed, queuedDelivery, type Attempted, type StoredDelivery } from './delivery.ts';
+import { attempted, postponed, queuedDelivery, type Attempted, type StoredDelivery, type SentEvent } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';
 import type { FirstPosition } from './first-position.ts';
 import { INTAKE_SHARDS, shardOf } from './intake-shards.ts';
@@ -63,7 +63,7 @@ interface Needs {
 interface Fresh {
   readonly target: Target;
   readonly delivery: StoredDelivery;
-  readonly body: string;
+  readonly sent: SentEvent;
   /** Left to the queue before it was sent. */
   isGivenUp: boolean;
   /** Pending from when it is sent until it is answered. */
@@ -221,10 +221,10 @@ export class WebhookIntake implements BackgroundComponent {
     );
     return wanted
       .filter(({ id }) => !known.has(id))
-      .map(({ target, eventId, event, body }) => ({
+      .map(({ target, eventId, event, sent }) => ({
         target,
         delivery: queuedDelivery({ endpointId: target.id, eventId, event, now }),
-        body,
+        sent,
         isGivenUp: false,
         answered: null,
         requests: null,
@@ -250,9 +250,9 @@ export class WebhookIntake implements BackgroundComponent {
   /** Resolves when the endpoint has answered, or let us wait for too long. */
   private async send(one: Fresh): Promise<void> {
     const { queues, attempts } = this.needs;
-    const { target, delivery, body } = one;
+    const { target, sent } = one;
     if (one.isGivenUp || !queues.isPrompt(target.id)) return;
-    one.answered = attempts.send(target, { id: delivery.event_id, body });
+    one.answered = attempts.send(target, sent);
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => {
         queues.isLate(target.id);

@@ -6,7 +6,7 @@ import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { FeedReader } from '../readers/feed-reader.ts';
 import type { EndpointDirectory, Target } from '../targets/endpoint-directory.ts';
 import { entryIdOf, type DeliveryLog, type DueEntry } from './delivery-log.ts';
-import { attempted, dropped, isSuccess, postponed, type Attempted, type StoredDelivery } from './delivery.ts';
+import { attempted, dropped, isSuccess, postponed, type Attempted, type SentEvent, type StoredDelivery } from './delivery.ts';
 import { FairPool } from './fair-pool.ts';
 import { Notes } from './notes.ts';
 import type { RetrySchedule } from './retry-schedule.ts';
@@ -298,11 +298,11 @@ export class WebhookQueues {
     const bodies = await this.bodiesOf(environment, waiting);
     const attempts = await Promise.allSettled(
       waiting.map(async (delivery, index) => {
-        const body = bodies[index]!;
-        if (body === null) return this.withoutBody(environment, delivery);
+        const sent = bodies[index]!;
+        if (sent === null) return this.withoutBody(environment, delivery);
         // A process that was paused meanwhile may have lost its lease before it hears so.
         const requests = await this.pool.run(target.id, async () =>
-          signal.aborted || !this.needs.isHolder() ? null : this.needs.attempts.send(target, { id: delivery.event_id, body }),
+          signal.aborted || !this.needs.isHolder() ? null : this.needs.attempts.send(target, { id: delivery.event_id, ...sent }),
         );
         if (requests !== null) await this.settle(environment, delivery, requests);
       }),
@@ -319,12 +319,12 @@ export class WebhookQueues {
     await this.needs.deliveries.done(environment, waiting.map(entryIdOf));
   }
 
-  private async bodiesOf(environment: string, waiting: readonly StoredDelivery[]): Promise<readonly (string | null)[]> {
+  private async bodiesOf(environment: string, waiting: readonly StoredDelivery[]): Promise<readonly (Omit<SentEvent, 'id'> | null)[]> {
     const texts = await this.needs.feed.texts(
       environment,
       waiting.map(({ event_id }) => event_id),
     );
-    return waiting.map(({ sample }, index) => sample ?? texts[index]!);
+    return waiting.map(({ sample }, index) => (sample == null ? texts[index]! : { body: sample, holders: [] }));
   }
 
   private async withoutBody(environment: string, delivery: StoredDelivery): Promise<void> {

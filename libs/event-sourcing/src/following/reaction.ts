@@ -8,6 +8,7 @@ import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { Fact, Recorded } from '../deciding/decider.ts';
 import { AppendTooLarge, type RecordedEvent } from '../log/event-store.ts';
 import { isFromLaterRelease } from '../log/upcasts.ts';
+import { sealedReason } from '../sealing/reasons.ts';
 import { Vault } from '../sealing/vault.ts';
 import { LeasedFollowers } from './leased-followers.ts';
 
@@ -45,7 +46,7 @@ interface Skipped {
   readonly type: string;
   readonly stream: string;
   readonly at: string;
-  /** Sealed for the environment: it may quote what the event holds, and backups hold it. */
+  /** Sealed: see `reasons.ts`. */
   readonly error: string;
 }
 
@@ -130,14 +131,15 @@ export class Reactions {
     });
   }
 
-  private async skip(reaction: Reaction, { id, type, stream, position, meta }: RecordedEvent, table: Table<never>, error: unknown): Promise<void> {
+  private async skip(reaction: Reaction, event: RecordedEvent, table: Table<never>, error: unknown): Promise<void> {
+    const { id, type, stream, position, meta } = event;
     this.skipped.inc({ reaction: reaction.name });
     this.log.error('A reaction failed for good and goes on with the next event.', { reaction: reaction.name, event: id, type, stream, error });
     const row: Skipped = {
       type,
       stream,
       at: new Date(this.clock.now()).toISOString(),
-      error: await this.vault.seal(String(error), { stream, field: 'error' }),
+      error: await sealedReason(this.vault, event, error),
     };
     await table.write([{ environment: meta.environment, id, position, revision: 0, text: JSON.stringify(row) }]);
   }

@@ -1,10 +1,14 @@
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
 import { environmentOf } from '../log/naming.ts';
+import { type Holder, purposeOf as holderPurposeOf } from './holders.ts';
 import type { DataKey, ErasablePurpose, KeyStore } from './key-store.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const MARK = 'enc.v1.';
+
+/** Before what is sealed under the keys of people as well, whom it names. */
+const QUOTING = 'of.v1.';
 
 /** Random bytes in stock: asking the system for twelve at a time costs more than the encryption. */
 const stock = Buffer.alloc(IV_BYTES * 256);
@@ -22,6 +26,11 @@ function freshIv(): Buffer {
 /** Whether a text was sealed with this key; the key that it was sealed with may be gone. */
 export function isSealedWith(key: DataKey, sealed: string): boolean {
   return sealed.startsWith(`${MARK}${key.id}.`);
+}
+
+/** Whether it was stored by `sealQuoting`, or `seal`. */
+export function isQuotingSealed(value: unknown): value is string {
+  return isSealed(value) || (typeof value === 'string' && value.startsWith(QUOTING));
 }
 
 /** Whether a stored text is sealed. */
@@ -62,6 +71,36 @@ export class Vault {
 
   async seal(secret: string, place: Place): Promise<string> {
     return sealText(await this.keys.obtain(purposeOf(place)), bindingOf(place), secret);
+  }
+
+  /**
+   * As `seal`, for a text of others that may quote the people whom something is about: with the key of any of these, what it says is gone as well. Null where one is erased
+   * already.
+   */
+  async sealQuoting(text: string, place: Place, holders: readonly Holder[]): Promise<string | null> {
+    const purposes = holders.map((holder) => holderPurposeOf(holder, environmentOf(place.stream)));
+    const found = await this.keys.findMany(purposes);
+    let inner = text;
+    for (const key of found.values()) {
+      if (key === 'erased') return null;
+      inner = sealText(key, bindingOf(place), inner);
+    }
+    const sealed = await this.seal(inner, place);
+    return found.size === 0 ? sealed : QUOTING + Buffer.from(JSON.stringify([...found.keys()])).toString('base64url') + '.' + sealed;
+  }
+
+  /** What `sealQuoting` or `seal` sealed; null where somebody of whom it may tell is erased. @throws as `open` */
+  async openQuoting(sealed: string, place: Place): Promise<string | null> {
+    if (!sealed.startsWith(QUOTING)) return this.open(sealed, place);
+    const [named = '', ...rest] = sealed.slice(QUOTING.length).split('.');
+    const purposes = JSON.parse(Buffer.from(named, 'base64url').toString()) as readonly ErasablePurpose[];
+    let inner = await this.open(rest.join('.'), place);
+    for (const purpose of [...purposes].reverse()) {
+      const key = await this.keys.find(purpose);
+      if (key === 'erased') return null;
+      inner = openText(key, bindingOf(place), inner);
+    }
+    return inner;
   }
 
   /** @throws KeyMissing; Error when it was sealed for another place, altered, or erased */
