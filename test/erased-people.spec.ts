@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Canaries } from '#libs/testing/src/canaries';
+import { LEAST_HASH_COST } from '#libs/testing/src/least-hash-cost';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
 import { eventually } from '#libs/testing/src/until';
 
@@ -16,12 +17,18 @@ const USERS = '/user_management/users';
 describe('people who are erased', () => {
   const directory = join(root, 'data');
   const key = `sk_${randomBytes(32).toString('base64url')}`;
-  const variables = { DATA_DIR: directory, DATA_MIN_FREE: '0', GATEHOUSE_API_KEY: key, MASTER_KEYS: randomBytes(32).toString('base64') };
+  const variables = {
+    ...{ DATA_DIR: directory, DATA_MIN_FREE: '0', GATEHOUSE_API_KEY: key, MASTER_KEYS: randomBytes(32).toString('base64') },
+    PASSWORD_HASH_COST: LEAST_HASH_COST.development,
+  };
   let server: SuiteProcess | null = null;
   afterAll(() => server?.killHard());
 
+  let clientId: string;
+
   async function start(): Promise<void> {
     server = await SuiteProcess.start(variables);
+    clientId ??= /client_\w+/.exec((await gatehouse(variables, 'environments', 'list')).stdout)![0];
   }
 
   async function stop(how: 'stop' | 'killHard' = 'stop'): Promise<void> {
@@ -39,16 +46,53 @@ describe('people who are erased', () => {
     return { status: response.status, body: text === '' ? null : JSON.parse(text) };
   }
 
-  /** With everything that is personal, some of it replaced since, in a group of an organization, and shown by answers that are kept. */
+  /** Of nobody else: the network is random, and it is looked for in the spelling that it was told in. */
+  const network = (): string => `2001:db8:${Array.from(randomBytes(12).toString('hex').matchAll(/..../g), ([group]) => group.replace(/^0/, '1')).join(':')}`;
+
+  /** With everything that is personal, some of it replaced since, in an organization, in every step of sign-in, and shown by answers that are kept. */
   async function givenPerson(): Promise<{ readonly id: string; readonly canaries: Canaries }> {
     const canaries = new Canaries();
     const told = (name: string): string => canaries.add(name, word());
+    const by = { client_id: clientId, client_secret: key, ip_address: canaries.add('network', network()), user_agent: told('browser') };
+    const signIn = async (status: number, grant: object) => {
+      const answer = await ask('POST', '/user_management/authenticate', { ...by, ...grant });
+      expect([grant, answer.status]).toEqual([grant, status]);
+      return answer.body;
+    };
     const fields = { first_name: told('first name'), last_name: told('last name'), name: told('name'), external_id: told('external id') };
-    const given = { ...fields, email: `${told('address')}@acme.test`, metadata: { note: told('metadata') } };
-    const { body: user } = await ask('POST', USERS, { ...given, password: told('password') }, { 'Idempotency-Key': word() });
-    expect((await ask('PUT', `${USERS}/${user.id}`, { email: `${told('other address')}@acme.test`, first_name: told('other name') })).status).toBe(200);
+    const former = `${told('address')}@acme.test`;
+    const given = { ...fields, email: former, email_verified: true, metadata: { note: told('metadata') } };
+    const password = told('password');
+    // Somebody tried the address, and was invited to it, before it was anybody's.
+    await signIn(400, { grant_type: 'password', email: former, password: told('wrong password') });
+    expect((await ask('POST', '/user_management/invitations', { email: former })).status).toBe(201);
+    const { body: user } = await ask('POST', USERS, { ...given, password }, { 'Idempotency-Key': word() });
+    const email = `${told('other address')}@acme.test`;
+    expect((await ask('PUT', `${USERS}/${user.id}`, { email, email_verified: true, first_name: told('other name') })).status).toBe(200);
     const { body: organization } = await ask('POST', '/organizations', { name: 'Acme' });
     await ask('POST', '/user_management/organization_memberships', { user_id: user.id, organization_id: organization.id });
+    await signIn(400, { grant_type: 'password', email, password: told('another wrong password') });
+    const { refresh_token } = await signIn(200, { grant_type: 'password', email, password });
+    await signIn(200, { grant_type: 'refresh_token', refresh_token });
+    const magic = (await ask('POST', '/user_management/magic_auth', { email })).body;
+    expect((await ask('POST', '/user_management/password_reset', { email })).status).toBe(201);
+    expect((await ask('POST', '/user_management/invitations', { email, organization_id: organization.id })).status).toBe(400);
+    expect((await ask('POST', '/user_management/invitations', { email: `${word()}@acme.test`, inviter_user_id: user.id })).status).toBe(201);
+    const totp = { type: 'totp', totp_issuer: told('issuer'), totp_user: email, user_id: user.id };
+    for (const factor of [totp, { type: 'generic_otp', user_id: user.id }]) {
+      const { status, body } = await ask('POST', '/auth/factors/enroll', factor);
+      expect(status).toBe(201);
+      const challenge = (await ask('POST', `/auth/factors/${body.id}/challenge`)).body;
+      if (body.totp !== undefined) canaries.add('secret of the factor', body.totp.secret);
+      // From then on it is asked for.
+      else expect((await ask('POST', `/auth/challenges/${challenge.id}/verify`, { code: challenge.code })).body.valid).toBe(true);
+    }
+    const risk = { email, ip_address: by.ip_address, user_agent: by.user_agent, auth_method: 'Password', action: 'sign-in' };
+    expect((await ask('POST', '/radar/attempts', risk)).status).toBe(200);
+    await signIn(403, { grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', email, code: magic.code });
+    // A list keeps its entries, and knows nobody by them.
+    for (const [type, entry] of [['email', former] as const, ['ip_address', by.ip_address] as const])
+      expect((await ask('POST', `/radar/lists/${type}/allow`, { entry })).status).toBeLessThan(300);
     return { id: user.id, canaries };
   }
 
