@@ -55,6 +55,7 @@ export const costly = [
   'test/erased-people.spec.ts',
   'test/installations.spec.ts',
   'test/key-files.spec.ts',
+  'test/killed-erasures.spec.ts',
   'test/restored-keys.spec.ts',
   'test/rolling-update.spec.ts',
 ];
