@@ -3,7 +3,7 @@ const LIBS = ['platform', 'contracts', 'read-models', 'messaging', 'event-sourci
 /** What features of an app share, from the ground up: each of these folders may import those before it. */
 const SHARED = {
   authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
-  identity: ['domain', 'views', 'readers', 'passwords', 'codes', 'risk', 'authentication-factors'],
+  identity: ['domain', 'views', 'readers', 'passwords', 'codes', 'mailbox', 'risk', 'authentication-factors'],
   notifications: ['domain', 'views', 'readers', 'targets'],
   suite: ['backup'],
 };

@@ -202,6 +202,13 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
     }
   });
 
+  it('let nobody out to receivers of others and to mail servers, but for those that send there', () => {
+    const lets = (name: string): readonly string[] =>
+      apps.filter(({ labels }) => selects(named('NetworkPolicy', name)!.spec.podSelector!, labels)).map(({ of }) => of.metadata.name);
+    expect([lets('webhooks-out').toSorted(), lets('mail-out')]).toEqual([['identity', 'notifications'], ['identity']]);
+    expect(named('NetworkPolicy', 'mail-out')!.spec.egress!.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual([25, 465, 587]);
+  });
+
   it('say where each service listens, at its own name and port', () => {
     const addresses = settingsOf(TransportSettings).filter(({ name }) => name.endsWith('_ADDRESS'));
     const told = variablesOf(apps[0]!.pod.containers[0]!, manifests);

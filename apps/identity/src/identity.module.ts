@@ -14,6 +14,7 @@ import { memberships } from './memberships/memberships.feature.ts';
 import { organizations } from './organizations/organizations.feature.ts';
 import { risk } from './risk/risk.feature.ts';
 import { signIn } from './sign-in/sign-in.feature.ts';
+import { sms } from './sms/sms.feature.ts';
 import { tokenKeys } from './token-keys/token-keys.feature.ts';
 import { widgets } from './widgets/widgets.feature.ts';
 import { users } from './users/users.feature.ts';
@@ -35,6 +36,7 @@ export const identity = service('identity', [
   invitations,
   widgets,
   mail,
+  sms,
   risk,
   signIn,
 ]);

@@ -441,7 +441,10 @@ const HEADERS = {
     description: 'What you should know although the command was carried out: a code, and after a semicolon words for people. Not repeated in a stored answer.',
     schema: { type: 'string' },
   },
-  RetryAfter: { description: 'Seconds after which trying again makes sense.', schema: { type: 'string', pattern: '^[0-9]+$' } },
+  RetryAfter: {
+    description: 'Seconds after which trying again makes sense. Absent with 429 where it is more than a minute.',
+    schema: { type: 'string', pattern: '^[0-9]+$' },
+  },
   RateLimitLimit: { description: 'How many requests the limit lets through in its time.', schema: { type: 'string', pattern: '^[0-9]+$' } },
   RateLimitRemaining: { description: 'How many more it lets through.', schema: { type: 'string', pattern: '^[0-9]+$' } },
   RateLimitReset: { description: 'Seconds until it is counted from the beginning.', schema: { type: 'string', pattern: '^[0-9]+$' } },

@@ -9,7 +9,7 @@ import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { OneTimeCodes, type CodeName } from '../codes/one-time-codes.ts';
-import { authenticationFactorDecider, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
+import { authenticationFactorDecider, isLastChallenge, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
 import { secretOfBase32, stepsOf, TAKEN_WITHIN_MS } from './totp.ts';
 
 const CHALLENGES = 'authentication_challenges';
@@ -55,13 +55,23 @@ export class AuthenticationChallenges {
     private readonly clock: Clock,
   ) {}
 
+  /** Whether this very command made one before. */
+  async isMade({ environment, commandId }: RequestContext): Promise<boolean> {
+    return (await this.read(environment, challengeIdOf(commandId))) !== null;
+  }
+
+  /** Null where there is none, or it is over. */
+  async find(environment: string, id: string): Promise<Challenge | null> {
+    return (await this.read(environment, id))?.challenge ?? null;
+  }
+
   /** The challenge of this command: when it is repeated, the same. */
   async create({ environment, commandId }: RequestContext, { id: factor_id, type }: StoredFactor): Promise<Challenge> {
     const now = this.clock.now();
     const at = new Date(now).toISOString();
     const expires_at = type === 'totp' ? null : new Date(now + CODE_LIFETIME_MS).toISOString();
     const challenge: Challenge = {
-      ...{ id: `auth_challenge_${derivedId(commandId, 0)}`, factor_id },
+      ...{ id: challengeIdOf(commandId), factor_id },
       ...{ created_at: at, updated_at: at, expires_at, verified: null },
     };
     const { entry } = await this.store.putIfAbsent(CHALLENGES, keyOf(environment, challenge.id), JSON.stringify(challenge), now + DAY_MS);
@@ -69,7 +79,7 @@ export class AuthenticationChallenges {
   }
 
   /** Of a factor whose code is delivered. */
-  digits({ environment }: RequestContext, { id }: Challenge): Promise<string> {
+  digits({ environment }: Pick<RequestContext, 'environment'>, { id }: Challenge): Promise<string> {
     return this.codes.digits(nameOf(environment, id));
   }
 
@@ -94,6 +104,7 @@ export class AuthenticationChallenges {
   ): Promise<Challenge | null> {
     const { environment } = context;
     const before = await this.requireOpen(environment, id, by);
+    if (!isLastChallenge(factor, id) && before.verified === null) throw expired();
     const failures = this.naming.keyOf(FAILURES, environment, factor.id);
     const dayEnd = nextDay(this.clock.now());
     // Counted before it is compared: of many tries at once no more are compared than may be.
@@ -134,8 +145,7 @@ export class AuthenticationChallenges {
 
   private async requireOpen(environment: string, id: string, by: string): Promise<Challenge> {
     const { challenge } = await this.requireRead(environment, id, by);
-    if (challenge.verified === null && challenge.expires_at !== null && Date.parse(challenge.expires_at) <= this.clock.now())
-      throw new DomainError('conflict', 'authentication_challenge_expired', 'The challenge has expired.');
+    if (challenge.verified === null && challenge.expires_at !== null && Date.parse(challenge.expires_at) <= this.clock.now()) throw expired();
     return challenge;
   }
 
@@ -164,8 +174,16 @@ export function shownChallenge({ id, factor_id, expires_at, created_at, updated_
   };
 }
 
+function expired(): DomainError {
+  return new DomainError('conflict', 'authentication_challenge_expired', 'The challenge has expired.');
+}
+
 function tooManyTries(): DomainError {
   return new DomainError('limited', 'one_time_code_too_many_attempts', 'Too many codes were tried.');
+}
+
+function challengeIdOf(commandId: string): string {
+  return `auth_challenge_${derivedId(commandId, 0)}`;
 }
 
 function keyOf(environment: string, id: string): string {

@@ -24,7 +24,7 @@ import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { filteredPage } from '#libs/read-models/src/pages';
@@ -32,6 +32,7 @@ import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-mo
 import { PersonalLimits } from '../codes/personal-limits.ts';
 import {
   authenticationFactorDecider,
+  challengeFactor,
   deleteFactor,
   enrolFactor,
   isRemoved,
@@ -44,8 +45,10 @@ import type { StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { authenticationFactorsView } from '../views/authentication-factors.view.ts';
 import { usersView } from '../views/users.view.ts';
-import { AuthenticationChallenges, FACTOR_TRIES, shownChallenge } from './authentication-challenges.ts';
+import { AuthenticationChallenges, FACTOR_TRIES, shownChallenge, type Challenge } from './authentication-challenges.ts';
 import { qrCode } from './qr-code.ts';
+import { SecondFactors } from './second-factors.ts';
+import { TextMessages } from './text-messages.ts';
 import { otpauthUri, secretOfBase32, toBase32 } from './totp.ts';
 
 const serialise = serialiserOf(AuthenticationFactor);
@@ -71,6 +74,8 @@ export class AuthenticationFactors {
     private readonly challenges: AuthenticationChallenges,
     private readonly settings: EnvironmentSettingsReader,
     private readonly limits: PersonalLimits,
+    private readonly texts: TextMessages,
+    private readonly factors: SecondFactors,
     private readonly secrets: ShownSecrets,
     private readonly vault: Vault,
     private readonly deletions: Deletions,
@@ -81,12 +86,18 @@ export class AuthenticationFactors {
   }
 
   @Handles(EnrollAuthenticationFactor)
-  async enroll({ context, type, totp_issuer, totp_user, ...given }: EnrollAuthenticationFactor): Promise<EnrolledAuthenticationFactor> {
+  async enroll({ context, type, totp_issuer, totp_user, phone_number, ...given }: EnrollAuthenticationFactor): Promise<EnrolledAuthenticationFactor> {
     const user_id = given.user_id ?? null;
-    if (user_id !== null) await this.users.require(context, user_id);
+    const user = user_id === null ? null : contentOf(await this.users.require(context, user_id));
+    if (type === 'sms') {
+      if (phone_number === undefined) throw missing('phone_number', type);
+      const { number } = await this.texts.require(context, phone_number);
+      await this.requireNoOther(context, user, number);
+      return toPublicFactor(await this.enrolled(context, { ...NOTHING, type, user_id, phone_number: number })) as EnrolledAuthenticationFactor;
+    }
     if (type === 'generic_otp') return toPublicFactor(await this.enrolled(context, { ...NOTHING, type, user_id })) as EnrolledAuthenticationFactor;
-    if (totp_issuer === undefined) throw missing('totp_issuer');
-    if (totp_user === undefined) throw missing('totp_user');
+    if (totp_issuer === undefined) throw missing('totp_issuer', type);
+    if (totp_user === undefined) throw missing('totp_user', type);
     return (await this.enrolledTotp(context, user_id, { issuer: totp_issuer, user: totp_user, secret: null })).shown;
   }
 
@@ -127,8 +138,9 @@ export class AuthenticationFactors {
   }
 
   @Handles(ChallengeAuthenticationFactor)
-  async challenge({ context, id }: ChallengeAuthenticationFactor): Promise<AuthenticationChallenge> {
+  async challenge({ context, id, sms_template }: ChallengeAuthenticationFactor): Promise<AuthenticationChallenge> {
     const factor = await this.require(context, id);
+    if (factor.type === 'sms') return shownChallenge(await this.challengeByText(context, factor, sms_template ?? null));
     const challenge = await this.challenges.create(context, factor);
     return { ...shownChallenge(challenge), ...(factor.type === 'generic_otp' && { code: await this.challenges.digits(context, challenge) }) };
   }
@@ -143,6 +155,33 @@ export class AuthenticationFactors {
     await this.limits.count(context.environment, FACTOR_TRIES.what, factor.id, FACTOR_TRIES.limit);
     const verified = await this.challenges.verify(context, factor, id, { code, by: context.commandId });
     return { challenge: shownChallenge(verified ?? challenge), valid: verified !== null };
+  }
+
+  /** @throws DomainError `sms_not_available`, `verified_phone_number_exists`, `rate_limit_exceeded`, `daily_quota_exceeded`; `entity_not_found` */
+  private async challengeByText(context: RequestContext, factor: StoredFactor, sms_template: string | null): Promise<Challenge> {
+    const { id, user_id, phone_number } = factor;
+    if (phone_number === null) throw notFound('Authentication factor', id);
+    if (!(await this.challenges.isMade(context))) {
+      const number = await this.texts.require(context, phone_number);
+      await this.requireNoOther(context, user_id === null ? null : contentOf(await this.users.require(context, user_id)), number.number);
+      await this.texts.count(context, factor, number);
+    }
+    const challenge = await this.challenges.create(context, factor);
+    const challenged = { id, user_id, challenge_id: challenge.id, sms_template, expires_at: challenge.expires_at! };
+    await this.repository.transact(authenticationFactorDecider, context, id, challengeFactor(challenged));
+    return challenge;
+  }
+
+  /** A user who has shown to have a number gets codes there alone: whoever acts for them cannot have codes sent to a number of their own. */
+  private async requireNoOther(context: RequestContext, user: StoredUser | null, number: string): Promise<void> {
+    if (user === null) return;
+    const verified = (await this.factors.counting(context, user, null)).filter(({ type }) => type === 'sms');
+    if (verified.length === 0 || verified.some(({ phone_number }) => phone_number === number)) return;
+    throw new DomainError(
+      'conflict',
+      'verified_phone_number_exists',
+      'The user has verified another number: codes go there alone, until that factor is deleted.',
+    );
   }
 
   /** @throws DomainError `entity_not_found`, also where its user is gone, or it went with the first proof of their address, and its own end is still to be recorded */
@@ -188,8 +227,8 @@ function normalised(given: string): string {
   return toBase32(secret);
 }
 
-function missing(field: string): DomainError {
-  return wrong(field, 'required', `${field} is required for a factor of type totp.`);
+function missing(field: string, type: string): DomainError {
+  return wrong(field, 'required', `${field} is required for a factor of type ${type}.`);
 }
 
 function wrong(field: string, reason: string, message: string): DomainError {

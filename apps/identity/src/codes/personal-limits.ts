@@ -5,8 +5,8 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 
 const COLLECTION = 'personal_limits';
-/** Longer, and a client is not told when to come again. */
-const SOON = 60;
+/** Whoever has spent a day's number is told so, since nothing else helps. */
+const DAY = 24 * 60 * 60;
 
 /** So many in a window of fixed length. */
 export interface PersonalLimit {
@@ -33,7 +33,7 @@ export class PersonalLimits {
     const key = `${environment} ${this.naming.keyOf(what, whom)} ${perSeconds} ${end}`;
     if ((await this.store.add(COLLECTION, key, 1, end)) <= most) return;
     const retryAfter = Math.ceil((end - now) / 1_000);
-    throw perSeconds > SOON
+    throw perSeconds >= DAY
       ? new DomainError('limited', 'daily_quota_exceeded', 'As many as may be in a day were asked for.', { retryAfter })
       : new DomainError('limited', 'rate_limit_exceeded', 'Too many requests for this person.', { retryAfter });
   }

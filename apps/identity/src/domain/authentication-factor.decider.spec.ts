@@ -1,11 +1,13 @@
 import { specOf } from '#libs/testing/src/decider-spec';
 import {
   authenticationFactorDecider,
+  challengeFactor,
   countingFactors,
   deleteFactor,
   deleteFactorEnrolledUntil,
   enrolFactor,
   holderOfFactor,
+  isLastChallenge,
   isRemoved,
   toPublicFactor,
   verifyFactor,
@@ -39,6 +41,21 @@ describe('an authentication factor', () => {
     given(enrolled).when(verifyFactor(id)).then(verified);
     given(enrolled, verified).when(verifyFactor(id)).thenNothing();
     given(enrolled, deleted).when(verifyFactor(id)).thenRefused('entity_not_found');
+  });
+  it('is challenged by text, once for a challenge, and has the code of the last one alone', () => {
+    const challengeOf = (challenge_id: string) => ({ id, user_id, challenge_id, sms_template: null, expires_at: late });
+    const challenged = (challenge_id: string): AuthenticationFactorEvent => ({ type: 'authentication_factor.challenged', data: challengeOf(challenge_id) });
+    given(enrolled, challenged('one'))
+      .when(challengeFactor(challengeOf('two')))
+      .then(challenged('two'));
+    given(enrolled, challenged('one'))
+      .when(challengeFactor(challengeOf('one')))
+      .thenNothing();
+    given(enrolled, deleted)
+      .when(challengeFactor(challengeOf('one')))
+      .thenRefused('entity_not_found');
+    const sms = factor({ type: 'sms', last_challenge_id: 'two' });
+    expect([isLastChallenge(sms, 'one'), isLastChallenge(sms, 'two'), isLastChallenge(factor(), 'one')]).toEqual([false, true, true]);
   });
   it('is deleted, once', () => {
     given(enrolled).when(deleteFactor(id)).then(deleted);

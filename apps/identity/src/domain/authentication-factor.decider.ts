@@ -9,6 +9,8 @@ export type AuthenticationFactorEvent =
   | Fact<'authentication_factor.enrolled', FactorEnrolled>
   /** Somebody has shown to have it: it counts. */
   | Fact<'authentication_factor.verified', { readonly id: string }>
+  /** A text with a code is to be sent: the code of an earlier challenge works no more. */
+  | Fact<'authentication_factor.challenged', FactorChallenged>
   | Fact<'authentication_factor.deleted', { readonly id: string }>;
 
 const PERSONAL = ['totp_issuer', 'totp_user', 'totp_secret', 'phone_number'] as const;
@@ -29,8 +31,23 @@ export type FactorEnrolled = Erasable<
   (typeof PERSONAL)[number]
 >;
 
+/** The code itself is derived, and stands nowhere. */
+export type FactorChallenged = Erasable<
+  {
+    readonly id: string;
+    readonly user_id: string | null;
+    readonly challenge_id: string;
+    /** What the caller wants to have written around the code; null: the words of this product. */
+    readonly sms_template: string | null;
+    readonly expires_at: string;
+  },
+  'sms_template'
+>;
+
 export interface StoredFactor extends FactorEnrolled {
   readonly object: 'authentication_factor';
+  /** Of type `sms`: the challenge whose code was sent last. Absent: none was. */
+  readonly last_challenge_id?: string;
   /** Null: nobody has shown to have it. */
   readonly verified_at: string | null;
   readonly created_at: string;
@@ -51,6 +68,8 @@ function evolve(state: AuthenticationFactorState, event: AuthenticationFactorEve
   switch (event.type) {
     case 'authentication_factor.verified':
       return { ...state, verified_at: event.at, updated_at: event.at };
+    case 'authentication_factor.challenged':
+      return { ...state, last_challenge_id: event.data.challenge_id };
     case 'authentication_factor.deleted':
       return { object: 'deleted_authentication_factor', id: state.id };
   }
@@ -61,6 +80,11 @@ export function holderOfFactor({ id, user_id }: Pick<FactorEnrolled, 'id' | 'use
   return user_id === null ? `authentication_factor.${id}` : holderOfUser(user_id);
 }
 
+const ofTemplate: Sealing<AuthenticationFactorState, Extract<AuthenticationFactorEvent, Fact<string, FactorChallenged>>> = {
+  of: ({ data }) => holderOfFactor(data),
+  fields: ['sms_template'],
+};
+
 const ofPerson: Sealing<AuthenticationFactorState, Extract<AuthenticationFactorEvent, Fact<string, FactorEnrolled>>> = {
   of: ({ data }) => holderOfFactor(data),
   fields: PERSONAL,
@@ -70,7 +94,12 @@ export const authenticationFactorDecider: Decider<AuthenticationFactorState, Aut
   category: 'authentication_factor',
   foldVersion: 1,
   initial: null,
-  sealed: { 'authentication_factor.enrolled': [ofPerson], 'authentication_factor.verified': null, 'authentication_factor.deleted': null },
+  sealed: {
+    'authentication_factor.enrolled': [ofPerson],
+    'authentication_factor.verified': null,
+    'authentication_factor.challenged': [ofTemplate],
+    'authentication_factor.deleted': null,
+  },
   evolve,
   // The contract has no events of factors.
   toPublicEvent: () => null,
@@ -98,6 +127,12 @@ export function verifyFactor(id: string): Decide {
   return (state) => (requireFactor(state, id).verified_at === null ? [{ type: 'authentication_factor.verified', data: { id } }] : []);
 }
 
+/** A text with the code of this challenge is to be sent. */
+export function challengeFactor(challenged: FactorChallenged): Decide {
+  return (state) =>
+    requireFactor(state, challenged.id).last_challenge_id === challenged.challenge_id ? [] : [{ type: 'authentication_factor.challenged', data: challenged }];
+}
+
 /** Nothing where it is gone already. */
 export function deleteFactor(id: string): Decide {
   return (state) => (state?.object === 'authentication_factor' ? [{ type: 'authentication_factor.deleted', data: { id } }] : []);
@@ -117,6 +152,11 @@ export function requireFactor(state: AuthenticationFactorState, id: string): Sto
 /** Whether it was removed with the first proof of its user's address, which need not be recorded yet. */
 export function isRemoved({ created_at }: StoredFactor, { credentials_removed }: Pick<StoredUser, 'credentials_removed'>): boolean {
   return credentials_removed !== undefined && created_at <= credentials_removed.at;
+}
+
+/** Whether a code of the challenge works: of those that are sent, the last one alone. */
+export function isLastChallenge({ type, last_challenge_id }: StoredFactor, challengeId: string): boolean {
+  return type !== 'sms' || last_challenge_id === challengeId;
 }
 
 /**

@@ -61,6 +61,8 @@ describe('the settings of an environment', () => {
     ['token_algorithm', { token_algorithm: 'none' }],
     ['risk.bot_detection', { risk: { bot_detection: 'ask' } }],
     ['sms.countries.0', { sms: { countries: ['Germany'] } }],
+    ['sms.webhook_url', { sms: { webhook_url: 'https://169.254.169.254/latest' } }],
+    ['sms.webhook_url', { sms: { webhook_url: 'https://acme:secret@acme.test/sms' } }],
     ['branding.color', { branding: { color: 'red' } }],
     ['hosted_domain', { hosted_domain: 'acme test' }],
     ['login_uri', { login_uri: 'http://acme.test/login' }],

@@ -10,6 +10,8 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
+import { refusedField } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import {
   changeSettings,
@@ -30,6 +32,7 @@ export class EnvironmentSettings {
     private readonly vault: Vault,
     private readonly states: KnownStates,
     private readonly roles: RoleDirectory,
+    private readonly targets: TargetRule,
   ) {}
 
   @Handles(GetEnvironmentSettings)
@@ -41,6 +44,7 @@ export class EnvironmentSettings {
   async update({ context, ...given }: UpdateEnvironmentSettings): Promise<Settings> {
     const { environment } = context;
     requireAddresses(given);
+    requireTarget(given.sms?.webhook_url, this.targets);
     if (given.default_role !== undefined) await this.roles.requireOfEnvironment(context, given.default_role, 'default_role');
     const { state } = await this.repository.transact(environmentSettingsDecider, context, environment, changeSettings(await this.sealed(context, given)));
     this.states.forget(environmentSettingsDecider, environment, environment);
@@ -83,16 +87,22 @@ function unique(values: readonly string[]): readonly string[] {
 }
 
 /** @throws DomainError `invalid_request_parameters` */
-function requireAddresses({ login_uri, issuer, sign_out_uris = [], resources = [], branding, sms }: Omit<UpdateEnvironmentSettings, 'context'>): void {
+function requireAddresses({ login_uri, issuer, sign_out_uris = [], resources = [], branding }: Omit<UpdateEnvironmentSettings, 'context'>): void {
   const given: readonly (readonly [string, string | null | undefined])[] = [
     ['login_uri', login_uri],
     ['issuer', issuer],
     ['branding.logo_url', branding?.logo_url],
-    ['sms.webhook_url', sms?.webhook_url],
     ...sign_out_uris.map((uri, index) => [`sign_out_uris.${index}`, uri] as const),
     ...resources.map((uri, index) => [`resources.${index}`, uri] as const),
   ];
   for (const [field, uri] of given) if (uri != null) requireBrowserAddress(uri, field);
+}
+
+/** Texts are posted there by this product itself: to nobody whom webhooks may not reach. @throws DomainError `invalid_request_parameters` */
+function requireTarget(url: string | null | undefined, targets: TargetRule): void {
+  const problem = url == null ? null : targets.problemOf(url);
+  const field = 'sms.webhook_url';
+  if (problem !== null) throw refusedField('invalid', 'invalid_request_parameters', { field, message: `${field} ${problem}.`, reason: 'invalid_url' });
 }
 
 /** No secret leaves: it is only said whether there is one. */

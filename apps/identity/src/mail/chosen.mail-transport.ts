@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { MessageSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import { DevelopmentMailbox } from './development-mailbox.ts';
+import { DevelopmentMailbox } from '../mailbox/development-mailbox.ts';
 import { MailTransport, type Mail } from './mail-transport.ts';
 import { SmtpMailTransport } from './smtp.mail-transport.ts';
 

@@ -1,6 +1,6 @@
 import { feature } from '#libs/runtime/src/feature';
+import { DevelopmentMailbox } from '../mailbox/development-mailbox.ts';
 import { ChosenMailTransport } from './chosen.mail-transport.ts';
-import { DevelopmentMailbox } from './development-mailbox.ts';
 import { InvitationLetters } from './invitation-letters.ts';
 import { MailTransport } from './mail-transport.ts';
 import { SendCodesByMail } from './send-codes-by-mail.ts';

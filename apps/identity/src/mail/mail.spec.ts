@@ -278,6 +278,16 @@ describe('the development mailbox', () => {
     },
   );
 
+  it('shows texts, where no webhook sends them', async () => {
+    await suite.patch('/admin/environment_settings', { sms: { countries: ['DE'] } }).expect(200);
+    const enrol = () => suite.post('/auth/factors/enroll', { type: 'sms', phone_number: '+4915112345678' }).expect(201);
+    const { id } = await eventually(enrol);
+    const challenge = await suite.post(`/auth/factors/${id}/challenge`, { sms_template: 'A < B: {{code}}' }).expect(201);
+    const message = await eventually(async () => (await messages()).find(({ to }) => to === '+4915112345678') ?? Promise.reject(new Error('None came.')));
+    expect(message).toMatchObject({ subject: 'Text message', text: expect.stringMatching(/^A < B: \d{6}$/), html: expect.stringContaining('A &lt; B: ') });
+    await suite.post(`/auth/challenges/${challenge.id}/verify`, { code: message.text.slice(-6) }).expect(201, { valid: true });
+  });
+
   it('is read by no page of another site', async () => {
     expect((await read('', { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(404);
     expect((await read('', { 'Sec-Fetch-Site': 'none' })).status).toBe(200);

@@ -11,21 +11,31 @@ import {
   UserAuthenticationFactor,
 } from './authentication-factor.ts';
 
-const ENROLLED_TYPES = ['totp', 'generic_otp'] as const;
+const ENROLLED_TYPES = ['totp', 'sms', 'generic_otp'] as const;
 const SHOWN_ONCE = 'Secret, QR code and URI are shown in this answer only; the same request again, with the same `Idempotency-Key`, answers the same.';
 
 @Operation({
   post: '/auth/factors/enroll',
   owner: 'identity',
   summary: 'Enrol a factor',
-  description: `\`totp\` needs \`totp_issuer\` and \`totp_user\`. ${SHOWN_ONCE}`,
+  description: `\`totp\` needs \`totp_issuer\` and \`totp_user\`, \`sms\` a \`phone_number\` of a country that the settings of the environment name. ${SHOWN_ONCE}`,
   answers: created(EnrolledAuthenticationFactor),
+  refuses: ['sms_not_available', 'verified_phone_number_exists'],
 })
 export class EnrollAuthenticationFactor extends Command<EnrolledAuthenticationFactor> {
-  @OneOf(ENROLLED_TYPES, { doc: 'What the person has: an authenticator app, or a way of your own to receive codes.' })
+  @OneOf(ENROLLED_TYPES, { doc: 'What the person has: an authenticator app, a telephone, or a way of your own to receive codes.' })
   type!: (typeof ENROLLED_TYPES)[number];
   @Optional() @Picked(TotpFactor, 'issuer') totp_issuer?: string;
   @Optional() @Picked(TotpFactor, 'user') totp_user?: string;
+  @Optional()
+  @Text({
+    doc: 'The number of type `sms`, as E.164 writes it; blanks and signs between its digits are left out.',
+    min: 1,
+    max: 40,
+    personal: true,
+    example: '+4915112345678',
+  })
+  phone_number?: string;
   @Optional() @Ref(() => User, { doc: 'Whose it is: then it counts at sign-in, once it was verified.' }) user_id?: string;
 }
 
@@ -54,11 +64,24 @@ export class DeleteAuthenticationFactor extends Command<void> {
   post: '/auth/factors/{id}/challenge',
   owner: 'identity',
   summary: 'Challenge a factor',
-  description: 'Of `generic_otp` the answer has the code, for you to deliver: it works for 10 minutes. Challenges of `totp` can be verified for a day.',
+  description:
+    'Of `sms` a code is sent to the number; it works for 10 minutes, or until another one is asked for. Three are sent to a number in an hour, five to a user in a day. Of `generic_otp` the answer has the code, for you to deliver: it works for 10 minutes. Challenges of `totp` can be verified for a day.',
   answers: created(AuthenticationChallenge),
+  refuses: ['sms_not_available', 'verified_phone_number_exists', 'daily_quota_exceeded'],
 })
 export class ChallengeAuthenticationFactor extends Command<AuthenticationChallenge> {
   @Ref(() => AuthenticationFactor, { doc: 'The factor.' }) id!: string;
+  @Optional()
+  @Text({
+    doc: 'Of type `sms`: the text to send, with `{{code}}` where the code is to stand. Absent: words of this product, in the language of the user.',
+    min: 8,
+    max: 160,
+    visible: true,
+    pattern: /\{\{code\}\}/,
+    personal: true,
+    example: 'Your code for Acme is {{code}}.',
+  })
+  sms_template?: string;
 }
 
 @Operation({

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import type { Mode } from '#libs/platform/src/config/setting';
-import { type DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { refusedField } from '#libs/platform/src/domain-error';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Network = [Address, number];
@@ -51,19 +51,26 @@ export class TargetRule {
    * @throws DomainError `invalid_url`
    */
   url(text: string): { readonly endpoint_url: string; readonly normalised_url: string } {
-    // The URL standard passes over some of these and takes others for what they are not: people would read another address than is connected to.
-    if (MISLEADING.test(text)) throw invalidUrl('must not hold spaces, control characters or backslashes');
-    const url = URL.canParse(text) ? new URL(text) : null;
-    if (url === null || !['http:', 'https:'].includes(url.protocol)) throw invalidUrl('is not an https URL');
-    if (url.protocol === 'http:' && this.options.mode === 'production') throw invalidUrl('must begin with https://');
-    if (url.username !== '' || url.password !== '' || HAS_USER.test(text)) throw invalidUrl('must not hold credentials');
-    if (url.port === '0') throw invalidUrl('must not name port 0');
-    const host = bare(url.hostname);
-    if (ipaddr.isValid(host) && !this.allows(host)) throw invalidUrl('leads to an address that webhooks may not reach');
-    if (isLoopbackName(host) && !this.allows('127.0.0.1')) throw invalidUrl('leads to an address that webhooks may not reach');
+    const problem = this.problemOf(text);
+    if (problem !== null) throw refusedField('invalid', 'invalid_url', { field: 'endpoint_url', message: `The endpoint_url ${problem}.` });
+    const url = new URL(text);
     const endpoint_url = url.href;
     url.hash = '';
     return { endpoint_url, normalised_url: url.href };
+  }
+
+  /** Why nothing may be sent to a URL, as the end of a sentence; null where it may. */
+  problemOf(text: string): string | null {
+    // The URL standard passes over some of these and takes others for what they are not: people would read another address than is connected to.
+    if (MISLEADING.test(text)) return 'must not hold spaces, control characters or backslashes';
+    const url = URL.canParse(text) ? new URL(text) : null;
+    if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'is not an https URL';
+    if (url.protocol === 'http:' && this.options.mode === 'production') return 'must begin with https://';
+    if (url.username !== '' || url.password !== '' || HAS_USER.test(text)) return 'must not hold credentials';
+    if (url.port === '0') return 'must not name port 0';
+    const host = bare(url.hostname);
+    const isForbidden = ipaddr.isValid(host) ? !this.allows(host) : isLoopbackName(host) && !this.allows('127.0.0.1');
+    return isForbidden ? 'leads to an address that webhooks may not reach' : null;
   }
 }
 
@@ -96,9 +103,4 @@ function parseNetwork(text: string): Network {
 
 function isIn(address: Address, [network, bits]: Network): boolean {
   return address.kind() === network.kind() && address.match(network, bits);
-}
-
-function invalidUrl(problem: string): DomainError {
-  const message = `The endpoint_url ${problem}.`;
-  return refusedField('invalid', 'invalid_url', { field: 'endpoint_url', message });
 }

@@ -1,0 +1,155 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { Clock } from '#libs/platform/src/clock';
+import { Log } from '#libs/platform/src/log';
+import { Metrics } from '#libs/platform/src/metrics';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { AuthenticationChallenges } from '../authentication-factors/authentication-challenges.ts';
+import { phoneNumberOf } from '../authentication-factors/phone-numbers.ts';
+import { TextMessages } from '../authentication-factors/text-messages.ts';
+import { authenticationFactorDecider, isLastChallenge, isRemoved, type AuthenticationFactorEvent } from '../domain/authentication-factor.decider.ts';
+import type { StoredSettings } from '../domain/environment-settings.decider.ts';
+import { environmentDecider } from '../domain/environment.decider.ts';
+import type { StoredUser } from '../domain/user.decider.ts';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { usersView } from '../views/users.view.ts';
+import { SmsTransport, type Outcome, type Text } from './sms-transport.ts';
+import { textOf } from './sms-texts.ts';
+
+type FactorChallenged = FactOf<AuthenticationFactorEvent, 'authentication_factor.challenged'>;
+
+/** How long the texts of other environments wait for a webhook: beyond that it is waited for beside them. */
+const PATIENCE = 1_000;
+/** So many texts of one environment are on their way, or wait for its webhook. */
+const WAITING = 200;
+/** Between two tries; the last one goes on for as long as the code is of use. */
+const PAUSES = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
+const LONGEST = PAUSES.at(-1)!;
+
+/**
+ * Sends each code to its number, again and again for as long as it is of use. Each environment has a receiver of its own: one that is slow or away holds up no other.
+ * The price: what waits for it lies in memory, and whoever waited asks again where this process ends meanwhile.
+ */
+@Injectable()
+export class SendCodesBySms implements Reaction<FactorChallenged>, OnModuleDestroy {
+  readonly name = 'send-codes-by-sms';
+  readonly handles = ['authentication_factor.challenged'] as const;
+  private readonly users: Table<StoredUser>;
+  private readonly waiting = new Map<string, number>();
+  private readonly stopping = new AbortController();
+  private readonly outcomes;
+
+  constructor(
+    private readonly texts: TextMessages,
+    private readonly challenges: AuthenticationChallenges,
+    private readonly environments: EnvironmentSettingsReader,
+    private readonly repository: Repository,
+    private readonly transport: SmsTransport,
+    private readonly clock: Clock,
+    private readonly log: Log,
+    metrics: Metrics,
+    readModels: ReadModels,
+  ) {
+    this.users = readModels.table(tableOf(usersView));
+    this.outcomes = metrics.counter({
+      name: 'texts_total',
+      help: 'Texts that a webhook took (sent), will never take (refused), did not take while they were of use (unsent), or that nobody waited for any more (late).',
+      labels: ['outcome'],
+    });
+    for (const outcome of ['sent', 'refused', 'unsent', 'late']) this.outcomes.inc({ outcome }, 0);
+  }
+
+  onModuleDestroy(): void {
+    this.stopping.abort();
+  }
+
+  async react(event: Recorded<FactorChallenged>): Promise<void> {
+    const { environment } = event.meta;
+    const before = this.waiting.get(environment) ?? 0;
+    if (before >= WAITING) return this.end(event, 'unsent', 'too_many_wait');
+    this.waiting.set(environment, before + 1);
+    const sending = this.send(event).finally(() => this.left(environment));
+    if (before > 0) return void sending.catch((error: unknown) => this.failed(event, error));
+    let isWaitedFor = true;
+    const sent = sending.catch((error: Error) => {
+      if (isWaitedFor) throw error;
+      this.failed(event, error);
+    });
+    const patience = new AbortController();
+    await Promise.race([sent, paused(PATIENCE, patience.signal)]);
+    isWaitedFor = false;
+    patience.abort();
+  }
+
+  private async send(event: Recorded<FactorChallenged>): Promise<void> {
+    const { signal } = this.stopping;
+    for (let tries = 0; !signal.aborted; tries++) {
+      const due = await this.due(event);
+      if (due === null) return this.end(event, tries === 0 ? 'late' : 'unsent');
+      const outcome = await this.transport.send(due.text, due.way);
+      if (outcome.outcome === 'sent') return this.outcomes.inc({ outcome: 'sent' });
+      if (outcome.outcome === 'refused') return this.end(event, 'refused', outcome.reason);
+      if (tries === 0) this.warn('A text was not taken by the webhook of the environment, and is sent again.', event, outcome.reason);
+      await paused(pauseAfter(tries, outcome), signal);
+    }
+  }
+
+  /** Null where nobody waits for it: the code was used, has expired, or another one was asked for; its factor or user is gone; or texts are off. */
+  private async due({
+    id,
+    data,
+    meta: { environment },
+  }: Recorded<FactorChallenged>): Promise<{ readonly text: Text; readonly way: StoredSettings['sms'] } | null> {
+    if (Date.parse(data.expires_at) <= this.clock.now()) return null;
+    const factor = await this.repository.load(authenticationFactorDecider, environment, data.id);
+    if (factor?.object !== 'authentication_factor' || factor.phone_number === null || !isLastChallenge(factor, data.challenge_id)) return null;
+    const challenge = await this.challenges.find(environment, data.challenge_id);
+    if (challenge === null || challenge.verified !== null) return null;
+    const row = factor.user_id === null ? null : await this.users.get(environment, factor.user_id);
+    const user = row === null ? null : contentOf(row);
+    if (factor.user_id !== null && (user === null || isRemoved(factor, user))) return null;
+    const number = phoneNumberOf(factor.phone_number);
+    const way = await this.texts.wayTo({ environment }, number);
+    if (way === null) return null;
+    const { branding } = await this.environments.settings({ environment });
+    const name = branding.name ?? (await this.repository.load(environmentDecider, SYSTEM_ENVIRONMENT, environment))?.name ?? 'Gatehouse';
+    const code = await this.challenges.digits({ environment }, challenge);
+    const text = textOf(code, { template: data.sms_template, locale: user?.locale ?? null, name });
+    return { text: { id: `sms_${id}`, environment, to: number.number, country: number.country!, text, code, expires_at: data.expires_at }, way };
+  }
+
+  private end(event: Recorded<FactorChallenged>, outcome: 'refused' | 'unsent' | 'late', reason?: string): void {
+    this.outcomes.inc({ outcome });
+    if (outcome === 'refused') this.warn('A text was refused by the webhook of the environment, and is not sent again.', event, reason);
+    if (outcome === 'unsent') this.warn('A text was not sent while its code was of use.', event, reason);
+  }
+
+  /** After it was waited for, nobody else hears of it. */
+  private failed({ id, meta: { environment } }: Recorded<FactorChallenged>, error: unknown): void {
+    this.outcomes.inc({ outcome: 'unsent' });
+    this.log.error('A text could not be sent.', { environment, event: id, error });
+  }
+
+  private warn(sentence: string, { id, meta: { environment } }: Recorded<FactorChallenged>, reason?: string): void {
+    this.log.warn(sentence, { environment, event: id, ...(reason !== undefined && { reason }) });
+  }
+
+  private left(environment: string): void {
+    const others = this.waiting.get(environment)! - 1;
+    if (others === 0) this.waiting.delete(environment);
+    else this.waiting.set(environment, others);
+  }
+}
+
+function pauseAfter(tries: number, { wait = 0 }: Exclude<Outcome, { readonly outcome: 'sent' }>): number {
+  return Math.max(PAUSES[tries] ?? LONGEST, Math.min(wait, LONGEST));
+}
+
+function paused(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return pause(milliseconds, undefined, { signal }).catch(() => {});
+}

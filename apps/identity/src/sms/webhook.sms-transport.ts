@@ -1,0 +1,86 @@
+import { createSecretKey } from 'node:crypto';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { signingKeys, standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
+import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
+import { WebhookSender, type Answer } from '#libs/messaging/src/webhooks/webhook-sender';
+import { Clock } from '#libs/platform/src/clock';
+import { WebhookSettings } from '#libs/platform/src/config/settings';
+import { environmentSettingsDecider, type StoredSettings } from '../domain/environment-settings.decider.ts';
+import { DevelopmentMailbox } from '../mailbox/development-mailbox.ts';
+import { SmsTransport, type Outcome, type Text } from './sms-transport.ts';
+
+/** Of the answers 4xx these are about the moment; the others are about the text. */
+const LATER: readonly number[] = [408, 425, 429];
+
+/** The webhook of an environment; of development mode without one, the mailbox. */
+@Injectable()
+export class WebhookSmsTransport extends SmsTransport implements OnModuleDestroy {
+  private readonly sender: WebhookSender;
+
+  constructor(
+    private readonly settings: WebhookSettings,
+    private readonly vault: Vault,
+    private readonly mailbox: DevelopmentMailbox,
+    private readonly clock: Clock,
+    rule: TargetRule,
+  ) {
+    super();
+    this.sender = new WebhookSender({ rule, timeout: settings.WEBHOOK_TIMEOUT });
+  }
+
+  onModuleDestroy(): Promise<void> {
+    return this.sender.close();
+  }
+
+  async send(text: Text, { webhook_url, webhook_secret }: Pick<StoredSettings['sms'], 'webhook_url' | 'webhook_secret'>): Promise<Outcome> {
+    if (webhook_url === null) return this.show(text);
+    if (webhook_secret === null) return { outcome: 'refused', reason: 'no_secret' };
+    const { id, environment, to, ...others } = text;
+    const place = { stream: streamName(environmentSettingsDecider.category, environment, environment), field: 'sms.webhook_secret' };
+    const keys = keysOf(await this.vault.open(webhook_secret, place));
+    const now = this.clock.now();
+    const data = { object: 'sms', environment_id: environment, phone_number: to, ...others };
+    const body = JSON.stringify({ id, event: 'sms.requested', data, created_at: new Date(now).toISOString() });
+    const content = { eventId: id, body, now };
+    const signature = vendorSignature(content, keys);
+    const answer = await this.sender.send({
+      url: new URL(webhook_url),
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Gatehouse-Webhooks',
+        [`${this.settings.VENDOR_WORD}-Signature`]: signature,
+        'Gatehouse-Signature': signature,
+        'webhook-id': id,
+        'webhook-timestamp': standardTimestamp(now),
+        'webhook-signature': standardSignature(content, [keys]),
+      },
+    });
+    return outcomeOf(answer);
+  }
+
+  private show({ id, to, text }: Text): Outcome {
+    const html = `<!doctype html><p>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</p>`;
+    this.mailbox.put({ id, to, from: { name: 'Gatehouse', address: 'sms' }, subject: 'Text message', text, html });
+    return { outcome: 'sent' };
+  }
+}
+
+/** Any text is a secret; one that is made as those of webhooks are is read as libraries of Standard Webhooks read it. */
+function keysOf(secret: string): SigningKeys {
+  try {
+    return signingKeys(secret);
+  } catch {
+    const whole = createSecretKey(secret, 'utf8');
+    return { whole, decoded: whole };
+  }
+}
+
+function outcomeOf({ status, error, retryAfter }: Answer): Outcome {
+  if (status !== null && status >= 200 && status < 300) return { outcome: 'sent' };
+  const reason = error ?? String(status);
+  const isFinal = error === 'address_not_allowed' || (status !== null && status < 500 && !LATER.includes(status));
+  return isFinal ? { outcome: 'refused', reason } : { outcome: 'again', reason, ...(retryAfter !== null && { wait: retryAfter }) };
+}
