@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +13,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Canaries } from '#libs/testing/src/canaries';
 import { gatehouse, SuiteProcess, type Ended } from '#libs/testing/src/process';
 import { rawExchange } from '#libs/testing/src/raw-http';
+import { eventually } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
 const root = mkdtempSync(join(tmpdir(), 'gatehouse-canaries-'));
@@ -249,6 +250,20 @@ describe('secrets', () => {
     await refused({ ...goesOn, code: totp });
     await refused({ ...goesOn, grant_type: grant('organization-selection'), organization_id: token });
 
+    // A code by text.
+    expect((await askInPublic('PATCH', '/admin/environment_settings', { body: { sms: { countries: ['DE'] } } })).status).toBe(200);
+    const phone_number = people.add('phone number', `+49151${randomInt(10_000_000, 100_000_000)}`);
+    const { body: telephone } = await askInPublic('POST', `${factors}/enroll`, { body: { type: 'sms', phone_number } });
+    const { body: texted } = await askInPublic('POST', `${factors}/${telephone.id}/challenge`, { body: {} });
+    const text = await eventually(async () => {
+      const { data } = (await ask('GET', '/dev/mailbox/messages')).body as { readonly data: readonly { readonly to: string; readonly text: string }[] };
+      return data.find(({ to }) => to === phone_number)?.text ?? Promise.reject(new Error('No text came.'));
+    });
+    const sent = canaries.addWord('code of a text', /\d{6}/.exec(text)![0]);
+    for (const given of [sent, sent]) await askInPublic('POST', `/auth/challenges/${texted.id}/verify`, { body: { code: given } });
+    await askInPublic('POST', `${factors}/enroll`, { body: { type: 'sms', phone_number: `${phone_number}0` } });
+    await askInPublic('GET', `${factors}/${phone_number}`);
+
     // An address that is confirmed, a password that is reset.
     const unproven = { email: email(), password: canaries.add('password of a sign-in', random()) };
     const { body: made } = await askInPublic('POST', users, { body: unproven });
@@ -296,7 +311,7 @@ describe('secrets', () => {
       'API key',
       ...['client secret of a provider', 'secret of the webhook for texts'],
       ...['magic code', 'wrong code', 'refresh token', 'next refresh token', 'access token'],
-      ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token'],
+      ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token', 'code of a text'],
       ...['password of a sign-in', 'pending token of a password', 'code of an address', 'reset token', 'new password', 'invitation token'],
       'unknown key',
     ]);

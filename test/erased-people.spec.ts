@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,13 +79,17 @@ describe('people who are erased', () => {
     expect((await ask('POST', '/user_management/invitations', { email, organization_id: organization.id })).status).toBe(400);
     expect((await ask('POST', '/user_management/invitations', { email: `${word()}@acme.test`, inviter_user_id: user.id })).status).toBe(201);
     const totp = { type: 'totp', totp_issuer: told('issuer'), totp_user: email, user_id: user.id };
-    for (const factor of [totp, { type: 'generic_otp', user_id: user.id }]) {
+    expect((await ask('PATCH', '/admin/environment_settings', { sms: { countries: ['DE'] } })).status).toBe(200);
+    const sms = { type: 'sms', phone_number: canaries.add('phone number', `+49151${randomInt(10_000_000, 100_000_000)}`), user_id: user.id };
+    for (const factor of [totp, sms, { type: 'generic_otp', user_id: user.id }]) {
       const { status, body } = await ask('POST', '/auth/factors/enroll', factor);
       expect(status).toBe(201);
-      const challenge = (await ask('POST', `/auth/factors/${body.id}/challenge`)).body;
+      const challenge = (
+        await ask('POST', `/auth/factors/${body.id}/challenge`, factor === sms ? { sms_template: `{{code}} ${told('words of a text')}` } : undefined)
+      ).body;
       if (body.totp !== undefined) canaries.add('secret of the factor', body.totp.secret);
       // From then on it is asked for.
-      else expect((await ask('POST', `/auth/challenges/${challenge.id}/verify`, { code: challenge.code })).body.valid).toBe(true);
+      if (factor.type === 'generic_otp') expect((await ask('POST', `/auth/challenges/${challenge.id}/verify`, { code: challenge.code })).body.valid).toBe(true);
     }
     const risk = { email, ip_address: by.ip_address, user_agent: by.user_agent, auth_method: 'Password', action: 'sign-in' };
     expect((await ask('POST', '/radar/attempts', risk)).status).toBe(200);

@@ -444,6 +444,20 @@ describe.each([
     expect(await factors.verifyChallenge({ authenticationChallengeId: asked.id, code: asked.code! })).toMatchObject({ valid: true });
   });
 
+  it('sends a text to the number of whoever has one', async () => {
+    const sms = { countries: ['DE'], webhook_url: receiver.url, webhook_secret: `whsec_${Buffer.alloc(32, 3).toString('base64')}` };
+    await suite.patch('/admin/environment_settings', { sms }).expect(200);
+    const factors = version === '8.13' ? workos.mfa : workos10.multiFactorAuth;
+    const phoneNumber = version === '8.13' ? '+4915111111111' : '+4915122222222';
+    const factor = await eventually(() => factors.enrollFactor({ type: 'sms', phoneNumber }));
+    expect(factor).toMatchObject({ type: 'sms', sms: { phoneNumber } });
+    const { id: authenticationChallengeId } = await factors.challengeFactor({ authenticationFactorId: factor.id, smsTemplate: 'Acme: {{code}}' });
+    const { body } = await receiver.receives(({ event, data }) => event === 'sms.requested' && data.phone_number === phoneNumber);
+    const { text, code } = JSON.parse(body).data as { readonly text: string; readonly code: string };
+    expect(text).toBe(`Acme: ${code}`);
+    expect(await factors.verifyChallenge({ authenticationChallengeId, code })).toMatchObject({ valid: true });
+  });
+
   it('accepts an invitation', async () => {
     const { id: organizationId } = await client().organizations.createOrganization({ name: 'Invites' });
     const { id, token: invitationToken } = await um().sendInvitation({ email: address('invited'), organizationId, roleSlug: 'admin' });

@@ -15,6 +15,10 @@ const MINUTE = 60_000;
 
 type Body = Readonly<Record<string, unknown>>;
 
+interface Mailbox {
+  readonly data: readonly { readonly id: string; readonly text: string }[];
+}
+
 /** What is done through one gateway, with the services behind it, holds at the other with the next request. */
 describe('sign-in through two gateways', () => {
   let suite: GivenSuite;
@@ -154,6 +158,22 @@ describe('sign-in through two gateways', () => {
       const asked = await byTurns(5, (at) => at.post(MAGIC, { email }));
       expect(asked.map(({ status }) => status).sort()).toEqual([201, 201, 201, 429, 429]);
     });
+  });
+
+  it('sends three texts an hour to a number at both together, and takes the code of the last one, at the other', async () => {
+    await one.patch('/admin/environment_settings', { sms: { countries: ['DE'] } }).expect(200);
+    const phone_number = '+4915112345678';
+    const enrol = (at: Caller) => eventually(() => at.post('/auth/factors/enroll', { type: 'sms', phone_number }).expect(201));
+    const factors = [await enrol(one), await enrol(other)];
+    const asked = await byTurns(5, (at, turn) => at.post(`/auth/factors/${factors[turn % 2].id}/challenge`));
+    expect(asked.map(({ status }) => status).sort()).toEqual([201, 201, 201, 429, 429]);
+    const { id, data } = (await suite.records('authentication_factor.challenged')).at(-1)!;
+    const { challenge_id } = data as { readonly challenge_id: string };
+    const text = await eventually(async () => {
+      const found = await Promise.all(suite.urls.map(async (url) => (await (await fetch(`${url}/dev/mailbox/messages`)).json()) as Mailbox));
+      return found.flatMap((mailbox) => mailbox.data).find((message) => message.id === `sms_${id}`)?.text ?? Promise.reject(new Error('It did not come.'));
+    });
+    await other.post(`/auth/challenges/${challenge_id}/verify`, { code: text.slice(0, 6) }).expect(201, { valid: true });
   });
 
   it('counts tries to sign in, ten a minute for an address at both together', async () => {
