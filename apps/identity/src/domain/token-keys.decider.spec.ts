@@ -16,7 +16,7 @@ const later = { isNow: false, isDropped: false };
 
 /** Each event at the time from which it has its key sign, or a day before. */
 const stateAfter = (...events: readonly (TokenKeysEvent & { readonly at: string })[]) =>
-  events.reduce((state, event) => tokenKeysDecider.evolve(state, event), tokenKeysDecider.initial);
+  events.reduce((state, event) => tokenKeysDecider.evolve(state, { ...event, version: 1 }), tokenKeysDecider.initial);
 const kids = (keys: readonly PublicTokenKey[]): readonly string[] => keys.map(({ kid }) => kid);
 
 describe('the token keys of an environment', () => {
@@ -60,6 +60,15 @@ describe('the token keys of an environment', () => {
     const times = [0, 24, 25, 49, 50].map((hours) => after(hours * HOUR));
     expect(times.map((time) => signingKey(state, time)?.public_key.kid)).toEqual(['one', 'one', 'two', 'two', 'two']);
     expect(times.map((time) => kids(publishedKeys(state, time)))).toEqual([['one', 'two'], ['one', 'two'], ['one', 'two'], ['one', 'two'], ['two']]);
+  });
+
+  it('sign by the first where a clock is behind that of whoever made it, also after an emergency', () => {
+    const made = { ...created(key('one'), after(0)), at: after(0) };
+    const state = stateAfter(made, { ...created(key('two'), after(24 * HOUR)), at: after(0) });
+    expect(signingKey(state, after(-5 * 60_000))?.public_key.kid).toBe('one');
+    const emergency = stateAfter(made, { ...created(key('two'), after(HOUR)), at: after(HOUR) }, { ...dropped('one'), at: after(HOUR) });
+    expect(signingKey(emergency, after(HOUR - 5 * 60_000))?.public_key.kid).toBe('two');
+    expect(signingKey(null, now)).toBeNull();
   });
 
   it('never publish one again that was overtaken before it signed', () => {

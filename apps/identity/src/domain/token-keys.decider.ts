@@ -75,9 +75,12 @@ export function rotateTokenKey(made: NewTokenKey, { isNow, isDropped }: { readon
   };
 }
 
-/** The key that signs at this time (ISO 8601); null where there is none. */
+/**
+ * The key that signs at this time (ISO 8601); null where there is none. The first one signs before its time as well: it was made by a replica whose clock is ahead of this one.
+ */
 export function signingKey(state: TokenKeysState, now: string): StoredTokenKey | null {
-  return state?.keys.findLast((key) => key.signs_from <= now && (key.signs_until === null || key.signs_until > now)) ?? null;
+  const keys = (state?.keys ?? []).filter(({ signs_from, signs_until }) => signs_until === null || signs_until > signs_from);
+  return keys.findLast((key) => key.signs_from <= now && (key.signs_until === null || key.signs_until > now)) ?? keys[0] ?? null;
 }
 
 /** Those that a token may be verified with at this time, or soon. */
