@@ -32,7 +32,8 @@ interface Spec<State, Event extends Fact> {
 
 /** Given events, when a command, then events or a refusal. */
 export function specOf<State, Event extends Fact>(decider: Decider<State, Event>): Spec<State, Event> {
-  const fold = (state: State, events: readonly Event[], at: string): State => events.reduce((folded, event) => decider.evolve(folded, { ...event, at }), state);
+  const fold = (state: State, events: readonly Event[], at: string, before = 0): State =>
+    events.reduce((folded, event, index) => decider.evolve(folded, { ...event, at, version: before + index + 1 }), state);
   return {
     now: CONTEXT.now,
     id: CONTEXT.id,
@@ -41,7 +42,7 @@ export function specOf<State, Event extends Fact>(decider: Decider<State, Event>
       when(decision, context) {
         const known = { ...CONTEXT, ...context };
         const state = fold(decider.initial, events, GIVEN_AT);
-        const isDoneAfter = (facts: readonly Event[]): void => expect(decision(fold(state, facts, known.now), known)).toEqual([]);
+        const isDoneAfter = (facts: readonly Event[]): void => expect(decision(fold(state, facts, known.now, events.length), known)).toEqual([]);
         return {
           then(...facts) {
             expect(decision(state, known)).toEqual(facts);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Decider, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { Decider, Fact, Folded } from '#libs/event-sourcing/src/deciding/decider';
 import { upcast } from '#libs/event-sourcing/src/log/upcasts';
 
 /** Events as they lie in the log, and the state that they fold to. A file of them is only ever added to. */
@@ -19,9 +19,9 @@ export function itReadsStoredExamples<State, Event extends Fact>(decider: Decide
   });
 
   it('folds what every release wrote', () => {
-    const folded = events.reduce((before, { at, type, shape, data: stored }) => {
+    const folded = events.reduce((before, { at, type, shape, data: stored }, index) => {
       const { data } = upcast({ data: stored, subject: null }, shape, decider.upcasts?.[type]);
-      return decider.evolve(before, { type, data, at } as Event & { readonly at: string });
+      return decider.evolve(before, { type, data, at, version: index + 1 } as Folded<Event>);
     }, decider.initial);
     // As a row holds it: fields that are undefined are absent.
     expect(JSON.parse(JSON.stringify(folded))).toEqual(state);

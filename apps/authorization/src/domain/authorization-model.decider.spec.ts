@@ -63,7 +63,10 @@ describe('the model of an environment', () => {
 
   it('is gone through once, however many of its roles are told of', () => {
     const facts = ['read', 'write'].map((slug) => permitted(slug)).concat(['a', 'b', 'c'].map((slug) => roled(slug, 'read')));
-    const model = [seeded, ...facts].reduce<AuthorizationModel | null>((state, fact) => authorizationModelDecider.evolve(state, { ...fact, at: AT }), null)!;
+    const model = [seeded, ...facts].reduce<AuthorizationModel | null>(
+      (state, fact) => authorizationModelDecider.evolve(state, { ...fact, at: AT, version: 1 }),
+      null,
+    )!;
     let looked = 0;
     const permissions = model.permissions.map(({ slug, ...permission }) => ({
       ...permission,
@@ -75,7 +78,7 @@ describe('the model of an environment', () => {
     let state: AuthorizationModel = { ...model, permissions };
     for (const { id: told } of state.roles) {
       const event = { type: 'role.updated', data: { id: told } } as const;
-      const after = authorizationModelDecider.evolve(state, { ...event, at: AT })!;
+      const after = authorizationModelDecider.evolve(state, { ...event, at: AT, version: 1 })!;
       expect(authorizationModelDecider.toPublicEvent(event, state, after)).toMatchObject({ payload: { id: told } });
       state = after;
     }

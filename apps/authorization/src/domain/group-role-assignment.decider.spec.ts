@@ -42,7 +42,7 @@ describe('a role that a group has on a resource', () => {
   it('lives until it is taken away', () => {
     const fold = (...events: readonly GroupRoleAssignmentEvent[]) =>
       events.reduce(
-        (state, event) => groupRoleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }),
+        (state, event) => groupRoleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z', version: 1 }),
         groupRoleAssignmentDecider.initial,
       );
     expect(groupRoleAssignments.require(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });

@@ -105,7 +105,7 @@ describe('the roles of an organization', () => {
 
   it('are announced as they are, and as they were where they are no more', () => {
     const evolve = (state: Parameters<typeof organizationRolesDecider.evolve>[0], event: OrganizationRolesEvent) =>
-      organizationRolesDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' });
+      organizationRolesDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z', version: 1 });
     const before = evolve(null, created('org-a'));
     const renamed: OrganizationRolesEvent = { type: 'organization_role.updated', data: { id: 'role_org-a', name: 'A' } };
     const payload = { object: 'organization_role', id: 'role_org-a', name: 'org-a', permissions: ['read'] };

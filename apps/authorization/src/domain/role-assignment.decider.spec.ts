@@ -29,7 +29,10 @@ describe('a role that a membership has on a resource', () => {
     after(assigned(EARLIER), removed(EARLIER), assigned(own)).when(roleAssignments.remove(EARLIER)).thenNothing());
 
   const fold = (...events: readonly RoleAssignmentEvent[]) =>
-    events.reduce((state, event) => roleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z' }), roleAssignmentDecider.initial);
+    events.reduce(
+      (state, event) => roleAssignmentDecider.evolve(state, { ...event, at: '2026-01-15T12:00:00.000Z', version: 1 }),
+      roleAssignmentDecider.initial,
+    );
 
   it('lives until it is taken away', () => {
     expect(roleAssignments.require(fold(assigned(own)), own)).toMatchObject({ id: own, ...given });

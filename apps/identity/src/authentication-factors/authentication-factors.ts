@@ -41,7 +41,7 @@ import {
   type FactorEnrolled,
   type StoredFactor,
 } from '../domain/authentication-factor.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
+import { credentialsVersionOf, type StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { authenticationFactorsView } from '../views/authentication-factors.view.ts';
 import { usersView } from '../views/users.view.ts';
@@ -55,6 +55,8 @@ const serialise = serialiserOf(AuthenticationFactor);
 /** As RFC 4226 recommends. */
 const SECRET_BYTES = 20;
 const NAMELESS = 'Gatehouse';
+
+type Owner = Pick<FactorEnrolled, 'user_id' | 'credentials_version'>;
 
 interface Totp {
   readonly issuer: string;
@@ -89,25 +91,26 @@ export class AuthenticationFactors {
   async enroll({ context, type, totp_issuer, totp_user, phone_number, ...given }: EnrollAuthenticationFactor): Promise<EnrolledAuthenticationFactor> {
     const user_id = given.user_id ?? null;
     const user = user_id === null ? null : contentOf(await this.users.require(context, user_id));
+    const owner = ownedBy(user);
     if (type === 'sms') {
       if (phone_number === undefined) throw missing('phone_number', type);
       const { number } = await this.texts.require(context, phone_number);
       await this.requireNoOther(context, user, number);
-      return toPublicFactor(await this.enrolled(context, { ...NOTHING, type, user_id, phone_number: number })) as EnrolledAuthenticationFactor;
+      return toPublicFactor(await this.enrolled(context, { ...NOTHING, ...owner, type, phone_number: number })) as EnrolledAuthenticationFactor;
     }
-    if (type === 'generic_otp') return toPublicFactor(await this.enrolled(context, { ...NOTHING, type, user_id })) as EnrolledAuthenticationFactor;
+    if (type === 'generic_otp') return toPublicFactor(await this.enrolled(context, { ...NOTHING, ...owner, type })) as EnrolledAuthenticationFactor;
     if (totp_issuer === undefined) throw missing('totp_issuer', type);
     if (totp_user === undefined) throw missing('totp_user', type);
-    return (await this.enrolledTotp(context, user_id, { issuer: totp_issuer, user: totp_user, secret: null })).shown;
+    return (await this.enrolledTotp(context, owner, { issuer: totp_issuer, user: totp_user, secret: null })).shown;
   }
 
   @Handles(EnrollUserAuthenticationFactor)
   async enrollOfUser({ context, user_id, totp_issuer, totp_user, totp_secret }: EnrollUserAuthenticationFactor): Promise<UserAuthenticationFactor> {
-    const { email } = contentOf(await this.users.require(context, user_id));
+    const user = contentOf(await this.users.require(context, user_id));
     const { branding } = await this.settings.settings(context);
-    const { factor, shown } = await this.enrolledTotp(context, user_id, {
+    const { factor, shown } = await this.enrolledTotp(context, ownedBy(user), {
       issuer: totp_issuer || (branding.name ?? NAMELESS),
-      user: totp_user || (email ?? user_id),
+      user: totp_user || (user.email ?? user_id),
       secret: totp_secret || null,
     });
     return { authentication_factor: shown, authentication_challenge: shownChallenge(await this.challenges.create(context, factor)) };
@@ -195,7 +198,7 @@ export class AuthenticationFactors {
 
   private async enrolledTotp(
     context: RequestContext,
-    user_id: string | null,
+    owner: Owner,
     { issuer, user, secret: given }: Totp,
   ): Promise<{ readonly factor: StoredFactor; readonly shown: EnrolledAuthenticationFactor }> {
     const secret = given === null ? toBase32((await this.secrets.of(context, 'totp')).subarray(0, SECRET_BYTES)) : normalised(given);
@@ -207,7 +210,7 @@ export class AuthenticationFactors {
       field: 'totp_secret',
     };
     const totp_secret = await this.vault.seal(secret, place);
-    const factor = await this.enrolled(context, { ...NOTHING, type: 'totp', user_id, totp_issuer: issuer, totp_user: user, totp_secret });
+    const factor = await this.enrolled(context, { ...NOTHING, ...owner, type: 'totp', totp_issuer: issuer, totp_user: user, totp_secret });
     return { factor, shown: { ...toPublicFactor(factor), totp: { issuer, user, secret, qr_code, uri } } };
   }
 
@@ -216,6 +219,11 @@ export class AuthenticationFactors {
     const { state } = await this.repository.transact(authenticationFactorDecider, context, id, enrolFactor(factor));
     return requireFactor(state, id);
   }
+}
+
+/** Null: the application knows whose it is. */
+function ownedBy(user: StoredUser | null): Owner {
+  return user === null ? { user_id: null } : { user_id: user.id, credentials_version: credentialsVersionOf(user) };
 }
 
 const NOTHING = { totp_issuer: null, totp_user: null, totp_secret: null, phone_number: null } as const;

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
-import { timeOf } from '#libs/event-sourcing/src/deciding/records';
+import { toFolded } from '#libs/event-sourcing/src/deciding/records';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { authenticationFactorDecider, deleteFactorEnrolledUntil, type StoredFactor } from '../domain/authentication-factor.decider.ts';
+import { authenticationFactorDecider, deleteRemovedFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
 import type { UserEvent } from '../domain/user.decider.ts';
 import { authenticationFactorsView } from '../views/authentication-factors.view.ts';
 
@@ -29,7 +29,7 @@ export class DeleteFactorsOfUnprovenAddresses implements Reaction<UserUpdated> {
   async react(event: Recorded<UserUpdated>): Promise<void> {
     if (event.data.credentials_removed_by === undefined) return;
     await this.cascade.each(event, this.rows, { index: 'user', values: [streamKeyOf(event.stream)] }, ({ id }) =>
-      this.cascade.decide(event, authenticationFactorDecider, id, deleteFactorEnrolledUntil(id, timeOf(event.meta))),
+      this.cascade.decide(event, authenticationFactorDecider, id, deleteRemovedFactor(id, toFolded(event))),
     );
   }
 }

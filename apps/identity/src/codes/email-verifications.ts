@@ -52,11 +52,11 @@ export class EmailVerifications {
   async confirm({ context, id, code }: ConfirmEmailVerification): Promise<UserAnswer> {
     const user = contentOf(await this.users.require(context, id));
     try {
-      await this.redeem(context, { userId: id, code, redeemedBy: context.commandId, hasPassword: false });
+      const confirmed = await this.redeem(context, { userId: id, code, redeemedBy: context.commandId, hasPassword: false });
+      return { user: await this.shown.one(context.environment, confirmed) };
     } catch (error) {
       throw asConfirmationError(error, user);
     }
-    return { user: await this.shown.one(context.environment, contentOf(await this.users.require(context, id))) };
   }
 
   @Handles(GetEmailVerification)
@@ -89,9 +89,9 @@ export class EmailVerifications {
   async redeem(
     context: RequestContext,
     { userId, code, redeemedBy, hasPassword }: { readonly userId: string; readonly code: string; readonly redeemedBy: string; readonly hasPassword: boolean },
-  ): Promise<void> {
+  ): Promise<StoredUser> {
     const row = await this.users.find(context, userId);
-    await this.sent.redeem(context, row === null ? null : contentOf(row), { given: code, by: redeemedBy, hasPassword });
+    return (await this.sent.redeem(context, row === null ? null : contentOf(row), { given: code, by: redeemedBy, hasPassword })).user;
   }
 }
 

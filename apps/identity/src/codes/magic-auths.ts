@@ -6,6 +6,7 @@ import { storedEmail } from '#libs/contracts/src/text-formats';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { magicAuthDecider, shownCode } from '../domain/one-time-code.decider.ts';
+import type { StoredUser } from '../domain/user.decider.ts';
 import { magicAuthsView } from '../views/one-time-codes.view.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
@@ -60,10 +61,10 @@ export class MagicAuths {
   async redeem(
     context: RequestContext,
     { email, code, sessionId }: { readonly email: string; readonly code: string; readonly sessionId: string },
-  ): Promise<{ readonly userId: string; readonly magicAuthId: string }> {
+  ): Promise<{ readonly user: StoredUser; readonly magicAuthId: string }> {
     const user = await this.mailboxes.userOf(context, storedEmail(email));
     const redeemed = await this.sent.redeem(context, user, { given: code, by: sessionId, hasPassword: false });
-    return { userId: redeemed.user_id, magicAuthId: redeemed.id };
+    return { user: redeemed.user, magicAuthId: redeemed.code.id };
   }
 
   /** @throws DomainError `invitation_invalid`, also where it was sent to somebody else */

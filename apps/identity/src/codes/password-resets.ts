@@ -63,8 +63,9 @@ export class PasswordResets {
     await this.policies.requirePasswords(context);
     const { code, user } = await this.named(context, token);
     const password = await this.stored(context, user, new_password);
-    const { id, email, expires_at, created_at } = code;
-    const { state } = await this.repository.transact(userDecider, context, user.id, resetPassword(user.id, { id, email, expires_at, created_at }, password));
+    const { id, email, expires_at, created_at, credentials_version } = code;
+    const reset = { id, email, expires_at, created_at, ...(credentials_version !== undefined && { credentials_version }) };
+    const { state } = await this.repository.transact(userDecider, context, user.id, resetPassword(user.id, reset, password));
     return { user: await this.users.one(context.environment, requireUser(state, user.id)) };
   }
 

@@ -32,7 +32,11 @@ export class RadarChallenges {
   }
 
   /** Spends the code of this challenge on a sign-in; as `MagicAuths.redeem`. @throws DomainError as that */
-  async redeem(context: RequestContext, user: StoredUser, given: Omit<AddressProof, 'email'> & { readonly id: string; readonly given: string }): Promise<void> {
-    await this.sent.redeem(context, user, given);
+  async redeem(
+    context: RequestContext,
+    user: StoredUser,
+    given: Omit<AddressProof, 'email'> & { readonly id: string; readonly given: string },
+  ): Promise<StoredUser> {
+    return (await this.sent.redeem(context, user, given)).user;
   }
 }

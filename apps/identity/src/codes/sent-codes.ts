@@ -20,7 +20,7 @@ import {
   type RedeemableKind,
   type StoredCode,
 } from '../domain/one-time-code.decider.ts';
-import { userDecider, verifyEmail, type AddressProof, type StoredUser } from '../domain/user.decider.ts';
+import { credentialsVersionOf, userDecider, verifyEmail, type AddressProof, type StoredUser } from '../domain/user.decider.ts';
 import { usersView } from '../views/users.view.ts';
 import { CodePolicies } from './code-policies.ts';
 import { OneTimeCodes, type CodeName } from './one-time-codes.ts';
@@ -71,9 +71,10 @@ export class SentCode<Kind extends OneTimeCodeKind> {
     return (await this.needs.rows.findBy(context, { index: 'id', values })) !== null;
   }
 
-  async create(context: RequestContext, { id: user_id, email }: StoredUser, lifetime: number): Promise<StoredCode<Kind>> {
+  async create(context: RequestContext, user: StoredUser, lifetime: number): Promise<StoredCode<Kind>> {
+    const { id: user_id, email } = user;
     if (email === null) throw notFound('User', user_id);
-    const decision = createCode(this.kind, { user_id, email, lifetime });
+    const decision = createCode(this.kind, { user_id, email, credentials_version: credentialsVersionOf(user), lifetime });
     const { state } = await this.needs.repository.transact(this.decider, context, user_id, decision);
     const code = codeOf(state);
     if (code === null) throw notFound('User', user_id);
@@ -116,7 +117,7 @@ export class SentCode<Kind extends OneTimeCodeKind> {
 
   /**
    * Spends the code that was sent last, and verifies the address that it was sent to. Whoever does not know the code learns nothing of it, not even whether there is one.
-   * `id`: of the code that is meant, where one is named.
+   * `id`: of the code that is meant, where one is named. Answers the user as the end of the log says.
    * @throws DomainError as `MagicAuths.redeem` says
    */
   async redeem<Redeemable extends Kind & RedeemableKind>(
@@ -124,7 +125,7 @@ export class SentCode<Kind extends OneTimeCodeKind> {
     context: RequestContext,
     user: StoredUser | null,
     { given, by, hasPassword, id }: Omit<AddressProof, 'email'> & { readonly given: string; readonly id?: string },
-  ): Promise<StoredCode<Redeemable>> {
+  ): Promise<{ readonly code: StoredCode<Redeemable>; readonly user: StoredUser }> {
     const { repository, codes } = this.needs;
     const code = user === null ? null : await this.latest(context.environment, user);
     if (user === null || code === null || (id !== undefined && id !== code.id)) throw invalidCode();
@@ -134,7 +135,10 @@ export class SentCode<Kind extends OneTimeCodeKind> {
     await repository.transact(this.decider, context, user.id, redeemCode(this.kind, code.id, by));
     if (user.email_verified) passOver(context);
     else await repository.transact(userDecider, context, user.id, verifyEmail(user.id, { email: code.email!, by, hasPassword }));
-    return code;
+    // What is decided next goes by this user: a reset may have come while the code was compared.
+    const present = await repository.load(userDecider, context.environment, user.id);
+    if (present?.object !== 'user' || !isOfUser(code, present)) throw invalidCode();
+    return { code, user: present };
   }
 
   /** As the log has it, which is never behind; null where it is of no use to the user any more. */

@@ -87,5 +87,5 @@ describe('an API key', () => {
 });
 
 function stateOf(...events: readonly ApiKeyEvent[]): ApiKeyState {
-  return events.reduce<ApiKeyState>((state, event) => apiKeyDecider.evolve(state, { ...event, at: earlier }), null);
+  return events.reduce<ApiKeyState>((state, event) => apiKeyDecider.evolve(state, { ...event, at: earlier, version: 1 }), null);
 }

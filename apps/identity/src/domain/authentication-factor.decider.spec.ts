@@ -4,7 +4,7 @@ import {
   challengeFactor,
   countingFactors,
   deleteFactor,
-  deleteFactorEnrolledUntil,
+  deleteRemovedFactor,
   enrolFactor,
   holderOfFactor,
   isLastChallenge,
@@ -25,6 +25,7 @@ const fields: Omit<FactorEnrolled, 'id'> = {
 const enrolled: AuthenticationFactorEvent = { type: 'authentication_factor.enrolled', data: { id, ...fields } };
 const verified: AuthenticationFactorEvent = { type: 'authentication_factor.verified', data: { id } };
 const deleted: AuthenticationFactorEvent = { type: 'authentication_factor.deleted', data: { id } };
+const early = '2020-01-01T00:00:00.000Z';
 const late = new Date(Date.parse(now) + 1).toISOString();
 const factor = (changes: Partial<StoredFactor> = {}): StoredFactor => ({
   ...{ object: 'authentication_factor', id, ...fields, verified_at: now, created_at: now, updated_at: now },
@@ -62,9 +63,22 @@ describe('an authentication factor', () => {
     given(enrolled, deleted).when(deleteFactor(id)).thenNothing();
     given().when(deleteFactor(id)).thenNothing();
   });
-  it('is deleted with what was set until a time, where it was there then', () => {
-    given(enrolled).when(deleteFactorEnrolledUntil(id, now)).then(deleted);
-    given(enrolled).when(deleteFactorEnrolledUntil(id, '2020-01-01T00:00:00.000Z')).thenNothing();
+  it('is deleted with what was set before a fact of its user, where it did not know of that, whatever clocks say', () => {
+    const knowing: AuthenticationFactorEvent = { type: 'authentication_factor.enrolled', data: { id, ...fields, credentials_version: 4 } };
+    given(knowing)
+      .when(deleteRemovedFactor(id, { version: 5, at: early }))
+      .then(deleted);
+    given(knowing)
+      .when(deleteRemovedFactor(id, { version: 4, at: late }))
+      .thenNothing();
+  });
+  it('is deleted so by its time, where it was recorded before versions were', () => {
+    given(enrolled)
+      .when(deleteRemovedFactor(id, { version: 5, at: now }))
+      .then(deleted);
+    given(enrolled)
+      .when(deleteRemovedFactor(id, { version: 5, at: early }))
+      .thenNothing();
   });
   it('is nobody else’s than its user’s, or its own', () => {
     expect(holderOfFactor({ id, user_id })).toBe(`user.${user_id}`);
@@ -83,8 +97,11 @@ describe('an authentication factor', () => {
   });
   it('of before the first proof of its user’s address is none', () => {
     expect(isRemoved(factor(), {})).toBe(false);
-    expect(isRemoved(factor(), { credentials_removed: { by: 'session_1', at: now } })).toBe(true);
-    expect(isRemoved(factor({ created_at: late }), { credentials_removed: { by: 'session_1', at: now } })).toBe(false);
+    const credentials_removed = { by: 'session_1', at: now, version: 5 };
+    expect(isRemoved(factor({ credentials_version: 4, created_at: late }), { credentials_removed })).toBe(true);
+    expect(isRemoved(factor({ credentials_version: 5, created_at: early }), { credentials_removed })).toBe(false);
+    expect(isRemoved(factor(), { credentials_removed })).toBe(true);
+    expect(isRemoved(factor({ created_at: late }), { credentials_removed })).toBe(false);
   });
 });
 

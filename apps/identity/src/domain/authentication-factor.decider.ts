@@ -1,6 +1,7 @@
 import type { AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import type { Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
 import { notFound } from '#libs/platform/src/domain-error';
+import { isUnknownTo, type Beginning, type LaterFact } from './known-version.decider.ts';
 import { holderOfUser, type StoredUser, type UserEvent } from './user.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
@@ -27,6 +28,8 @@ export type FactorEnrolled = Erasable<
     /** Sealed by the vault: no row, no log and no backup has it. */
     readonly totp_secret: string | null;
     readonly phone_number: string | null;
+    /** What its user's stream said when it was enrolled (`credentialsVersionOf`). Absent without a user, and in older records. */
+    readonly credentials_version?: number;
   },
   (typeof PERSONAL)[number]
 >;
@@ -138,9 +141,9 @@ export function deleteFactor(id: string): Decide {
   return (state) => (state?.object === 'authentication_factor' ? [{ type: 'authentication_factor.deleted', data: { id } }] : []);
 }
 
-/** As `deleteFactor`, of one that was enrolled at this time (ISO 8601) or before. */
-export function deleteFactorEnrolledUntil(id: string, time: string): Decide {
-  return (state, context) => (state?.object === 'authentication_factor' && state.created_at > time ? [] : deleteFactor(id)(state, context));
+/** As `deleteFactor`, of one that was enrolled before this fact removed what its user had. */
+export function deleteRemovedFactor(id: string, fact: LaterFact): Decide {
+  return (state, context) => (state?.object === 'authentication_factor' && !isUnknownTo(enrolmentOf(state), fact) ? [] : deleteFactor(id)(state, context));
 }
 
 /** @throws DomainError `entity_not_found` where it never was or is no more */
@@ -150,8 +153,12 @@ export function requireFactor(state: AuthenticationFactorState, id: string): Sto
 }
 
 /** Whether it was removed with the first proof of its user's address, which need not be recorded yet. */
-export function isRemoved({ created_at }: StoredFactor, { credentials_removed }: Pick<StoredUser, 'credentials_removed'>): boolean {
-  return credentials_removed !== undefined && created_at <= credentials_removed.at;
+export function isRemoved(factor: StoredFactor, { credentials_removed }: Pick<StoredUser, 'credentials_removed'>): boolean {
+  return credentials_removed !== undefined && isUnknownTo(enrolmentOf(factor), credentials_removed);
+}
+
+function enrolmentOf({ created_at, credentials_version }: StoredFactor): Beginning {
+  return { began_at: created_at, known_version: credentials_version };
 }
 
 /** Whether a code of the challenge works: of those that are sent, the last one alone. */

@@ -26,7 +26,7 @@ describe('the settings of an environment', () => {
       .then(changed({ issuer: null })));
 
   it('go by the defaults where nothing was set', () => {
-    const state = environmentSettingsDecider.evolve(null, { ...changed({ risk: { restriction: 'log' } }), at: '2026-01-15T12:00:00.000Z' });
+    const state = environmentSettingsDecider.evolve(null, { ...changed({ risk: { restriction: 'log' } }), at: '2026-01-15T12:00:00.000Z', version: 1 });
     expect(settingsOf(state).risk).toEqual({ ...settingsOf(null).risk, restriction: 'log' });
     expect(settingsOf(state).sessions).toEqual({ access_token_seconds: 300, maximum_seconds: 2_592_000, inactivity_seconds: 604_800, secret_at_refresh: true });
   });

@@ -105,7 +105,7 @@ describe('a group', () => {
   });
 
   it('is announced without its members, whatever becomes of them', () => {
-    const full = [created, added(ada), added(bob)].reduce<GroupState>((state, event) => groupDecider.evolve(state, { ...event, at: now }), null);
+    const full = [created, added(ada), added(bob)].reduce<GroupState>((state, event) => groupDecider.evolve(state, { ...event, at: now, version: 1 }), null);
     const shown = { object: 'group', id: group, organization_id, name: 'Engineering', description: null, created_at: now, updated_at: now };
     expect(groupDecider.toPublicEvent(updated({}), full, full)).toEqual({ names: ['group.updated'], payload: shown });
     expect(groupDecider.toPublicEvent(deleted, full, null)).toEqual({ names: ['group.deleted'], payload: shown });
@@ -118,8 +118,8 @@ describe('a group', () => {
   it('counts thousands of members exactly', () => {
     const ids = Array.from({ length: 5_000 }, (_, index) => `om_01KF0000000000000000${String(index).padStart(6, '0')}`);
     const full = ids.reduce<GroupState>(
-      (state, member) => groupDecider.evolve(state, { ...added(member), at: now }),
-      groupDecider.evolve(null, { ...created, at: now }),
+      (state, member) => groupDecider.evolve(state, { ...added(member), at: now, version: 1 }),
+      groupDecider.evolve(null, { ...created, at: now, version: 1 }),
     );
     expect(requireGroup(full, group).members.split(' ')).toHaveLength(5_001);
     const context = { environment: '', now, id };

@@ -39,7 +39,7 @@ const revoked: InvitationEvent = { type: 'invitation.revoked', data: { id, round
 const expired: InvitationEvent = { type: 'invitation.expired', data: { id, round: 0 } };
 
 const stateAfter = (...events: readonly InvitationEvent[]): StoredInvitation =>
-  events.reduce<InvitationState>((state, event) => invitationDecider.evolve(state, { ...event, at: '2026-01-15T11:59:00.000Z' }), null)!;
+  events.reduce<InvitationState>((state, event) => invitationDecider.evolve(state, { ...event, at: '2026-01-15T11:59:00.000Z', version: 1 }), null)!;
 /** Of a command that may be given again by somebody else: then it is refused, or done again. */
 const decided = (state: InvitationState, decide: ReturnType<typeof createInvitation>) => decide(state, { environment: 'environment_1', now, id: idOf });
 

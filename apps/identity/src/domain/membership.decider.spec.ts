@@ -135,16 +135,16 @@ describe('a membership', () => {
   it('of before stays out of what happens to the one of now', () => {
     const news = { ...created(om), at: now };
     const state = [joined, deleted, news, deactivated, deleted].reduce<MembershipState>(
-      (before, event) => membershipDecider.evolve(before, { at: now, ...event }),
+      (before, event) => membershipDecider.evolve(before, { at: now, version: 1, ...event }),
       null,
     );
     expect(state).toMatchObject({ id: om, status: 'active' });
   });
 
   it('is announced with its roles by their slugs, without what is private', () => {
-    const before = membershipDecider.evolve(null, { ...joined, at: now });
+    const before = membershipDecider.evolve(null, { ...joined, at: now, version: 1 });
     const event = updated({ status: 'active', roles: [admin, member], created_again: om });
-    const after = membershipDecider.evolve(before, { ...event, at: now });
+    const after = membershipDecider.evolve(before, { ...event, at: now, version: 1 });
     const base = {
       object: 'organization_membership',
       id: earlier,
@@ -158,7 +158,7 @@ describe('a membership', () => {
       names: ['organization_membership.updated'],
       payload: { ...base, role: { slug: 'admin' }, roles: [{ slug: 'admin' }, { slug: 'member' }], created_at: now, updated_at: now },
     });
-    expect(membershipDecider.toPublicEvent(deleted, before, membershipDecider.evolve(before, { ...deleted, at: now }))).toEqual({
+    expect(membershipDecider.toPublicEvent(deleted, before, membershipDecider.evolve(before, { ...deleted, at: now, version: 1 }))).toEqual({
       names: ['organization_membership.deleted'],
       payload: { ...base, role: { slug: 'member' }, roles: [{ slug: 'member' }], created_at: now, updated_at: now },
     });

@@ -1,8 +1,7 @@
 import type { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
-import type { NewPublicEvent, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Decider, Decision, Fact, Folded } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
-
 import type { OrganizationEvent } from './organization.decider.ts';
 import type { UserEvent } from './user.decider.ts';
 
@@ -42,6 +41,8 @@ export interface StoredMembership extends Omit<OrganizationMembership, 'organiza
   readonly roles: readonly HeldRole[];
   readonly created_again?: string;
   readonly invitation_id?: string;
+  /** Since which version of the stream the status is what it is: what began while it was active another time knows a lower one. */
+  readonly status_version: number;
 }
 
 /** The last one that was. */
@@ -49,12 +50,13 @@ interface DeletedMembership extends Pick<OrganizationMembership, 'id' | 'organiz
   readonly object: 'deleted_organization_membership';
 }
 
-function evolve(state: MembershipState, event: MembershipEvent & { readonly at: string }): MembershipState {
-  if (event.type === 'organization_membership.created') return { object: 'organization_membership', ...event.data, created_at: event.at, updated_at: event.at };
+function evolve(state: MembershipState, event: Folded<MembershipEvent>): MembershipState {
+  if (event.type === 'organization_membership.created')
+    return { object: 'organization_membership', ...event.data, created_at: event.at, updated_at: event.at, status_version: event.version };
   if (state?.object !== 'organization_membership' || state.id !== event.data.id) return state;
   switch (event.type) {
     case 'organization_membership.updated':
-      return { ...state, ...event.data, updated_at: event.at };
+      return { ...state, ...event.data, updated_at: event.at, ...(event.data.status !== undefined && { status_version: event.version }) };
     case 'organization_membership.deleted':
       return { object: 'deleted_organization_membership', id: state.id, organization_id: state.organization_id };
   }
@@ -64,14 +66,14 @@ function evolve(state: MembershipState, event: MembershipEvent & { readonly at: 
 function toPublicEvent(event: MembershipEvent, before: MembershipState, after: MembershipState): NewPublicEvent | null {
   const shown = event.type === 'organization_membership.deleted' ? before : after;
   if (shown?.object !== 'organization_membership') return null;
-  const { roles, created_again: _, invitation_id: _invitation, ...membership } = shown;
+  const { roles, created_again: _, invitation_id: _invitation, status_version: _version, ...membership } = shown;
   const slugs = roles.map(({ slug }) => ({ slug }));
   return { payload: { ...membership, role: slugs[0], roles: slugs }, names: [event.type] };
 }
 
 export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
   category: 'organization_membership',
-  foldVersion: 1,
+  foldVersion: 2,
   initial: null,
   sealed: { 'organization_membership.created': null, 'organization_membership.updated': null, 'organization_membership.deleted': null },
   evolve,

@@ -12,10 +12,10 @@ const lifetime = 600_000;
 
 const created = (fields: object = {}): OneTimeCodeEvent<'magic_auth'> => ({
   type: 'magic_auth.created',
-  data: { id, user_id, email, expires_at: '2026-01-15T12:10:00.000Z', ...fields },
+  data: { id, user_id, email, credentials_version: 4, expires_at: '2026-01-15T12:10:00.000Z', ...fields },
 });
 const redeemed = (redeemed_by: string): OneTimeCodeEvent<'magic_auth'> => ({ type: 'magic_auth.redeemed', data: { id, redeemed_by } });
-const create = createCode('magic_auth', { user_id, email, lifetime });
+const create = createCode('magic_auth', { user_id, email, credentials_version: 4, lifetime });
 const redeem = (by: string) => redeemCode('magic_auth', id, by);
 /** Facts lie a minute before the command. */
 const at = (time: string) => ({ now: time });
@@ -64,7 +64,7 @@ describe('a code that was sent', () => {
   });
 
   it('says to whom it was sent, and nobody else', () => {
-    const state = magicAuthDecider.evolve(null, { ...created(), at: now });
+    const state = magicAuthDecider.evolve(null, { ...created(), at: now, version: 1 });
     expect(magicAuthDecider.toPublicEvent(created(), null, state)).toEqual({
       names: ['magic_auth.created'],
       payload: { object: 'magic_auth', id, user_id, email, expires_at: '2026-01-15T12:10:00.000Z', created_at: now, updated_at: now },
@@ -74,6 +74,7 @@ describe('a code that was sent', () => {
       type: 'password_reset.created',
       data: { id: 'password_reset_1', user_id, email, expires_at: now },
       at: now,
+      version: 1,
     });
     expect(passwordResetDecider.toPublicEvent({ type: 'password_reset.created', data: {} as never }, null, reset)?.payload).toEqual({
       ...{ object: 'password_reset', id: 'password_reset_1', user_id, email, expires_at: now, created_at: now },
@@ -84,17 +85,24 @@ describe('a code that was sent', () => {
 describe('whether a code is still of use to its user', () => {
   const context = { environment: 'environment_1', now, id: idOf };
   const user = createUser({ email }, null)(null, context).reduce(
-    (state, fact) => userDecider.evolve(state, { ...fact, at: now }),
+    (state, fact) => userDecider.evolve(state, { ...fact, at: now, version: 1 }),
     userDecider.initial,
   ) as StoredUser;
-  const code = codeOf(magicAuthDecider.evolve(null, { ...created(), at: now }))!;
+  const reset = (version: number, at: string) => ({ id: 'password_reset_1', at, version });
+  const code = codeOf(magicAuthDecider.evolve(null, { ...created(), at: now, version: 1 }))!;
 
   it.each<[string, boolean, Partial<StoredUser>]>([
     ['as it was', true, {}],
     ['written otherwise', true, { email: 'ADA@acme.test' }],
     ['with another address', false, { email: 'eve@acme.test' }],
     ['erased', false, { email: null }],
-    ['whose password was reset before', true, { last_reset: { id: 'password_reset_1', at: '2026-01-15T11:00:00.000Z' } }],
-    ['whose password was reset since', false, { last_reset: { id: 'password_reset_1', at: '2026-01-15T12:00:01.000Z' } }],
+    ['whose password was reset before, by a clock that was ahead', true, { last_reset: reset(4, '2026-01-15T12:05:00.000Z') }],
+    ['whose password was reset since, by a clock that was behind', false, { last_reset: reset(5, '2026-01-15T11:55:00.000Z') }],
   ])('%s: %p', (_, expected, changes) => expect(isOfUser(code, { ...user, ...changes })).toBe(expected));
+
+  it('goes by time where it was recorded before versions were', () => {
+    const { credentials_version: _, ...older } = code;
+    const isOf = (at: string) => isOfUser(older, { ...user, last_reset: reset(5, at) });
+    expect([isOf('2026-01-15T11:59:59.999Z'), isOf(now)]).toEqual([true, false]);
+  });
 });

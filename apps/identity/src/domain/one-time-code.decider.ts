@@ -1,7 +1,7 @@
 import type { RadarChallengeCreated } from '#libs/contracts/src/feed/radar-events';
 import type { Decider, Decision, Erasable, Fact, NewPublicEvent } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
-import { foldedEmail, holderOfUser, type StoredUser, type UserEvent } from './user.decider.ts';
+import { foldedEmail, holderOfUser, isBeforeReset, type StoredUser, type UserEvent } from './user.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -19,7 +19,17 @@ export type OneTimeCodeEvent<Kind extends OneTimeCodeKind> =
   | Fact<Named<Kind, 'removed'>, { readonly id: string }>
   | (Kind extends RedeemableKind ? Fact<Named<Kind, 'redeemed'>, { readonly id: string; readonly redeemed_by: string }> : never);
 
-type OneTimeCodeCreated = Erasable<{ readonly id: string; readonly user_id: string; readonly email: string; readonly expires_at: string }, 'email'>;
+type OneTimeCodeCreated = Erasable<
+  {
+    readonly id: string;
+    readonly user_id: string;
+    readonly email: string;
+    readonly expires_at: string;
+    /** What it knew of its user's stream (`credentialsVersionOf`): a reset of the password that came after that voids it. Absent in older records. */
+    readonly credentials_version?: number;
+  },
+  'email'
+>;
 
 /** One stream per user and kind: the code that was created last is the one that works. */
 export type OneTimeCodeState<Kind extends OneTimeCodeKind = OneTimeCodeKind> = StoredCode<Kind> | RemovedCode | null;
@@ -89,9 +99,10 @@ export const passwordResetDecider = oneTimeCodeDecider('password_reset', (code) 
 /** As the API shows it, but for the code. */
 export function shownCode<Kind extends OneTimeCodeKind>({
   redemption: _,
+  credentials_version: _known,
   email,
   ...code
-}: StoredCode<Kind>): Omit<StoredCode<Kind>, 'redemption' | 'email'> & { readonly email: string } {
+}: StoredCode<Kind>): Omit<StoredCode<Kind>, 'redemption' | 'credentials_version' | 'email'> & { readonly email: string } {
   return { ...code, email: email ?? '' };
 }
 
@@ -103,22 +114,20 @@ export function shownReset(code: StoredCode<'password_reset'>) {
 interface NewCode {
   readonly user_id: string;
   readonly email: string;
+  readonly credentials_version: number;
   /** Milliseconds. */
   readonly lifetime: number;
 }
 
-export function createCode<Kind extends OneTimeCodeKind>(
-  kind: Kind,
-  { user_id, email, lifetime }: NewCode,
-): Decision<OneTimeCodeState<Kind>, OneTimeCodeEvent<Kind>> {
+export function createCode<Kind extends OneTimeCodeKind>(kind: Kind, { lifetime, ...code }: NewCode): Decision<OneTimeCodeState<Kind>, OneTimeCodeEvent<Kind>> {
   return (state, context) => {
     const id = context.id(kind);
     if (state?.id === id) {
-      if (state.object === 'removed_code') throw notFound('User', user_id);
+      if (state.object === 'removed_code') throw notFound('User', code.user_id);
       return [];
     }
     const expires_at = new Date(Date.parse(context.now) + lifetime).toISOString();
-    return [{ type: typeOf(kind, 'created'), data: { id, user_id, email, expires_at } }] as unknown as OneTimeCodeEvent<Kind>[];
+    return [{ type: typeOf(kind, 'created'), data: { id, ...code, expires_at } }] as unknown as OneTimeCodeEvent<Kind>[];
   };
 }
 
@@ -154,9 +163,9 @@ export function codeOf<Kind extends OneTimeCodeKind>(state: OneTimeCodeState<Kin
 }
 
 /** Whether it is still of use: neither another address nor a reset of the password came after it. */
-export function isOfUser({ email, created_at }: StoredCode, user: StoredUser): boolean {
+export function isOfUser({ email, created_at, credentials_version }: StoredCode, user: StoredUser): boolean {
   if (email === null || user.email === null || foldedEmail(email) !== foldedEmail(user.email)) return false;
-  return user.last_reset === undefined || created_at > user.last_reset.at;
+  return !isBeforeReset(user, { began_at: created_at, known_version: credentials_version });
 }
 
 /** A wrong code, and one for nobody. */

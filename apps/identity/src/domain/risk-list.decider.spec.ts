@@ -16,7 +16,9 @@ describe('lists of risk', () => {
       { type: 'risk_list.entry_removed', data: blocked },
     ]));
   it('keep the other list', () =>
-    expect(riskListDecider.evolve({ '00aa': ['block', 'allow'] }, { type: 'risk_list.entry_removed', data: blocked, at: '' })).toEqual({ '00aa': ['allow'] }));
+    expect(riskListDecider.evolve({ '00aa': ['block', 'allow'] }, { type: 'risk_list.entry_removed', data: blocked, at: '', version: 1 })).toEqual({
+      '00aa': ['allow'],
+    }));
   it('know what they do not hold', () => given(added(allowed)).when(removeFromList(blocked, '192.0.2.1')).thenRefused('entity_not_found'));
   it('are bounded', () =>
     given(...full)

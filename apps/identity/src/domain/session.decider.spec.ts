@@ -1,27 +1,35 @@
 import { specOf } from '#libs/testing/src/decider-spec';
+import type { StoredMembership } from './membership.decider.ts';
 import {
   beginSession,
   endSession,
-  endSessionBegunUntil,
+  isStillMember,
+  endOutdatedSession,
+  endSessionOfInactive,
   proveFactor,
   sessionDecider,
+  type EndReason,
+  type NewProof,
   type NewSession,
-  type ProvenFactor,
   type SessionEvent,
+  type StoredSession,
 } from './session.decider.ts';
 
 const { given, now } = specOf(sessionDecider);
 
 const id = 'session_01KF0000000000000000000009';
 const user_id = 'user_01KF0000000000000000000001';
-const about: ProvenFactor = { id, user_id, email: 'ada@acme.test', ip_address: '192.0.2.1', user_agent: 'Firefox', has_secret: true };
-const session: NewSession = { organization_id: 'org_1', membership_id: 'om_1', expires_at: '2026-02-14T12:00:00.000Z' };
+const about: NewProof = { id, user_id, email: 'ada@acme.test', ip_address: '192.0.2.1', user_agent: 'Firefox', has_secret: true, credentials_version: 4 };
+const session: NewSession = { membership: { id: 'om_1', organization_id: 'org_1', status_version: 3 }, expires_at: '2026-02-14T12:00:00.000Z' };
 const password: SessionEvent = { type: 'authentication.password_succeeded', data: about };
 const code: SessionEvent = { type: 'authentication.magic_auth_succeeded', data: about };
 const mailbox: SessionEvent = { type: 'authentication.email_verification_succeeded', data: about };
 const created: SessionEvent = {
   type: 'session.created',
-  data: { id, user_id, auth_method: 'password', ip_address: '192.0.2.1', user_agent: 'Firefox', ...session },
+  data: {
+    ...{ id, user_id, auth_method: 'password', ip_address: '192.0.2.1', user_agent: 'Firefox', expires_at: session.expires_at },
+    ...{ organization_id: 'org_1', membership_id: 'om_1', credentials_version: 4, membership_version: 3 },
+  },
 };
 const ended: SessionEvent = { type: 'session.revoked', data: { id, reason: 'revoked' } };
 
@@ -77,16 +85,47 @@ describe('a session', () => {
     const over = { ...created, data: { ...created.data, expires_at: now } } as SessionEvent;
     given(password, over).when(endSession(id, 'revoked')).thenNothing();
     given(password, over)
-      .when(endSessionBegunUntil(id, now, 'password_reset'))
+      .when(endOutdatedSession(id, { version: 5, at: now }, 'password_reset'))
       .thenNothing();
   });
-  it('is ended where it began until a time, and only then', () => {
-    given(password, created)
-      .when(endSessionBegunUntil(id, '2026-01-15T11:59:00.000Z', 'revoked'))
-      .then(ended);
-    given(password, created)
-      .when(endSessionBegunUntil(id, '2026-01-15T11:58:59.999Z', 'revoked'))
-      .thenNothing();
+  const endedBy = (reason: EndReason): SessionEvent => ({ type: 'session.revoked', data: { id, reason } });
+  describe.each([
+    ['by a clock that is behind', '2020-01-01T00:00:00.000Z'],
+    ['by a clock that is ahead', '2030-01-01T00:00:00.000Z'],
+  ])('recorded %s', (_, at) => {
+    it('is ended by what it did not know of its user, and by nothing else', () => {
+      const reset = (version: number) => given(password, created).when(endOutdatedSession(id, { version, at }, 'password_reset'));
+      reset(5).then(endedBy('password_reset'));
+      reset(4).thenNothing();
+    });
+    it('is ended where its membership was made inactive since, and not once it began after that', () => {
+      const inactive = (version: number) => given(password, created).when(endSessionOfInactive(id, { version, at }));
+      inactive(4).then(endedBy('membership_inactive'));
+      inactive(3).thenNothing();
+      inactive(2).thenNothing();
+    });
+  });
+  it('is ended by time where it was recorded before versions were', () => {
+    const { credentials_version: _, membership_version: _active, ...former } = created.data;
+    const older: SessionEvent = { type: 'session.created', data: former };
+    const [at, before] = ['2026-01-15T11:59:00.000Z', '2026-01-15T11:58:59.999Z'];
+    given(password, older)
+      .when(endOutdatedSession(id, { version: 1, at }, 'credentials_removed'))
+      .then(endedBy('credentials_removed'));
+    given(password, older)
+      .when(endSessionOfInactive(id, { version: 1, at }))
+      .then(endedBy('membership_inactive'));
+    for (const decision of [endOutdatedSession(id, { version: 9, at: before }, 'password_reset'), endSessionOfInactive(id, { version: 9, at: before })])
+      given(password, older).when(decision).thenNothing();
+  });
+  it('is of the membership that it began with, for as long as that is active', () => {
+    const state = [password, created].reduce((before, event) => sessionDecider.evolve(before, { ...event, at: now, version: 1 }), sessionDecider.initial);
+    const membership = (fields: object) => ({ id: 'om_1', status: 'active', status_version: 3, ...fields }) as StoredMembership;
+    const still = (found: StoredMembership | null) => isStillMember(state as StoredSession, found);
+    expect(still(membership({}))).toBe(true);
+    expect([null, membership({ id: 'om_2' }), membership({ status: 'inactive', status_version: 4 }), membership({ status_version: 5 })].map(still)).toEqual([
+      ...[false, false, false, false],
+    ]);
   });
   it('that never was is not ended', () => given().when(endSession(id, 'revoked')).thenNothing());
   it('does not begin again after its end', () => {
@@ -102,7 +141,7 @@ describe('events of sign-in', () => {
     let state = sessionDecider.initial;
     return events.map((event) => {
       const before = state;
-      state = sessionDecider.evolve(state, { ...event, at: now });
+      state = sessionDecider.evolve(state, { ...event, at: now, version: 1 });
       return sessionDecider.toPublicEvent(event, before, state);
     });
   };

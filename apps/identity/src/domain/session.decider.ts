@@ -1,7 +1,8 @@
 import type { AuthenticationEvent } from '#libs/contracts/src/feed/authentication-event';
 import type { Session, SessionMethod } from '#libs/contracts/src/sessions/session';
 import type { NewPublicEvent, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
-import type { MembershipEvent } from './membership.decider.ts';
+import { isUnknownTo, type Beginning, type LaterFact } from './known-version.decider.ts';
+import type { MembershipEvent, StoredMembership } from './membership.decider.ts';
 import type { OrganizationEvent } from './organization.decider.ts';
 import { holderOfUser, type UserEvent } from './user.decider.ts';
 
@@ -28,6 +29,8 @@ export type ProvenFactor = Erasable<
     readonly user_agent: string | null;
     /** Whether the application showed its secret: then it shows it at each refresh as well. */
     readonly has_secret: boolean;
+    /** What the user's stream said when it was proven (`credentialsVersionOf`): of the first factor, what outdates credentials and came after that ends the sign-in. Absent in older records. */
+    readonly credentials_version?: number;
   },
   'email'
 >;
@@ -35,6 +38,10 @@ export type ProvenFactor = Erasable<
 interface SessionCreated extends Pick<Session, 'id' | 'user_id' | 'auth_method' | 'ip_address' | 'user_agent' | 'expires_at'> {
   readonly organization_id: string | null;
   readonly membership_id: string | null;
+  /** As its first factor says. */
+  readonly credentials_version?: number;
+  /** Since which version of its stream the membership is active: once it was inactive, it is active since another. Absent without a membership, and in older records. */
+  readonly membership_version?: number;
 }
 
 /** Private: outside it is told that the session was revoked, whatever the reason. */
@@ -104,7 +111,8 @@ function toPublicEvent(event: SessionEvent, _before: SessionState, after: Sessio
 }
 
 /** The session as the API shows it: one that expired is not shown. */
-export function toPublicSession({ organization_id, membership_id: _, has_second_factor: _factor, ...session }: StoredSession | EndedSession): Session {
+export function toPublicSession(stored: StoredSession | EndedSession): Session {
+  const { organization_id, membership_id: _, has_second_factor: _factor, credentials_version: _known, membership_version: _active, ...session } = stored;
   const chosen = organization_id === null ? {} : { organization_id };
   if (session.object === 'session') return { ...session, ...chosen, status: 'active', ended_at: null, updated_at: session.created_at };
   return { ...session, ...chosen, object: 'session', status: 'revoked', updated_at: session.ended_at };
@@ -149,14 +157,21 @@ export const sessionDecider: Decider<SessionState, SessionEvent> = {
 
 type Decide = Decision<SessionState, SessionEvent>;
 
+/** As a factor is proven from now on. */
+export type NewProof = ProvenFactor & { readonly credentials_version: number };
+
 /** What is shown beside the first factor, of whose proof nothing else has to be known. */
-export type NewSession = Pick<SessionCreated, 'organization_id' | 'membership_id' | 'expires_at'>;
+export interface NewSession {
+  /** Null: it begins in none. */
+  readonly membership: Pick<StoredMembership, 'id' | 'organization_id' | 'status_version'> | null;
+  readonly expires_at: string;
+}
 
 /**
  * A factor was proven, and where nothing else is asked for (`session`), the session begins with it. Nothing follows once there is a session, or was one: a repeated request
  * meets what it made.
  */
-export function proveFactor(factor: Factor, about: ProvenFactor, session: NewSession | null): Decide {
+export function proveFactor(factor: Factor, about: NewProof, session: NewSession | null): Decide {
   return (state, context) => {
     if (state !== null && state.object !== 'sign_in') return [];
     const proof: SessionEvent = { type: `authentication.${factor}_succeeded`, data: about };
@@ -179,13 +194,42 @@ export function endSession(id: string, reason: EndReason): Decide {
   };
 }
 
-/** As `endSession`, of one that began at this time (ISO 8601) or before: who has signed in since stays. */
-export function endSessionBegunUntil(id: string, time: string, reason: EndReason): Decide {
-  return (state, context) => (state?.object === 'session' && state.created_at > time ? [] : endSession(id, reason)(state, context));
+/** As `endSession`, of one that began without knowing of this fact of its user's: who has signed in since stays, however late this is asked. */
+export function endOutdatedSession(id: string, fact: LaterFact, reason: 'password_reset' | 'credentials_removed'): Decide {
+  return (state, context) => (state?.object === 'session' && !isUnknownTo(beginningOf(state), fact) ? [] : endSession(id, reason)(state, context));
 }
 
-function sessionOf({ id, user_id, proven, ip_address, user_agent }: SignIn, session: NewSession): SessionEvent {
-  return { type: 'session.created', data: { id, user_id, auth_method: METHODS[proven[0]!], ip_address, user_agent, ...session } };
+/** As `endSession`, of one that began before its membership was made inactive by this fact. */
+export function endSessionOfInactive(id: string, fact: LaterFact): Decide {
+  return (state, context) =>
+    state?.object === 'session' && !isUnknownTo(activationOf(state), fact) ? [] : endSession(id, 'membership_inactive')(state, context);
+}
+
+/** What a sign-in or a session goes by of its user's stream. */
+export function beginningOf(state: SignIn | StoredSession): Beginning & { readonly id: string } {
+  const { id, credentials_version: known_version } = state;
+  return { id, began_at: state.object === 'sign_in' ? state.began_at : state.created_at, known_version };
+}
+
+/** Whether this is the membership that the session began with, and has been active ever since; null: there is none that is active. */
+export function isStillMember(session: StoredSession, membership: StoredMembership | null): boolean {
+  if (session.membership_id === null) return true;
+  if (membership?.id !== session.membership_id || membership.status !== 'active') return false;
+  return session.membership_version === undefined || membership.status_version <= session.membership_version;
+}
+
+function activationOf({ created_at, membership_version }: StoredSession): Beginning {
+  return { began_at: created_at, known_version: membership_version };
+}
+
+function sessionOf({ id, user_id, proven, ip_address, user_agent, credentials_version }: SignIn, { membership, expires_at }: NewSession): SessionEvent {
+  const began = { id, user_id, auth_method: METHODS[proven[0]!], ip_address, user_agent, expires_at, credentials_version };
+  const chosen = membership === null ? { organization_id: null, membership_id: null } : membershipOf(membership);
+  return { type: 'session.created', data: { ...began, ...chosen } };
+}
+
+function membershipOf({ id, organization_id, status_version }: NonNullable<NewSession['membership']>) {
+  return { organization_id, membership_id: id, membership_version: status_version };
 }
 
 /** By what somebody showed at first who they are. */

@@ -3,7 +3,8 @@ import {
   createUser,
   deleteUser,
   eraseUser,
-  isOutdated,
+  credentialsVersionOf,
+  outdatedBy,
   linkData,
   resetPassword,
   updateUser,
@@ -27,7 +28,8 @@ const passwordSet: UserEvent = { type: 'user.password_set', data: { id: user, pa
 
 const create = (given: Partial<Parameters<typeof createUser>[0]> = {}) => createUser({ email: 'Ada@Acme.test', ...given }, null);
 const update = (given: Parameters<typeof updateUser>[1]) => updateUser(user, given, null);
-const stateAfter = (...events: readonly UserEvent[]) => events.reduce((state, event) => userDecider.evolve(state, { ...event, at: now }), userDecider.initial);
+const stateAfter = (...events: readonly UserEvent[]) =>
+  events.reduce((state, event, index) => userDecider.evolve(state, { ...event, at: now, version: index + 1 }), userDecider.initial);
 const claimsOf = (...events: readonly UserEvent[]) => userDecider.claims!(stateAfter(...events)).map(({ kind, value }) => [kind, value]);
 
 describe('a user', () => {
@@ -207,13 +209,38 @@ describe('a user', () => {
         .then(proven));
 
     it('is signed in no more where that was before, but for the session that it was proven with', () => {
+      const [unproven, state] = [stateAfter(created) as StoredUser, stateAfter(created, proven) as StoredUser];
+      expect([unproven, state].map(credentialsVersionOf)).toEqual([0, 2]);
+      // A clock that is ahead, and one that is behind.
+      for (const began_at of ['2020-01-01T00:00:00.000Z', now, '2030-01-01T00:00:00.000Z']) {
+        const over = (known_version: number, which = 'session_other') => outdatedBy(state, { id: which, began_at, known_version });
+        expect([over(0), over(1), over(2), over(0, session)]).toEqual(['credentials_removed', 'credentials_removed', null, null]);
+        expect(outdatedBy(stateAfter(created, verified) as StoredUser, { id: 'session_other', began_at, known_version: 0 })).toBeNull();
+      }
+    });
+    it('is signed in no more with what began before a reset, by whichever it was proven', () => {
+      const state = stateAfter(created, proven, { type: 'password_reset.succeeded', data: reset }) as StoredUser;
+      expect(credentialsVersionOf(state)).toBe(3);
+      const over = (known_version: number, id: string) => outdatedBy(state, { id, began_at: now, known_version });
+      expect([over(2, session), over(2, 'session_other'), over(3, 'session_other')]).toEqual(['password_reset', 'password_reset', null]);
+    });
+    it('goes by time with what was recorded before versions were', () => {
       const state = stateAfter(created, proven) as StoredUser;
       const before = new Date(Date.parse(now) - 1).toISOString();
       const after = new Date(Date.parse(now) + 1).toISOString();
-      const isOver = (began_at: string, which = 'session_other') => isOutdated(state, { id: which, began_at });
-      expect([isOver(before), isOver(now), isOver(after)]).toEqual([true, true, false]);
-      expect([isOver(before, session), isOver(now, session)]).toEqual([false, false]);
-      expect(isOutdated(stateAfter(created, verified) as StoredUser, { id: 'session_other', began_at: before })).toBe(false);
+      const over = (began_at: string, which = 'session_other') => outdatedBy(state, { id: which, began_at, known_version: undefined });
+      expect([over(before), over(now), over(after)]).toEqual(['credentials_removed', 'credentials_removed', null]);
+      expect([over(before, session), over(now, session)]).toEqual([null, null]);
+    });
+    it('is not reset with a token of before the last reset, whichever is confirmed first', () => {
+      const late = { type: 'password_reset.succeeded', data: { ...reset, id: 'password_reset_2' } } as const;
+      const decided = (credentials_version: number) => given(created, late).when(resetPassword(user, { ...reset, credentials_version }, password), elsewhere);
+      decided(0).thenRefused('entity_not_found');
+      decided(2).thenMatching({}, {}, { type: 'password_reset.succeeded', data: reset });
+      // Recorded before versions were, it goes by its time.
+      given(created, late)
+        .when(resetPassword(user, { ...reset, created_at: '2026-01-15T11:58:00.000Z' }, password), elsewhere)
+        .thenRefused('entity_not_found');
     });
     it('shows nothing else of it', () => {
       const state = stateAfter(created, passwordSet, proven);

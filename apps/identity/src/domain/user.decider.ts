@@ -1,10 +1,11 @@
 import type { PasswordReset } from '#libs/contracts/src/password-reset/password-reset';
 import type { User } from '#libs/contracts/src/users/user';
 import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.decider';
-import type { NewPublicEvent, Claim, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
+import type { NewPublicEvent, Claim, Decider, Decision, Erasable, Fact, Folded, Sealing } from '#libs/event-sourcing/src/deciding/decider';
 import type { Erasure } from '#libs/event-sourcing/src/erasure/erasing';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
 import { foldedText } from './folded-text.decider.ts';
+import { isUnknownTo, type Beginning, type LaterFact } from './known-version.decider.ts';
 import { mergedMetadata } from './metadata.decider.ts';
 import type { StoredPassword } from './stored-password.ts';
 
@@ -70,9 +71,9 @@ export interface StoredUser extends Erasable<User, Personal> {
   /** Of these holders nothing is known any more. Absent: nobody was erased. */
   readonly erased?: readonly string[];
   /** The last reset of the password. Whatever let this person in before is over: sessions, and codes on their way. */
-  readonly last_reset?: { readonly id: string; readonly at: string };
+  readonly last_reset?: LaterFact & { readonly id: string };
   /** When the address was last proven by somebody else than whoever set the password, and by what: sessions of before, but for `by`, and factors of before are over. */
-  readonly credentials_removed?: { readonly by: string; readonly at: string };
+  readonly credentials_removed?: LaterFact & { readonly by: string };
 }
 
 export type UserState = StoredUser | DeletedUser | null;
@@ -100,7 +101,7 @@ const ERASED = {
   password_id: null,
 } satisfies Partial<StoredUser>;
 
-function evolve(state: UserState, event: UserEvent & { readonly at: string }): UserState {
+function evolve(state: UserState, event: Folded<UserEvent>): UserState {
   if (event.type === 'user.created') return state ?? initialUser(event.data, event.at);
   if (event.type === 'user.data_linked') return state && { ...state, holders: [...(state.holders ?? []), event.data.holder] };
   if (event.type === 'user.erased')
@@ -109,13 +110,13 @@ function evolve(state: UserState, event: UserEvent & { readonly at: string }): U
   switch (event.type) {
     case 'user.updated': {
       const { credentials_removed_by: by, ...fields } = event.data;
-      const removed = by === undefined ? {} : { password_id: null, credentials_removed: { by, at: event.at } };
+      const removed = by === undefined ? {} : { password_id: null, credentials_removed: { by, at: event.at, version: event.version } };
       return { ...state, ...fields, ...removed, updated_at: event.at };
     }
     case 'user.password_set':
       return { ...state, password_id: event.data.password_id };
     case 'password_reset.succeeded':
-      return { ...state, last_reset: { id: event.data.id, at: event.at }, updated_at: event.at };
+      return { ...state, last_reset: { id: event.data.id, at: event.at, version: event.version }, updated_at: event.at };
     case 'user.deleted':
       return { object: 'deleted_user', id: state.id, ...(state.holders && { holders: state.holders }), ...(state.erased && { erased: state.erased }) };
   }
@@ -202,21 +203,24 @@ function shownFields({ password_id: _, holders: _holders, erased: _erased, last_
   return user;
 }
 
-/**
- * Whether what began then is over for this user: a sign-in, a session. What lets somebody in may be in the hands of whoever the password was reset against, or of whoever set it
- * for an address that is not theirs.
- */
-export function isOutdated({ last_reset, credentials_removed }: StoredUser, { id, began_at }: { readonly id: string; readonly began_at: string }): boolean {
-  if (last_reset !== undefined && last_reset.at >= began_at) return true;
-  return credentials_removed !== undefined && credentials_removed.by !== id && credentials_removed.at >= began_at;
+/** What a credential that is made, or shown, now knows of: the last fact of the user's stream that outdates those of before it. */
+export function credentialsVersionOf({ last_reset, credentials_removed }: StoredUser): number {
+  return Math.max(last_reset?.version ?? 0, credentials_removed?.version ?? 0);
+}
+
+/** Whether the password was reset since. */
+export function isBeforeReset({ last_reset }: StoredUser, beginning: Beginning): boolean {
+  return last_reset !== undefined && isUnknownTo(beginning, last_reset);
 }
 
 /**
- * Tells one reset from the next, null where there was none. What began keeps it: times are taken before they are recorded, and by clocks that differ, so a reset that is
- * recorded after a session may bear an earlier time.
+ * What ended a sign-in or a session of this user, or null. What lets somebody in may be in the hands of whoever the password was reset against, or of whoever set it for an
+ * address that is not theirs.
  */
-export function lastResetOf({ last_reset }: StoredUser): string | null {
-  return last_reset?.id ?? null;
+export function outdatedBy(user: StoredUser, beginning: Beginning & { readonly id: string }): 'password_reset' | 'credentials_removed' | null {
+  if (isBeforeReset(user, beginning)) return 'password_reset';
+  const { credentials_removed: removed } = user;
+  return removed !== undefined && removed.by !== beginning.id && isUnknownTo(beginning, removed) ? 'credentials_removed' : null;
 }
 
 /** The name that a user's key has: who holds what is known of them. */
@@ -228,7 +232,7 @@ const ofUser: Sealing<UserState, UserEvent> = { of: (_fact, { key }) => holderOf
 
 export const userDecider: Decider<UserState, UserEvent> = {
   category: 'user',
-  foldVersion: 1,
+  foldVersion: 2,
   initial: null,
   sealed: {
     'user.created': [ofUser],
@@ -300,11 +304,14 @@ export function verifyEmail(id: string, { email, by, hasPassword }: AddressProof
   };
 }
 
+/** The reset as it succeeds, and what it knew of the user's stream as it was created. */
+type ConfirmedReset = SucceededReset & { readonly credentials_version?: number };
+
 /**
  * Another password, set by whoever reads the mail of the address, which is verified by that.
- * @throws DomainError `entity_not_found` where the reset was used, or the address is another one by now
+ * @throws DomainError `entity_not_found` where the reset was used, another one came after it, or the address is another one by now
  */
-export function resetPassword(id: string, reset: SucceededReset, password: StoredPassword): Decide {
+export function resetPassword(id: string, { credentials_version: known_version, ...reset }: ConfirmedReset, password: StoredPassword): Decide {
   return (state, context) => {
     const user = requireUser(state, id);
     const password_id = context.id('password');
@@ -313,7 +320,7 @@ export function resetPassword(id: string, reset: SucceededReset, password: Store
       throw notFound('Password reset', reset.id);
     }
     const isTheirs = user.email !== null && reset.email !== null && foldedEmail(user.email) === foldedEmail(reset.email);
-    if (!isTheirs) throw notFound('Password reset', reset.id);
+    if (!isTheirs || isBeforeReset(user, { began_at: reset.created_at, known_version })) throw notFound('Password reset', reset.id);
     const verified: UserUpdated = user.email_verified ? {} : { email_verified: true, credentials_removed_by: reset.id };
     return [{ type: 'user.updated', data: verified }, passwordSet(id, password_id, password), { type: 'password_reset.succeeded', data: reset }];
   };

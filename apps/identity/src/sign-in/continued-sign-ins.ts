@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import type { Factor, SessionState } from '../domain/session.decider.ts';
-import { isOutdated, lastResetOf, type StoredUser } from '../domain/user.decider.ts';
+import { beginningOf, type Factor } from '../domain/session.decider.ts';
+import { outdatedBy, type StoredUser } from '../domain/user.decider.ts';
 import { PendingAuthentications, type PendingAuthentication } from './pending-authentications.ts';
 import { Sessions } from './sessions.ts';
 import type { SignInClient } from './sign-in-client.ts';
@@ -29,22 +29,13 @@ export class ContinuedSignIns {
   /** What goes on with this token, and whose it is. @throws DomainError `invalid_pending_authentication_token` */
   async require(context: RequestContext, client: SignInClient, token: string): Promise<ContinuedSignIn> {
     const pending = await this.pending.require(context, client.id, token);
-    const [state, user] = await Promise.all([this.sessions.state(context.environment, pending.session_id), this.requireUser(context, pending.user_id)]);
-    const beganAt = state === null ? '' : beginningOf(state);
-    if (state === null || isOutdated(user, { id: pending.session_id, began_at: beganAt })) throw invalidPendingToken();
-    if (pending.last_reset !== undefined && pending.last_reset !== lastResetOf(user)) throw invalidPendingToken();
-    return { pending, user, beganAt, proven: state.object === 'sign_in' ? state.proven : [] };
+    const [state, user] = await Promise.all([
+      this.sessions.state(context.environment, pending.session_id),
+      this.people.withId(context.environment, pending.user_id),
+    ]);
+    if (user === null || (state?.object !== 'sign_in' && state?.object !== 'session')) throw invalidPendingToken();
+    const beginning = beginningOf(state);
+    if (outdatedBy(user, beginning) !== null) throw invalidPendingToken();
+    return { pending, user, beganAt: beginning.began_at, proven: state.object === 'sign_in' ? state.proven : [] };
   }
-
-  /** As the end of the log says. @throws DomainError `invalid_pending_authentication_token` for one who was deleted */
-  async requireUser({ environment }: RequestContext, id: string): Promise<StoredUser> {
-    const user = await this.people.withId(environment, id);
-    if (user === null) throw invalidPendingToken();
-    return user;
-  }
-}
-
-function beginningOf(state: NonNullable<SessionState>): string {
-  if (state.object === 'sign_in') return state.began_at;
-  return state.object === 'session' ? state.created_at : '';
 }

@@ -45,7 +45,7 @@ async function authorized() {
   const email = `${randomUUID()}@codes.test`;
   const { body: user } = await send('POST', '/user_management/users', { email, email_verified: true });
   const session_id = await product.get(SessionIds).ofCommand(context());
-  const about = { id: session_id, user_id: user.id, email, ip_address: '192.0.2.1', user_agent: 'Firefox', has_secret: false };
+  const about = { id: session_id, user_id: user.id, email, ip_address: '192.0.2.1', user_agent: 'Firefox', has_secret: false, credentials_version: 0 };
   await product.get(Repository).transact(sessionDecider, context(), session_id, proveFactor('password', about, null));
   return { client_id, session_id, user_id: user.id as string, chosen: null };
 }

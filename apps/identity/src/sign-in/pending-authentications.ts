@@ -20,8 +20,6 @@ export interface PendingAuthentication {
   readonly invitation_id?: string;
   /** Whether a code is still asked for, since something speaks against the sign-in. Absent: nothing did. */
   readonly is_challenged?: boolean;
-  /** The last reset of the password that its beginning knew of; null: none. Another one ends it. Absent in older records. */
-  readonly last_reset?: string | null;
 }
 
 interface Stored extends PendingAuthentication {

@@ -19,8 +19,6 @@ export interface RefreshFamily {
   /** Milliseconds since the epoch: the session ends then, unless it is refreshed before. */
   readonly idle_until: number;
   readonly needs_secret: boolean;
-  /** The last reset of the password that the sign-in knew of; null: none. Another one ends the session, whatever the clocks of two replicas say. Absent in older records. */
-  readonly last_reset?: string | null;
 }
 
 interface ReadToken {

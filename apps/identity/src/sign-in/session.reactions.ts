@@ -3,11 +3,11 @@ import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { streamKeyOf } from '#libs/event-sourcing/src/log/naming';
-import { timeOf } from '#libs/event-sourcing/src/deciding/records';
+import { toFolded } from '#libs/event-sourcing/src/deciding/records';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { MembershipEvent } from '../domain/membership.decider.ts';
-import { endSession, endSessionBegunUntil, sessionDecider, type StoredSession } from '../domain/session.decider.ts';
+import { endOutdatedSession, endSessionOfInactive, sessionDecider, type StoredSession } from '../domain/session.decider.ts';
 import type { UserEvent } from '../domain/user.decider.ts';
 import { sessionsView } from '../views/sessions.view.ts';
 
@@ -15,7 +15,7 @@ type PasswordReset = FactOf<UserEvent, 'password_reset.succeeded'>;
 type UserUpdated = FactOf<UserEvent, 'user.updated'>;
 type MembershipUpdated = FactOf<MembershipEvent, 'organization_membership.updated'>;
 
-/** Whoever is inactive in an organization is signed in to it no more: refused from the deactivation on, and told of by this. */
+/** Whoever is inactive in an organization is signed in to it no more: refused from the deactivation on, and told of by this. Who has signed in since they are active again stays. */
 @Injectable()
 export class EndSessionsOfInactiveMemberships implements Reaction<MembershipUpdated> {
   readonly name = 'end-sessions-of-inactive-memberships';
@@ -33,7 +33,7 @@ export class EndSessionsOfInactiveMemberships implements Reaction<MembershipUpda
     const { id, status } = event.data;
     if (status !== 'inactive') return;
     await this.cascade.each(event, this.rows, { index: 'membership', values: [id] }, ({ id: session }) =>
-      this.cascade.decide(event, sessionDecider, session, endSession(session, 'membership_inactive')),
+      this.cascade.decide(event, sessionDecider, session, endSessionOfInactive(session, toFolded(event))),
     );
   }
 }
@@ -55,7 +55,7 @@ export class EndSessionsBeforePasswordResets implements Reaction<PasswordReset> 
   async react(event: Recorded<PasswordReset>): Promise<void> {
     const user = streamKeyOf(event.stream);
     await this.cascade.each(event, this.rows, { index: 'user', values: [user] }, ({ id }) =>
-      this.cascade.decide(event, sessionDecider, id, endSessionBegunUntil(id, timeOf(event.meta), 'password_reset')),
+      this.cascade.decide(event, sessionDecider, id, endOutdatedSession(id, toFolded(event), 'password_reset')),
     );
   }
 }
@@ -78,7 +78,7 @@ export class EndSessionsOfUnprovenAddresses implements Reaction<UserUpdated> {
     const { credentials_removed_by: by } = event.data;
     if (by === undefined) return;
     await this.cascade.each(event, this.rows, { index: 'user', values: [streamKeyOf(event.stream)] }, async ({ id }) => {
-      if (id !== by) await this.cascade.decide(event, sessionDecider, id, endSessionBegunUntil(id, timeOf(event.meta), 'credentials_removed'));
+      if (id !== by) await this.cascade.decide(event, sessionDecider, id, endOutdatedSession(id, toFolded(event), 'credentials_removed'));
     });
   }
 }

@@ -13,8 +13,17 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { StoredMembership } from '../domain/membership.decider.ts';
-import { endSession, sessionDecider, toPublicSession, type EndReason, type SessionState, type StoredSession } from '../domain/session.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
+import {
+  beginningOf,
+  endSession,
+  isStillMember,
+  sessionDecider,
+  toPublicSession,
+  type EndReason,
+  type SessionState,
+  type StoredSession,
+} from '../domain/session.decider.ts';
+import { outdatedBy, type StoredUser } from '../domain/user.decider.ts';
 import { membershipsView } from '../views/memberships.view.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { sessionsView, unexpiredOf } from '../views/sessions.view.ts';
@@ -46,11 +55,11 @@ export class Sessions {
   @Handles(ListUserSessions)
   async list(query: ListUserSessions): Promise<Serialised<List<Session>>> {
     const { context, user_id } = query;
-    await this.users.require(context, user_id);
+    const user = contentOf(await this.users.require(context, user_id));
     return filteredPage(this.rows, query, {
       idPrefix: 'session',
       where: { index: 'user_and_month', values: unexpiredOf(user_id, this.clock.now()) },
-      textsOf: (rows) => Promise.all(rows.map((row) => this.textOf(context.environment, contentOf(row)))),
+      textsOf: (rows) => Promise.all(rows.map((row) => this.textOf(context.environment, contentOf(row), user))),
     });
   }
 
@@ -73,18 +82,17 @@ export class Sessions {
   }
 
   /** Null for one that nobody can refresh any more. */
-  private async textOf(environment: string, session: StoredSession): Promise<string | null> {
+  private async textOf(environment: string, session: StoredSession, user: StoredUser): Promise<string | null> {
     const now = this.clock.now();
     const { id, expires_at, organization_id, membership_id } = session;
-    if (Date.parse(expires_at) <= now) return null;
+    if (Date.parse(expires_at) <= now || outdatedBy(user, beginningOf(session)) !== null) return null;
     const [idleUntil, organization, membership] = await Promise.all([
       this.families.idleUntil(environment, id),
       organization_id === null || this.organizations.get(environment, organization_id),
-      membership_id === null || this.memberships.get(environment, membership_id),
+      membership_id === null ? null : this.memberships.get(environment, membership_id),
     ]);
-    if (idleUntil === null || idleUntil <= now || organization === null || membership === null) return null;
-    const isActive = membership === true || contentOf(membership).status === 'active';
-    return isActive ? serialise(toPublicSession(session)) : null;
+    if (idleUntil === null || idleUntil <= now || organization === null) return null;
+    return isStillMember(session, membership && contentOf(membership)) ? serialise(toPublicSession(session)) : null;
   }
 }
 

@@ -10,16 +10,19 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { Stamps } from '#libs/read-models/src/stamps';
 import type { StoredInvitation } from '../domain/invitation.decider.ts';
 import {
+  beginningOf,
   beginSession,
+  isStillMember,
   proveFactor,
   sessionDecider,
   type EndReason,
+  type NewProof,
   type NewSession,
-  type ProvenFactor,
+  type SessionState,
   type StoredSession,
 } from '../domain/session.decider.ts';
 import { SecondFactors } from '../authentication-factors/second-factors.ts';
-import { isOutdated, lastResetOf, type StoredUser } from '../domain/user.decider.ts';
+import { credentialsVersionOf, outdatedBy } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import { LAST_SIGN_IN } from '../readers/shown-users.ts';
@@ -99,7 +102,7 @@ export class SignIn {
     if (before?.object === 'session') return this.begunBefore(context, before, progress);
     if (before !== null && before.object !== 'sign_in') throw invalidPendingToken();
     // A code that a browser carries names a sign-in that may have begun before a reset.
-    if (before !== null && isOutdated(user, before)) throw invalidPendingToken();
+    if (before !== null && outdatedBy(user, beginningOf(before)) !== null) throw invalidPendingToken();
     const proven = [...(before?.proven ?? []), ...(factor === null ? [] : [factor])];
     const isFactorProven = proven.includes('mfa');
     const factors = isFactorProven ? [] : await this.factors.counting(context, user, before?.began_at ?? null);
@@ -118,13 +121,14 @@ export class SignIn {
       chosen,
       policy,
     });
-    const about: ProvenFactor = {
+    const about: NewProof = {
       id: sessionId,
       user_id: user.id,
       email: user.email,
       ip_address: client.ipAddress,
       user_agent: client.userAgent,
       has_secret: client.hasSecret,
+      credentials_version: credentialsVersionOf(user),
     };
     const invitation_id = progress.token === null ? invitation?.id : (await this.pending.require(context, client.id, progress.token)).invitation_id;
     if (gate.gate === 'none') {
@@ -139,16 +143,15 @@ export class SignIn {
         user_id: user.id,
         chosen,
         is_challenged: isChallenged,
-        last_reset: lastResetOf(user),
         ...(invitation_id && { invitation_id }),
       }));
-    if (factor !== null) await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null));
-    if ((await this.outdatedBy(context, sessionId, user)) !== null) throw invalidCredentials();
+    const after = factor === null ? before : (await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null))).state;
+    if ((await this.outdatedBy(context, user.id, after)) !== null) throw invalidCredentials();
     throw await this.continuations.at(context, gate, { user, token, factors });
   }
 
   /** Everything that can fail is asked for before the session is recorded; what it needs is stored before, and durable with it. */
-  private async begin(context: RequestContext, { client, sessionId, user, factor }: Progress, about: ProvenFactor, organizationId: string | null) {
+  private async begin(context: RequestContext, { client, sessionId, user, factor }: Progress, about: NewProof, organizationId: string | null) {
     const { environment } = context;
     const membership = organizationId === null ? null : await this.people.membership(environment, user.id, organizationId);
     if (organizationId !== null && membership === null)
@@ -158,13 +161,13 @@ export class SignIn {
     const now = this.clock.now();
     const end = now + sessions.maximum_seconds * 1_000;
     const idle_until = now + sessions.inactivity_seconds * 1_000;
-    const family = { organization_id: organizationId, idle_until, needs_secret: client.hasSecret, last_reset: lastResetOf(user) };
+    const family = { organization_id: organizationId, idle_until, needs_secret: client.hasSecret };
     const read = await this.families.begin(environment, sessionId, family, end);
-    const session: NewSession = { organization_id: organizationId, membership_id: membership?.id ?? null, expires_at: new Date(end).toISOString() };
+    const session: NewSession = { membership, expires_at: new Date(end).toISOString() };
     const decision = factor === null ? beginSession(session) : proveFactor(factor, about, session);
     const { state } = await this.repository.transact(sessionDecider, context, sessionId, decision);
     if (state?.object !== 'session') throw invalidPendingToken();
-    const outdated = await this.outdatedBy(context, sessionId, user);
+    const outdated = await this.outdatedBy(context, user.id, state);
     if (outdated !== null) {
       await this.sessions.end(context, sessionId, outdated);
       throw invalidCredentials();
@@ -179,11 +182,12 @@ export class SignIn {
   private async begunBefore(context: RequestContext, session: StoredSession, { user, client }: Progress): Promise<Authentication> {
     const read = await this.families.read(context.environment, session.id);
     const isRepeat = this.clock.now() - Date.parse(session.created_at) <= REPEATED_WITHIN_MS;
-    if (!isRepeat || read === null || isOutdated(user, { id: session.id, began_at: session.created_at })) throw invalidPendingToken();
+    if (!isRepeat || read === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidPendingToken();
     const { organization_id } = read.family;
     const membership = organization_id === null ? null : await this.people.membership(context.environment, user.id, organization_id);
     // Whoever left the organization since is signed in no more.
     if (organization_id !== null && membership === null) throw invalidPendingToken();
+    if (organization_id === session.organization_id && !isStillMember(session, membership)) throw invalidPendingToken();
     const claims = await this.tokens.claims(context, { user, session_id: session.id, client_id: client.id, membership });
     return this.authentications.answer(context, { user, session, membership, claims, read, generation: read.family.generation });
   }
@@ -192,12 +196,10 @@ export class SignIn {
    * Asked once all is recorded: what somebody showed may have been compared before a reset, or before somebody else proved the address, that was recorded meanwhile, and would
    * count as shown after it.
    */
-  private async outdatedBy({ environment }: RequestContext, sessionId: string, before: StoredUser): Promise<EndReason | null> {
-    const user = await this.people.withId(environment, before.id);
+  private async outdatedBy({ environment }: RequestContext, userId: string, state: SessionState): Promise<EndReason | null> {
+    const user = await this.people.withId(environment, userId);
     if (user === null) return 'parent_deleted';
-    if (user.last_reset?.at !== before.last_reset?.at) return 'password_reset';
-    const { credentials_removed: removed } = user;
-    return removed === undefined || removed.by === sessionId || removed.at === before.credentials_removed?.at ? null : 'credentials_removed';
+    return state?.object === 'sign_in' || state?.object === 'session' ? outdatedBy(user, beginningOf(state)) : null;
   }
 }
 

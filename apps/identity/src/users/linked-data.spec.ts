@@ -75,8 +75,8 @@ describe('what lies of a user under other keys', () => {
 
   it('is decided on as the log has it once their key is gone, whatever rows still say', async () => {
     const [id, user_id] = ['session_1', 'user_1'];
-    const about = { id, user_id, email: 'ada@acme.test', ip_address: '203.0.113.7', user_agent: 'Browser', has_secret: true };
-    const session = { organization_id: null, membership_id: null, expires_at: '2027-01-01T00:00:00.000Z' };
+    const about = { id, user_id, email: 'ada@acme.test', ip_address: '203.0.113.7', user_agent: 'Browser', has_secret: true, credentials_version: 0 };
+    const session = { membership: null, expires_at: '2027-01-01T00:00:00.000Z' };
     await repository.transact(sessionDecider, context(), id, proveFactor('password', about, session));
     await keys.destroy(`person.user-${ENVIRONMENT}-${user_id}`);
     const { state } = await repository.transact(sessionDecider, context(), id, endSession(id, 'parent_deleted'));

@@ -12,7 +12,7 @@ const rotated = (rotation: string, secret: string): WebhookEndpointEvent => ({
   data: { rotation, secret, previous_secret_expires_at: now },
 });
 const fold = (...events: readonly WebhookEndpointEvent[]) =>
-  events.reduce((state, event) => webhookEndpointDecider.evolve(state, { ...event, at: now }), webhookEndpointDecider.initial);
+  events.reduce((state, event) => webhookEndpointDecider.evolve(state, { ...event, at: now, version: 1 }), webhookEndpointDecider.initial);
 
 describe('a webhook endpoint', () => {
   it('comes into being with the secret that was made for it', () =>

@@ -1,3 +1,4 @@
+import { toFolded } from '#libs/event-sourcing/src/deciding/records';
 import type { LogFollowing, MemoryFollower } from '#libs/event-sourcing/src/following/memory-follower';
 import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
@@ -177,13 +178,13 @@ export class EndpointDirectory implements BackgroundComponent {
     return first?.position ?? START;
   }
 
-  private async apply({ stream, version, position, type, data, meta }: RecordedEvent): Promise<void> {
-    const { environment, at } = meta;
+  private async apply(record: RecordedEvent): Promise<void> {
+    const { stream, version, position, meta } = record;
+    const { environment } = meta;
     const id = stream.slice(webhookEndpointDecider.category.length + environment.length + 2);
     const before = this.known.get(id);
     if (before !== undefined && before.version >= version) return;
-    const event = { type, data, at: new Date(at).toISOString() } as WebhookEndpointEvent & { readonly at: string };
-    const state = webhookEndpointDecider.evolve(before?.state ?? null, event);
+    const state = webhookEndpointDecider.evolve(before?.state ?? null, toFolded<WebhookEndpointEvent>(record));
     await this.set(environment, id, { state, version, since: before?.target?.since ?? position });
   }
 

@@ -14,6 +14,14 @@ export type FactOf<Event extends Fact, Type extends Event['type']> = Extract<Eve
 /** A fact as the log has it: of a union of facts, the type tells the data. */
 export type Recorded<Event extends Fact = Fact> = Event extends Fact ? Omit<RecordedEvent, 'type' | 'data'> & Pick<Event, 'type' | 'data'> : never;
 
+/** A fact as it is folded. */
+export type Folded<Event extends Fact> = Event & {
+  /** ISO 8601 with milliseconds. By the clock of whoever recorded it: clocks differ, so it says nothing about what came first. */
+  readonly at: string;
+  /** Counts from 1 in its stream: what came first there has the lower one. */
+  readonly version: number;
+};
+
 /** What a decision may know besides the state: everything impure was looked up before. */
 export interface DecisionContext {
   readonly environment: string;
@@ -69,7 +77,7 @@ export interface Decider<State, Event extends Fact, Written extends Fact = Event
   /** Counts up whenever `evolve` folds differently: rows of an older fold are not trusted. */
   readonly foldVersion: number;
   readonly initial: State;
-  evolve(state: State, event: Event & { readonly at: string }): State;
+  evolve(state: State, event: Folded<Event>): State;
   /** What of its events is personal to whom. */
   readonly sealed: Sealed<State, Event>;
   /** How events of older shapes become what `evolve` folds, as its service's contract has it (`SHAPES`). Absent: every type still has its first shape. */

@@ -139,7 +139,7 @@ export class LogRepository extends Repository {
       if (decided.length > IDS_PER_TRANSACT) receipt.transacts = Infinity;
       try {
         // Before anything is claimed for what is too much.
-        const { facts, states, events } = atOnce(decider, stream, recordsOf(decider, { key, state: loaded.state }, decided, { context, at, firstId }));
+        const { facts, states, events } = atOnce(decider, stream, recordsOf(decider, { key, ...loaded }, decided, { context, at, firstId }));
         const state = states.at(-1)!;
         if (decider.claims !== undefined) await this.takeClaims(decider, context, key, decider.claims(loaded.state), decider.claims(state));
         // Nobody may wait for it any more, or have been told meanwhile that nothing happened.
@@ -411,7 +411,7 @@ function tooMuchAtOnce(): DomainError {
 /** The facts as records, each with what it announces, and the state after each of them. */
 function recordsOf<State, Event extends Fact>(
   decider: Decider<State, Event, Fact>,
-  { key, state: initial }: { readonly key: string; readonly state: State },
+  { key, state: initial, version }: { readonly key: string; readonly state: State; readonly version: number },
   decided: readonly Fact[],
   { context, at, firstId }: { readonly context: RequestContext; readonly at: number; readonly firstId: number },
 ): Records<State, Event> {
@@ -422,7 +422,7 @@ function recordsOf<State, Event extends Fact>(
   const facts = decided.map((fact) => asFolded(decider, fact));
   const events = facts.map((fact, index): NewEvent => {
     const before = state;
-    const happened = { ...fact, at: moment };
+    const happened = { ...fact, at: moment, version: version + 1 + index };
     states.push((state = decider.evolve(before, happened)));
     const sealed = sealedPartsOf(decider.sealed, happened, { key, before, after: state });
     const publicEvent = decider.toPublicEvent(fact, before, state);

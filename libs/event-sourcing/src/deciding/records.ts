@@ -4,7 +4,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import type { EventMeta, EventStore, RecordedEvent } from '../log/event-store.ts';
 import { streamName } from '../log/naming.ts';
 import { isProtocol } from '../log/protocol.ts';
-import type { Decider, DecisionContext, Fact, Recorded } from './decider.ts';
+import type { Decider, DecisionContext, Fact, Folded, Recorded } from './decider.ts';
 
 /** A command is taken to happen at the time in its id, so that `created_at` is the time in the new id; one that is repeated later than this happens now. */
 const FRESH = 50_000;
@@ -64,13 +64,18 @@ export function stateAfter<State, Event extends Fact>(decider: Decider<State, Ev
 export function evolved<State, Event extends Fact>(
   decider: Decider<State, Event, Fact>,
   state: State,
-  record: Pick<RecordedEvent, 'type' | 'shape' | 'data' | 'position' | 'meta'>,
+  record: Pick<RecordedEvent, 'type' | 'shape' | 'data' | 'version' | 'position' | 'meta'>,
 ): State {
   if (!Object.hasOwn(decider.sealed, record.type)) throw new NeedsLaterRelease(record, 0);
-  return decider.evolve(state, { type: record.type, data: record.data, at: timeOf(record.meta) } as Event & { readonly at: string });
+  return decider.evolve(state, toFolded<Event>(record));
+}
+
+/** What of a record is folded. */
+export function toFolded<Event extends Fact>({ type, data, version, meta }: Pick<RecordedEvent, 'type' | 'data' | 'version' | 'meta'>): Folded<Event> {
+  return { type, data, at: timeOf(meta), version } as Folded<Event>;
 }
 
 /** As `evolve` gets it: ISO 8601 with milliseconds. */
-export function timeOf({ at }: EventMeta): string {
+function timeOf({ at }: EventMeta): string {
   return new Date(at).toISOString();
 }

@@ -1,7 +1,7 @@
 import type { Index, PageRequest, Table, TableDefinition } from '#libs/read-models/src/read-models';
 import { namesOf } from '../deciding/changes.decider.ts';
 import type { Decider, Fact, Recorded } from '../deciding/decider.ts';
-import { timeOf } from '../deciding/records.ts';
+import { toFolded } from '../deciding/records.ts';
 import { ERASING } from '../erasure/erasing.ts';
 import { streamKeyOf } from '../log/naming.ts';
 import type { Path } from '../sealing/sealed-paths.ts';
@@ -86,7 +86,7 @@ export function primaryView<State, Event extends Fact, Row extends State>(
     rowIdOf,
     handles: namesOf(decider.sealed),
     idsOf: ({ stream, data }) => [rowIdOf === null ? streamKeyOf(stream) : rowIdOf(data)],
-    evolve: (row, { type, data, meta }) => rowOf(decider.evolve(row ?? decider.initial, { type, data, at: timeOf(meta) } as Event & { readonly at: string })),
+    evolve: (row, record) => rowOf(decider.evolve(row ?? decider.initial, toFolded<Event>(record))),
   };
 }
 

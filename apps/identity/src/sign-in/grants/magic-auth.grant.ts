@@ -8,7 +8,6 @@ import { SessionIds } from '../session-ids.ts';
 import type { SignInClient } from '../sign-in-client.ts';
 import { SignInRisk } from '../sign-in-risk.ts';
 import { SignInPeople } from '../sign-in-people.ts';
-import { invalidPendingToken } from '../sign-in-refusals.ts';
 import type { Given, Grant, Proof } from './grant.ts';
 
 /** Address and the code that was sent there. */
@@ -35,14 +34,12 @@ export class MagicAuthGrant implements Grant<'email' | 'code'> {
     const found = () => this.people.withEmail(context, email);
     const admission = await this.risk.admit(context, { email, client, method: 'Email_OTP', attemptId, user: found });
     const sessionId = await this.ids.ofShown(context, client.id, 'magic_auth', foldedEmail(email), code);
-    const { userId } = await this.attempts.redeemed(context, 'magic_auth', () => this.magicAuths.redeem(context, { email, code, sessionId }), {
+    const { user } = await this.attempts.redeemed(context, 'magic_auth', () => this.magicAuths.redeem(context, { email, code, sessionId }), {
       client,
       user_id: async () => (await found())?.id ?? null,
       email,
     });
     await this.risk.succeeded(admission);
-    const user = await this.people.withId(context.environment, userId);
-    if (user === null) throw invalidPendingToken();
     return { sessionId, user, factor: 'magic_auth', chosen: null, isChallenged: admission.isChallenged, token: null };
   }
 }

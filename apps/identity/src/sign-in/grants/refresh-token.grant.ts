@@ -5,8 +5,8 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { StoredMembership } from '../../domain/membership.decider.ts';
-import type { StoredSession } from '../../domain/session.decider.ts';
-import { isOutdated, lastResetOf, type StoredUser } from '../../domain/user.decider.ts';
+import { beginningOf, isStillMember, type StoredSession } from '../../domain/session.decider.ts';
+import { outdatedBy, type StoredUser } from '../../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../../readers/organization-policies.ts';
 import { AccessTokens } from '../access-tokens.ts';
@@ -108,11 +108,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     const session = await this.sessions.state(environment, sessionId);
     if (session?.object !== 'session' || Date.parse(session.expires_at) <= now || family.idle_until <= now) throw invalidGrant();
     const user = await this.people.withId(environment, session.user_id);
-    if (user === null || isOutdated(user, { id: sessionId, began_at: session.created_at })) throw invalidGrant();
-    if (family.last_reset !== undefined && family.last_reset !== lastResetOf(user)) {
-      await this.sessions.end(context, sessionId, 'password_reset');
-      throw invalidGrant();
-    }
+    if (user === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidGrant();
     const present = family.organization_id;
     const wanted = asked ?? present;
     const inOrganization = async (id: string | null): Promise<StoredMembership | null> =>
@@ -121,8 +117,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     // Mostly the same one, which is looked up once.
     const [membership, first] = await Promise.all([found, session.organization_id === wanted ? found : inOrganization(session.organization_id)]);
     // Whoever left the organization that the session began in is signed in no more.
-    const isLeft = session.membership_id !== null && first?.id !== session.membership_id;
-    if (isLeft || (asked === undefined && wanted !== null && membership == null)) {
+    if (!isStillMember(session, first) || (asked === undefined && wanted !== null && membership == null)) {
       await this.sessions.end(context, sessionId, 'membership_inactive');
       throw invalidGrant();
     }

@@ -10,6 +10,7 @@ import type { ReadModels, Write } from '#libs/read-models/src/read-models';
 import type { Decider, Decision, Fact } from '../decider.ts';
 import { EventStore, START, WrongVersion, type Appended, type NewEvent, type Position, type RecordedEvent } from '../../log/event-store.ts';
 import { LogRepository } from '../log.repository.ts';
+import { toFolded } from '../records.ts';
 import { Naming, streamName } from '../../log/naming.ts';
 import { afterClosing, closingOf, reopeningOf, withoutClosing, type ClosingEvent, type WithClosings } from './closings.decider.ts';
 import { undoWhatMayNotHang } from './hanging.ts';
@@ -296,10 +297,7 @@ class Process {
 
   private async status(): Promise<ParentStatus> {
     const records = await this.store.read(THING);
-    const state = records.reduce(
-      (before, { type, data, meta }) => thing.evolve(before, { type, data, at: new Date(meta.at).toISOString() } as ThingEvent & { readonly at: string }),
-      thing.initial,
-    );
+    const state = records.reduce((before, record) => thing.evolve(before, toFolded<ThingEvent>(record)), thing.initial);
     const closing = state.closings?.it ?? null;
     // An intent that anybody meets was abandoned: here it is refused all the same.
     const open = closing === null ? null : { ...closing, at: new Date(CREATED_AT).toISOString() };
