@@ -27,7 +27,7 @@ const view = (changes: Partial<View<Row>> = {}): View<Row> => ({
 
 describe('what is written down of the views', () => {
   const before = viewsDocument([view()], EXAMPLES);
-  const changed = (changes: Partial<View<Row>>, examples = EXAMPLES) => changedViews(before, viewsDocument([view(changes)], examples));
+  const changed = (changes: Partial<View<Row>>, examples = EXAMPLES) => changedViews(before, [view(changes)], examples);
 
   it('is their indexes, and what stored events make of their rows', () => {
     expect(before).toMatch(/\n## things-v1\n\nFound name\.\n\n- `a\.examples\.json`: [0-9a-f]{6} · [0-9a-f]{6}\n$/);
@@ -57,28 +57,32 @@ describe('what is written down of the views', () => {
   });
 
   it('goes on where examples are added, and where a view comes or goes', () => {
-    const [first, ...rest] = EXAMPLES;
-    const more = [
-      { path: first!.path, events: [...first!.events, example('thing.named', '9', 'Nine')] },
-      { path: 'aa.examples.json', events: first!.events },
-      ...rest,
-    ];
+    const [first, second] = EXAMPLES as readonly [ExamplesFile, ExamplesFile];
+    const between = [...first.events.slice(0, 2), example('thing.named', '1', 'Ein'), ...first.events.slice(2), example('thing.named', '9', 'Nine')];
+    const more = [{ path: first.path, events: between }, { path: 'aa.examples.json', events: first.events }, second];
     expect(changed({}, more)).toEqual([]);
-    expect(changedViews(before, viewsDocument([], EXAMPLES))).toEqual([]);
-    expect(changedViews('', before)).toEqual([]);
-    // Examples are never edited.
-    expect(changed({}, [{ path: first!.path, events: first!.events.slice(2) }])).toHaveLength(1);
+    expect(changed({ evolve: (row, { data }) => row ?? (data as Row) }, more)).toHaveLength(1);
+    expect(changedViews(before, [], EXAMPLES)).toEqual([]);
+    expect(changedViews('', [view()], EXAMPLES)).toEqual([]);
+  });
+
+  it('refuses examples that are gone or edited, and what folds facts that it passed over before', () => {
+    const [first, second] = EXAMPLES as readonly [ExamplesFile, ExamplesFile];
+    for (const events of [first.events.slice(1), [...first.events].reverse(), [example('thing.named', '1', 'Other'), ...first.events.slice(1)]])
+      expect(changed({}, [{ path: first.path, events }, second])).toEqual([expect.stringContaining('a.examples.json lacks examples')]);
+    expect(changed({ handles: ['thing.named', 'other.named'] })).toHaveLength(2);
   });
 
   it('is in the documents of today, and catches a change of one of them', () => {
     const file = (path: string): string => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), 'utf8');
     const path = 'identity/src/domain/organization.examples.json';
     const examples = [{ path, ...(JSON.parse(file(`apps/${path}`)) as Pick<ExamplesFile, 'events'>) }];
-    const written = file('docs/views.md');
+    const changed = (today: typeof organizationsView) =>
+      changedViews(file('docs/views.md'), [today], examples).filter((sentence) => sentence.includes('organizations'));
     const indexes = organizationsView.indexes.map((index) => ({ ...index, keys: () => ['all'] }));
-    expect(changedViews(written, viewsDocument([organizationsView], examples))).toEqual([]);
-    expect(changedViews(written, viewsDocument([{ ...organizationsView, indexes } as typeof organizationsView], examples))).toHaveLength(1);
+    expect(changed(organizationsView)).toEqual([]);
+    expect(changed({ ...organizationsView, indexes } as typeof organizationsView)).toHaveLength(1);
     const decider = { ...organizationsView.decider, foldVersion: organizationsView.decider.foldVersion + 1 };
-    expect(changedViews(written, viewsDocument([{ ...organizationsView, decider, indexes } as typeof organizationsView], examples))).toEqual([]);
+    expect(changed({ ...organizationsView, decider, indexes } as typeof organizationsView)).toEqual([]);
   });
 });
