@@ -1,6 +1,6 @@
 import { JointWrites } from '#libs/event-sourcing/src/following/joint-writes';
 import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
-import { hash, randomInt, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -230,7 +230,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     const { totp } = await caller.post('/auth/factors/enroll', { type: 'totp', totp_issuer: 'Acme', totp_user: email }).expect(201);
     canaries.add(`totp secret ${secretsOf}`, totp.secret);
     await caller.patch('/admin/environment_settings', { sms: { countries: ['DE'] } }).expect(200);
-    const phone_number = canaries.add(`phone number ${secretsOf}`, `+49151${randomInt(10_000_000, 100_000_000)}`);
+    const phone_number = canaries.add(`phone number ${secretsOf}`, `+49151${String(Number.parseInt(randomUUID().slice(0, 8), 16) % 10 ** 8).padStart(8, '0')}`);
     const { id: telephone } = await caller.post('/auth/factors/enroll', { type: 'sms', phone_number }).expect(201);
     await caller.post(`/auth/factors/${telephone}/challenge`).expect(201);
     await caller.delete(`/auth/factors/${factor}`).expect(204);
