@@ -45,5 +45,5 @@ export function changePolicy(organization_id: string, change: PolicyChange): Dec
 }
 
 export function policyOf(state: AuthenticationPolicyState): Policy {
-  return merged(DEFAULTS, state?.given ?? {});
+  return state === null ? DEFAULTS : merged(DEFAULTS, state.given);
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { storedEmail } from '#libs/contracts/src/text-formats';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { CurrentStates, type CurrentStatesOf } from '#libs/event-sourcing/src/following/current-states';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { RequestContext } from '#libs/platform/src/request-context';
@@ -24,15 +25,22 @@ export class SignInPeople {
   private readonly users: Table<StoredUser>;
   private readonly organizations: Table<Organization>;
   private readonly memberships: Table<StoredMembership>;
+  private readonly livingOrganizations: CurrentStatesOf<boolean>;
+  private readonly activeMemberships: CurrentStatesOf<StoredMembership | null>;
 
   constructor(
     private readonly repository: Repository,
     private readonly views: ReadYourWrites,
+    private readonly current: CurrentStates,
     readModels: ReadModels,
   ) {
     this.users = readModels.table(tableOf(usersView));
     this.organizations = readModels.table(tableOf(organizationsView));
     this.memberships = readModels.table(tableOf(membershipsView));
+    this.livingOrganizations = current.of(organizationDecider, (state) => state?.object === 'organization');
+    this.activeMemberships = current.of(membershipDecider, (state) =>
+      state?.object === 'organization_membership' && state.status === 'active' ? state : null,
+    );
   }
 
   /** Null where nobody has the address. Takes as long whether somebody has it or not. @throws DomainError `service_unavailable` */
@@ -67,13 +75,11 @@ export class SignInPeople {
     return choices;
   }
 
-  /** The active membership of a user in a living organization, or null. */
-  async membership(environment: string, userId: string, organizationId: string): Promise<StoredMembership | null> {
-    const [membership, organization] = await Promise.all([
-      this.repository.load(membershipDecider, environment, membershipKey(organizationId, userId)),
-      this.repository.load(organizationDecider, environment, organizationId),
-    ]);
-    const isActive = membership?.object === 'organization_membership' && membership.status === 'active';
-    return isActive && organization?.object === 'organization' ? membership : null;
+  /** The active membership of a user in a living organization, or null: every refresh asks for it, so it is known in memory. @throws DomainError `service_unavailable` */
+  async membership({ environment, deadline }: RequestContext, userId: string, organizationId: string): Promise<StoredMembership | null> {
+    await this.current.headReached(deadline);
+    const isLiving = this.livingOrganizations.get(environment, organizationId);
+    const membership = this.activeMemberships.get(environment, membershipKey(organizationId, userId));
+    return (await isLiving) ? membership : null;
   }
 }

@@ -153,7 +153,7 @@ export class SignIn {
   /** Everything that can fail is asked for before the session is recorded; what it needs is stored before, and durable with it. */
   private async begin(context: RequestContext, { client, sessionId, user, factor }: Progress, about: NewProof, organizationId: string | null) {
     const { environment } = context;
-    const membership = organizationId === null ? null : await this.people.membership(environment, user.id, organizationId);
+    const membership = organizationId === null ? null : await this.people.membership(context, user.id, organizationId);
     if (organizationId !== null && membership === null)
       throw new DomainError('invalid', 'invalid_organization_id', 'The user is no active member of it any more.');
     const claims = await this.tokens.claims(context, { user, session_id: sessionId, client_id: client.id, membership });
@@ -184,7 +184,7 @@ export class SignIn {
     const isRepeat = this.clock.now() - Date.parse(session.created_at) <= REPEATED_WITHIN_MS;
     if (!isRepeat || read === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidPendingToken();
     const { organization_id } = read.family;
-    const membership = organization_id === null ? null : await this.people.membership(context.environment, user.id, organization_id);
+    const membership = organization_id === null ? null : await this.people.membership(context, user.id, organization_id);
     // Whoever left the organization since is signed in no more.
     if (organization_id !== null && membership === null) throw invalidPendingToken();
     if (organization_id === session.organization_id && !isStillMember(session, membership)) throw invalidPendingToken();

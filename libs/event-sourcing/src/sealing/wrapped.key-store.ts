@@ -27,9 +27,14 @@ export abstract class WrappedKeyStore extends KeyStore {
   }
 
   async obtain(purpose: KeyPurpose): Promise<DataKey> {
-    const found = (await this.findMany([purpose])).get(purpose) ?? (await this.make(purpose));
+    const found = this.cache.get(purpose) ?? (await this.findMany([purpose])).get(purpose) ?? (await this.make(purpose));
     if (found === 'erased') throw new KeyDestroyed(purpose);
     return found;
+  }
+
+  /** Of one that is known, without what several take. */
+  override async find(purpose: KeyPurpose): Promise<FoundKey> {
+    return this.cache.get(purpose) ?? super.find(purpose);
   }
 
   async findMany(purposes: readonly KeyPurpose[]): Promise<Keys> {

@@ -25,7 +25,7 @@ export class OrganizationSelectionGrant implements Grant<'organization_id' | 'pe
     client: SignInClient,
   ): Promise<Proof> {
     const { pending, user } = await this.continued.require(context, client, token);
-    if ((await this.people.membership(context.environment, user.id, organization_id)) === null)
+    if ((await this.people.membership(context, user.id, organization_id)) === null)
       throw new DomainError('invalid', 'invalid_organization_id', 'The user is no active member of this organization.');
     await this.pending.choose(token, organization_id);
     return { sessionId: pending.session_id, user, factor: null, chosen: organization_id, isChallenged: pending.is_challenged === true, token };

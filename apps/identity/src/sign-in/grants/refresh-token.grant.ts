@@ -111,8 +111,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     if (user === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidGrant();
     const present = family.organization_id;
     const wanted = asked ?? present;
-    const inOrganization = async (id: string | null): Promise<StoredMembership | null> =>
-      id === null ? null : this.people.membership(environment, user.id, id);
+    const inOrganization = async (id: string | null): Promise<StoredMembership | null> => (id === null ? null : this.people.membership(context, user.id, id));
     const found = inOrganization(wanted);
     // Mostly the same one, which is looked up once.
     const [membership, first] = await Promise.all([found, session.organization_id === wanted ? found : inOrganization(session.organization_id)]);
