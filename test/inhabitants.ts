@@ -20,7 +20,7 @@ import {
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import { PasswordReset } from '#libs/contracts/src/password-reset/password-reset';
 import { Permission } from '#libs/contracts/src/permissions/permission';
-import { RadarAttempt } from '#libs/contracts/src/radar/radar';
+import { RadarAttempt, RadarChallenge } from '#libs/contracts/src/radar/radar';
 import { ResourceType } from '#libs/contracts/src/resource-types/resource-type';
 import { GroupRoleAssignment, RoleAssignment } from '#libs/contracts/src/role-assignments/role-assignment';
 import { Role } from '#libs/contracts/src/roles/role';
@@ -117,6 +117,17 @@ export async function organization(caller: Caller, clientId: string, externalId:
   return { ids, externalId, domain, listed: { ListUserApiKeys: keyOfUser } };
 }
 
+/** Somebody who comes with a program, and has to show a code beside their password. */
+async function challenged(caller: Caller, client_id: string): Promise<string> {
+  const known = { email: `${randomUUID()}@acme.test`, password: 'ride-a-giraffe-7' };
+  await caller.post('/user_management/users', { ...known, email_verified: true }).expect(201);
+  await caller.patch('/admin/environment_settings', { risk: { bot_detection: 'challenge' } }).expect(200);
+  const shown = { client_id, client_secret: caller.key, grant_type: 'password', ...known, user_agent: 'curl/8.5.0' };
+  const { radar_challenge_id } = await caller.post('/user_management/authenticate', shown).expect(403);
+  await caller.patch('/admin/environment_settings', { risk: { bot_detection: 'log' } }).expect(200);
+  return radar_challenge_id;
+}
+
 /** An organization, and a webhook that told of it, to a path that ends in its external id. */
 export async function inhabitants(caller: Caller, receiver: string, clientId: string): Promise<Inhabitants> {
   const externalId = randomUUID();
@@ -136,6 +147,7 @@ export async function inhabitants(caller: Caller, receiver: string, clientId: st
   const { attempt_id: attempt } = await caller.post('/radar/attempts', tried).expect(200);
   const told: readonly (readonly [Class, string])[] = [
     [RadarAttempt, attempt],
+    [RadarChallenge, await challenged(caller, clientId)],
     [RedirectUri, redirectUri],
     [CorsOrigin, corsOrigin],
     [WebhookEndpoint, webhook],

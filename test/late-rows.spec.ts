@@ -105,8 +105,11 @@ async function lateThings(): Promise<readonly Late[]> {
   ];
 }
 
-/** What is no row that a projector writes, and, of email verifications, what no answer to its creation names: it is found as a magic code is. */
-const ELSEWHERE = ['GetWebhookDelivery', 'GetAuthenticationPolicy', 'GetEnvironmentSettings', 'GetJwtTemplate', 'GetTokenKeySet', 'GetEmailVerification'];
+/** What is no row that a projector writes, and, of email verifications and challenges, what no answer to its creation names: it is found as a magic code is. */
+const ELSEWHERE = [
+  ...['GetWebhookDelivery', 'GetAuthenticationPolicy', 'GetEnvironmentSettings', 'GetJwtTemplate', 'GetTokenKeySet'],
+  ...['GetEmailVerification', 'GetRadarChallenge'],
+];
 const lookUps = operations()
   .filter(({ route, options }) => route?.method === 'get' && options.answers.shape === 'one')
   .map(({ name }) => name);

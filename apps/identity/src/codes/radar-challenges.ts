@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import { Handles } from '#libs/contracts/src/handles';
+import { GetRadarChallenge } from '#libs/contracts/src/radar/operations';
+import type { RadarChallengeWithCode } from '#libs/contracts/src/radar/radar';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { radarChallengeDecider, type StoredCode } from '../domain/one-time-code.decider.ts';
+import { radarChallengeDecider, shownCode, type StoredCode } from '../domain/one-time-code.decider.ts';
 import type { AddressProof, StoredUser } from '../domain/user.decider.ts';
 import { radarChallengesView } from '../views/one-time-codes.view.ts';
 import { CodeRequests } from './code-requests.ts';
@@ -18,6 +21,12 @@ export class RadarChallenges {
     codes: SentCodes,
   ) {
     this.sent = codes.of('radar_challenge', radarChallengeDecider, radarChallengesView);
+  }
+
+  @Handles(GetRadarChallenge)
+  async get({ context, id }: GetRadarChallenge): Promise<RadarChallengeWithCode> {
+    const { code } = await this.sent.read(context, id);
+    return { ...shownCode(code), type: 'email', code: await this.sent.digits(context, code) };
   }
 
   /**

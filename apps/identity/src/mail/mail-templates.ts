@@ -115,7 +115,7 @@ export function letterOf({ kind, secret, time, locale, brand: { name, ...brand }
   const language = Object.hasOwn(LANGUAGES, wanted) && LANGUAGES[wanted]![kind] !== undefined ? wanted : 'en';
   const texts = LANGUAGES[language]![kind] ?? LANGUAGES.en[kind];
   const shown = 'code' in secret ? secret.code : secret.link;
-  const invited = { organization: organization && inOneLine(organization), inviter: inviter && inOneLine(inviter) };
+  const invited = { organization: organization && harmless(organization), inviter: inviter && harmless(inviter) };
   const [subject, first, last] = [texts.subject(name, invited), texts.lead(name, invited), texts.ending(time)];
   const { action } = texts;
   const text = `${first}\n\n${shown}\n\n${last}\n`;
@@ -130,11 +130,23 @@ export function letterOf({ kind, secret, time, locale, brand: { name, ...brand }
 }
 
 const LONGEST_NAME = 100;
+/** Looks like a full stop, and is none to a program that looks for addresses in texts. */
+const ONE_DOT_LEADER = '\u2024';
 
-/** People choose their names: one that has lines would write the message, and send whatever it likes to strangers. */
-function inOneLine(name: string): string {
-  const characters = [...name.replace(/[\s\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()];
-  return characters.length <= LONGEST_NAME ? characters.join('') : `${characters.slice(0, LONGEST_NAME).join('')}…`;
+/**
+ * People choose their names: one that has lines would write the message, and one that is an address would be shown as a link to it by programs that read mail, and send
+ * whoever is invited wherever it likes.
+ */
+function harmless(name: string): string {
+  const characters = [
+    ...name
+      .replace(/\p{Cf}+/gu, '')
+      .replace(/[\s\p{Cc}]+/gu, ' ')
+      .trim(),
+  ];
+  const inOneLine = characters.length <= LONGEST_NAME ? characters.join('') : `${characters.slice(0, LONGEST_NAME).join('')}…`;
+  // What browsers take for a full stop (UTS 46) as well; what stands before a colon may be a scheme.
+  return inOneLine.replace(/[.\u3002\uff0e\uff61](?=\S)/gu, ONE_DOT_LEADER).replace(/[:@\uff1a\uff20](?=\S)/gu, '$& ');
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

@@ -150,7 +150,7 @@ describe('mail, over SMTP', () => {
     const { id: inviter_user_id } = await caller.post('/user_management/users', { email: address(), ...name }).expect(201);
     await caller.post('/user_management/invitations', { email, organization_id, inviter_user_id }).expect(201);
     const { text } = await arrived(email);
-    expect(text).toContain(`Your account is locked. ${'x'.repeat(76)}… invites you to join Acme Bcc: eve@mail.test Pay here on `);
+    expect(text).toContain(`Your account is locked. ${'x'.repeat(76)}… invites you to join Acme Bcc: eve@ mail․test Pay here on `);
   });
 
   it('brings no invitation that was revoked, or sent again, before its turn', async () => {

@@ -6,6 +6,7 @@ import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { CurrentStates, type CurrentStatesOf } from '#libs/event-sourcing/src/following/current-states';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
+import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { addToList, removeFromList, riskListDecider, type RiskListState } from '../domain/risk-list.decider.ts';
 import { listableValues, listedValue, type KnownOfAttempt } from './list-entries.ts';
@@ -32,6 +33,7 @@ export class RiskLists {
 
   @Handles(AddRadarListEntry)
   async add({ context, type, action, entry }: AddRadarListEntry): Promise<RadarListAnswer> {
+    if (type === 'country') throw new DomainError('invalid', 'invalid_radar_list_entry', 'No attempt says its country, so an entry of it would match nothing.');
     const digest = this.digestOf(type, listedValue(type, entry));
     await this.repository.transact(riskListDecider, context, partOf(digest), addToList({ digest, type, action }));
     return { message: 'The entry is on the list.' };

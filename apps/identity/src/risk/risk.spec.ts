@@ -97,9 +97,13 @@ describe('a list', () => {
     expect(await verdict(fields)).toEqual(allowed);
     await suite.delete(`/radar/lists/${type}/block`, { entry }).expect(404, { code: 'entity_not_found', entity_id: entry });
   });
-  it.each(['device', 'device_fingerprint', 'country'])('of the kind %s takes entries', async (type) => {
+  it.each(['device', 'device_fingerprint'])('of the kind %s takes entries', async (type) => {
     await list(type, 'block', 'DE').expect(200);
     await suite.delete(`/radar/lists/${type}/block`, { entry: 'DE' }).expect(204);
+  });
+  it.each(['allow', 'block'])('of countries is refused, since it would match nothing: %s', async (action) => {
+    await list('country', action, 'DE').expect(400, { code: 'invalid_radar_list_entry', message: expect.stringContaining('country') });
+    await suite.delete(`/radar/lists/country/${action}`, { entry: 'DE' }).expect(404, { code: 'entity_not_found' });
   });
   it('is one of those that there are, and holds what it is for', async () => {
     await list('planet', 'block', 'mars').expect(422);

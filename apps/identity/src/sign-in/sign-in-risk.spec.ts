@@ -133,6 +133,13 @@ describe('a challenge', () => {
     });
     const { pending_authentication_token, radar_challenge_id } = challenged;
     const code = await codeSentTo(email);
+    const path = `/user_management/radar_challenges/${radar_challenge_id}`;
+    const shown = await suite.get(path).expect(200, { object: 'radar_challenge', id: radar_challenge_id, type: 'email', user_id: id, email, code });
+    expect(Date.parse(shown.expires_at) - Date.parse(shown.created_at)).toBe(10 * 60_000);
+    await suite.patch('/admin/environment_settings', { readable_codes: false }).expect(200);
+    await suite.get(path).expect(403, { code: 'forbidden' });
+    await suite.patch('/admin/environment_settings', { readable_codes: true }).expect(200);
+    await suite.get(`/user_management/radar_challenges/radar_challenge_${'0'.repeat(26)}`).expect(404, { code: 'entity_not_found' });
     const show = (more: Body = {}) => ask({ grant_type: urn('radar-email-challenge:code'), pending_authentication_token, radar_challenge_id, code, ...more });
     await show({ code: code === '000000' ? '000001' : '000000' }).expect(400, { code: 'invalid_one_time_code' });
     await show({ radar_challenge_id: `radar_challenge_${'0'.repeat(26)}` }).expect(400, { code: 'invalid_one_time_code' });

@@ -138,7 +138,10 @@ export class EnvironmentSettings {
   @Nested(() => Branding, { doc: 'How messages and pages look.' }) branding!: Branding;
   @Nested(() => ShownSmsSettings, { doc: 'Text messages.' }) sms!: ShownSmsSettings;
   @Nested(() => Providers, { doc: 'Accounts at providers of identities.' }) providers!: Providers;
-  @Flag({ doc: 'Whether this API shows codes and reset tokens that were made before, to applications that send their own mail.' }) readable_codes!: boolean;
+  @Flag({
+    doc: 'Whether this API shows codes and reset tokens that were made before, to applications that send their own mail. Tokens of invitations are always shown: nobody signs in by one alone.',
+  })
+  readable_codes!: boolean;
   @Text({ doc: 'Slug of the role of a membership that is created without one; a role of the environment.', ...SLUG, example: 'member' }) default_role!: string;
   @Flag({ doc: 'Whether a membership may have several roles; null: as the server has it.', nullable: true }) multiple_roles!: boolean | null;
   @ListOf({ text: PERMISSION_SLUG }, { doc: 'Permissions that API keys may have; null: all.', maxItems: 500, unique: true, nullable: true })

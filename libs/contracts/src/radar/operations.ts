@@ -1,11 +1,13 @@
 import { OneOf, Optional, Ref, Text } from '../fields.ts';
-import { Command, empty, ok, Operation } from '../operation.ts';
+import { Command, empty, ok, Operation, Query } from '../operation.ts';
 import {
   RADAR_AUTH_METHODS,
   RADAR_LIST_ACTIONS,
   RADAR_LIST_TYPES,
   RadarAssessment,
   RadarAttempt,
+  RadarChallenge,
+  RadarChallengeWithCode,
   RadarListAnswer,
   type RadarAuthMethod,
   type RadarListAction,
@@ -50,7 +52,7 @@ export class UpdateRadarAttempt extends Command<void> {
   owner: 'identity',
   summary: 'Put an entry on a list',
   description:
-    'What is on an allow list passes block lists and every control but the counts of its account. Of an entry only a keyed digest is stored, so that a list cannot be read. No attempt says its country yet: entries of `country` are kept and match nothing.',
+    'What is on an allow list passes block lists and every control but the counts of its account. Of an entry only a keyed digest is stored, so that a list cannot be read. No attempt says its country: entries of `country` are refused, and those that were stored before can be taken away.',
   answers: ok(RadarListAnswer),
   refuses: ['invalid_radar_list_entry', 'bad_request'],
 })
@@ -72,4 +74,16 @@ export class RemoveRadarListEntry extends Command<void> {
   @OneOf(RADAR_LIST_TYPES, { doc: 'What the entry is.', example: 'ip_address' }) type!: RadarListType;
   @OneOf(RADAR_LIST_ACTIONS, { doc: 'Which list.', example: 'block' }) action!: RadarListAction;
   @Text({ doc: 'The entry, in any spelling.', min: 1, max: 2_048, example: '203.0.113.7' }) entry!: string;
+}
+
+@Operation({
+  get: '/user_management/radar_challenges/{id}',
+  owner: 'identity',
+  summary: 'Get a code that a sign-in was challenged with',
+  description: 'For whoever sends their own mail. Until another one has taken its place. The setting `readable_codes` of the environment may forbid it.',
+  answers: ok(RadarChallengeWithCode),
+  refuses: ['forbidden'],
+})
+export class GetRadarChallenge extends Query<RadarChallengeWithCode> {
+  @Ref(() => RadarChallenge, { doc: 'The challenge: `radar_challenge_id` of the answer that asked for it.' }) id!: string;
 }

@@ -1,4 +1,5 @@
-import { Const, Id, OneOf, Optional, Text } from '../fields.ts';
+import { Const, Id, OneOf, Optional, Picked, Ref, Text, Time } from '../fields.ts';
+import { User } from '../users/user.ts';
 
 /** What an entry of a list is compared with. */
 export const RADAR_LIST_TYPES = ['ip_address', 'domain', 'email', 'device', 'user_agent', 'device_fingerprint', 'country'] as const;
@@ -39,6 +40,16 @@ export class RadarAssessment {
 export class RadarChallenge {
   @Const('radar_challenge') object!: 'radar_challenge';
   @Id('radar_challenge', { doc: 'Identifies the challenge; not a secret.' }) id!: string;
+  @Const('email') type!: 'email';
+  @Ref(() => User, { doc: 'Who signs in.' }) user_id!: string;
+  @Picked(User) email!: string;
+  @Time({ doc: 'When the code stops working.' }) expires_at!: string;
+  @Time({ doc: 'When it was created.' }) created_at!: string;
+  @Time({ doc: 'When it changed last.' }) updated_at!: string;
+}
+
+export class RadarChallengeWithCode extends RadarChallenge {
+  @Text({ doc: 'Six digits, to be sent to the address and to nobody else. They work once.', secret: true, example: '123456' }) code!: string;
 }
 
 /** An attempt, as operations name it. */
