@@ -48,3 +48,27 @@ it('leaves no listing behind of what was swept', async () => {
   expect(left).toEqual([0, 1]);
   await storage.close();
 });
+
+it('writes nothing for a lease that is kept, and a greater token to disk for one that is taken', async () => {
+  const clock = new SettableClock();
+  const directory = await newDirectory();
+  const storage = await LmdbStorage.open({ directory });
+  const entries = new LmdbShortLived(storage, clock);
+  const [token, commits] = [(await entries.lease('work', 'one', 3_000))!.token, { count: 0 }];
+  await storage.log.committed();
+  storage.log.beforeCommit(() => void commits.count++);
+  for (let second = 0; second < 10; second++) {
+    clock.forward(1_000);
+    expect(await entries.lease('work', 'one', 3_000)).toEqual({ token });
+    await storage.log.committed();
+  }
+  expect(commits.count).toBe(0);
+  const taken = (await entries.lease('work', 'one', 3_000, token))!.token;
+  expect(taken).toBeGreaterThan(token);
+  await storage.close();
+  // A clock that was set back tells nothing of what was given before.
+  clock.forward(-3_600_000);
+  const again = await LmdbStorage.open({ directory });
+  expect((await new LmdbShortLived(again, clock).lease('work', 'two', 3_000))!.token).toBeGreaterThan(taken);
+  await again.close();
+});

@@ -12,6 +12,7 @@ const BUCKET_MS = 60_000;
 const NUMBERS_PER_MS = 64;
 const HEADER_BYTES = 2 * NUMBER_BYTES;
 const SEPARATOR = '\0';
+/** Where earlier releases kept them. */
 const LEASES = 'lease';
 /** Entries that one look at the store takes. */
 const SLICE = 1_000;
@@ -29,7 +30,8 @@ export class LmdbShortLived extends ShortLived {
   private readonly arena = new Arena();
   /** Written and perhaps not yet committed. */
   private readonly overlay = new Map<string, Pending>();
-  private readonly leasedHere = new Set<string>();
+  /** One process holds the data at a time, so a lease from before its start is nobody's any more: only the tokens are stored. */
+  private readonly leases = new Map<string, Lease>();
   /** Of `overlay`, what was written in this event turn. */
   private written: Pending[] = [];
   private readonly unlisted = new Map<number, string[]>();
@@ -89,23 +91,17 @@ export class LmdbShortLived extends ShortLived {
   }
 
   async lease(leaseName: string, holder: string, ttlMs: number, after = 0): Promise<{ readonly token: number } | null> {
-    const id = name(LEASES, leaseName);
-    const present = this.find(id);
-    const { holder: current, token: held } = present ? (JSON.parse(present.value) as Lease) : { holder: null, token: 0 };
-    // One process holds the data at a time, so a lease from before its start is nobody's any more.
-    if (current !== null && current !== holder && this.leasedHere.has(id)) return null;
-    this.leasedHere.add(id);
-    const token = current === holder && held > after ? held : ++this.sequence;
-    this.store(id, JSON.stringify({ holder, token } satisfies Lease), this.clock.now() + ttlMs, present);
+    this.storage.assertAlive();
+    const held = this.heldLease(leaseName);
+    if (held !== null && held.holder !== holder) return null;
+    const token = held !== null && held.token > after ? held.token : this.nextToken();
+    this.leases.set(leaseName, { holder, token, expiresAt: this.clock.now() + ttlMs });
     return { token };
   }
 
   async release(leaseName: string, holder: string, token: number): Promise<void> {
-    const id = name(LEASES, leaseName);
-    const present = this.find(id);
-    if (present === null) return;
-    const lease = JSON.parse(present.value) as Lease;
-    if (lease.holder === holder && lease.token === token) this.remove(id);
+    const held = this.heldLease(leaseName);
+    if (held?.holder === holder && held.token === token) this.leases.delete(leaseName);
   }
 
   async sweep(now: number, limit: number): Promise<number> {
@@ -140,6 +136,17 @@ export class LmdbShortLived extends ShortLived {
       count = slice.length;
       start = Buffer.concat([slice.at(-1)?.key ?? start, LOWEST_KEY]);
     }
+  }
+
+  private heldLease(leaseName: string): Lease | null {
+    const lease = this.leases.get(leaseName);
+    return lease !== undefined && lease.expiresAt > this.clock.now() ? lease : null;
+  }
+
+  /** On its way to disk before whatever is stored under it. */
+  private nextToken(): number {
+    this.expiry.put(SEQUENCE_KEY, numberKey(++this.sequence, 0));
+    return this.sequence;
   }
 
   private find(id: string): Entry | null {
@@ -211,6 +218,7 @@ interface Pending {
 interface Lease {
   readonly holder: string;
   readonly token: number;
+  readonly expiresAt: number;
 }
 
 /** The line break that separates names in a listing cannot be part of one. */

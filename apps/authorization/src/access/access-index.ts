@@ -14,7 +14,6 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import { EnvironmentModel } from './environment-model.ts';
-import { Horizon } from './horizon.ts';
 import { hashOfRead, readId } from './id-table.ts';
 import { MembershipRoutes } from './membership-routes.ts';
 import { OrganizationIndex } from './organization-index.ts';
@@ -59,8 +58,9 @@ export class AccessIndex implements BackgroundComponent {
   readonly name = 'access index';
   readonly stage = 'views';
   private readonly rows: IndexRows;
-  private readonly horizon: Horizon;
   private readonly follower: MemoryFollower;
+  /** Everything up to here was heard; null: nothing is known, or nothing any more. */
+  private heard: Position | null = null;
   private readonly models = new Map<string, ModelEntry>();
   /** By environment, then by organization. */
   private readonly entries = new Map<string, Map<string, Entry>>();
@@ -82,15 +82,15 @@ export class AccessIndex implements BackgroundComponent {
     private readonly settings: AuthorizationSettings,
     private readonly clock: Clock,
     private readonly log: Log,
-    following: LogFollowing,
+    private readonly following: LogFollowing,
     readModels: ReadModels,
     metrics: Metrics,
   ) {
     this.rows = new IndexRows(readModels, events);
-    this.horizon = new Horizon(events, clock);
     this.follower = following.remember({
       name: this.name,
       types: null,
+      isFor: mayConcern,
       pace: 'prompt',
       begin: (isAgain) => this.begin(isAgain),
       handle: (events) => this.handle(events),
@@ -112,9 +112,8 @@ export class AccessIndex implements BackgroundComponent {
     return this.follower.start();
   }
 
-  async stop(): Promise<void> {
-    await this.follower.stop();
-    this.horizon.close();
+  stop(): Promise<void> {
+    return this.follower.stop();
   }
 
   /**
@@ -122,7 +121,7 @@ export class AccessIndex implements BackgroundComponent {
    * @throws DomainError `entity_not_found`; `service_unavailable` where that cannot be known in time
    */
   async ofOrganization({ environment, deadline }: RequestContext, organizationId: string): Promise<OrganizationIndex> {
-    await this.horizon.current(deadline);
+    await this.current(deadline);
     const index = (await this.entry(environment, organizationId, deadline)).index;
     if (!index.isAlive) throw notFound('Organization', organizationId);
     return index;
@@ -133,7 +132,7 @@ export class AccessIndex implements BackgroundComponent {
    * @throws DomainError as `ofOrganization`
    */
   async ofMembership({ environment, deadline }: RequestContext, membershipId: string): Promise<OrganizationIndex> {
-    await this.horizon.current(deadline);
+    await this.current(deadline);
     const known = this.routed(environment, membershipId);
     if (known !== null) return known;
     const row = await this.row(this.rows.memberships, environment, membershipId, deadline);
@@ -147,7 +146,7 @@ export class AccessIndex implements BackgroundComponent {
    * @throws DomainError as `ofOrganization`
    */
   async ofResource({ environment, deadline }: RequestContext, resourceId: string): Promise<OrganizationIndex> {
-    await this.horizon.current(deadline);
+    await this.current(deadline);
     const row = await this.row(this.rows.resources, environment, resourceId, deadline);
     const index = row === null ? null : (await this.entry(environment, row.organization_id, deadline)).index;
     if (index === null || !index.isAlive || index.tree.nodeById(resourceId) === undefined) throw notFound('Resource', resourceId);
@@ -159,7 +158,7 @@ export class AccessIndex implements BackgroundComponent {
    * @throws DomainError as `ofOrganization`
    */
   async ofGroup({ environment, deadline }: RequestContext, groupId: string): Promise<OrganizationIndex> {
-    await this.horizon.current(deadline);
+    await this.current(deadline);
     const row = await this.row(this.rows.groups, environment, groupId, deadline);
     const index = row === null ? null : (await this.entry(environment, row.organization_id, deadline)).index;
     if (index === null || !index.isAlive || index.group(groupId) === null) throw notFound('Group', groupId);
@@ -171,7 +170,7 @@ export class AccessIndex implements BackgroundComponent {
    * @throws DomainError `service_unavailable`
    */
   async modelOf({ environment, deadline }: RequestContext): Promise<EnvironmentModel> {
-    await this.horizon.current(deadline);
+    await this.current(deadline);
     return this.modelIn(environment, deadline);
   }
 
@@ -180,7 +179,7 @@ export class AccessIndex implements BackgroundComponent {
    * @throws DomainError as `ofOrganization`
    */
   async requireOrganization({ environment, deadline }: RequestContext, organizationId: string): Promise<void> {
-    await this.horizon.current(deadline);
+    await this.current(deadline);
     const entry = this.entries.get(environment)?.get(organizationId);
     if (entry?.pending === null) {
       if (!entry.index.isAlive) throw notFound('Organization', organizationId);
@@ -194,7 +193,14 @@ export class AccessIndex implements BackgroundComponent {
    * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
    */
   reached(position: Position, deadline: number): Promise<void> {
-    return this.horizon.reached(position, deadline);
+    return this.follower.reached(position, deadline);
+  }
+
+  /** Everything is known that was recorded before the call. @throws DomainError `service_unavailable` past the deadline, or where the log cannot be asked */
+  private async current(deadline: number): Promise<void> {
+    const head = await this.following.gate.headReached(deadline, [this.follower]);
+    // Where the log was put back meanwhile, nobody waits for that position any more, and what is in memory is of another log.
+    if (!this.follower.hasSeen(head)) throw late();
   }
 
   private routed(environment: string, membershipId: string): OrganizationIndex | null {
@@ -233,7 +239,7 @@ export class AccessIndex implements BackgroundComponent {
       try {
         for (const event of await this.events.read(streamName('authorization_model', environment, environment))) model.apply(event);
         // The stream may be ahead of what this process knows: nothing is answered between the two.
-        await this.horizon.current(Infinity);
+        await this.current(Infinity);
         for (const event of entry.pending!) model.apply(event);
         entry.pending = null;
       } catch (error) {
@@ -277,7 +283,7 @@ export class AccessIndex implements BackgroundComponent {
     const { beginnings } = this;
     await this.requireRow(environment, organizationId, this.clock.now() + ROWS_TIMEOUT_MS);
     const model = await this.modelIn(environment, this.clock.now() + ROWS_TIMEOUT_MS);
-    const from = this.horizon.position;
+    const from = this.heard;
     if (from === null || this.models.get(environment)?.model !== model) throw late();
     const entry: Entry = { index: new OrganizationIndex(organizationId, environment, model), environment, bytes: 0, usedAt: ++this.uses, pending: [] };
     const { index } = entry;
@@ -287,9 +293,9 @@ export class AccessIndex implements BackgroundComponent {
       const before = await this.rows.recorded(checkpoint, from, (event) => concerns(event, environment, organizationId));
       await this.rows.read(environment, index, () => this.measure(entry));
       // Rows may be ahead of what this process knows: until it knows as much, none of it is whole.
-      await this.horizon.current(Infinity);
+      await this.current(Infinity);
       await this.catchUp(entry, before);
-      index.loaded(this.horizon.position ?? from);
+      index.loaded(this.heard ?? from);
       const slicer = new TimeSlicer();
       for (const number of index.memberNumbers()) {
         this.routes.add(index.hashOfMembership(number), index);
@@ -404,7 +410,7 @@ export class AccessIndex implements BackgroundComponent {
 
   private async begin(isAgain: boolean): Promise<Position> {
     if (isAgain) {
-      this.horizon.lose();
+      this.heard = null;
       this.beginnings++;
       this.entries.clear();
       this.models.clear();
@@ -415,26 +421,24 @@ export class AccessIndex implements BackgroundComponent {
       this.bytes = 0;
     }
     const head = await this.events.head();
-    this.horizon.moveTo(head);
+    this.heard = head;
     return head;
   }
 
   private async handle(batch: readonly RecordedEvent[]): Promise<void> {
-    const { position: known } = this.horizon;
+    const { heard } = this;
     // What was handled comes again where the connection broke meanwhile, and not always in the same batches.
-    const news = known === null ? batch : batch.filter(({ position }) => position > known);
+    const news = heard === null ? batch : batch.filter(({ position }) => position > heard);
     if (news.length === 0) return;
     await this.learnEndedUsers(news);
     const touched = new Set<Entry>();
     const slicer = new TimeSlicer();
     for (const event of news) {
       this.hear(event, touched);
+      this.heard = event.position;
       const pause = slicer.step();
-      if (pause === null) continue;
-      this.horizon.moveTo(event.position);
-      await pause;
+      if (pause !== null) await pause;
     }
-    this.horizon.moveTo(news.at(-1)!.position);
     for (const entry of touched) this.measureAgain(entry);
   }
 
@@ -535,6 +539,11 @@ class TooLarge extends Error {}
 /** The user of whom an event tells: the key of its stream. */
 function userIn({ stream, meta }: RecordedEvent): string {
   return stream.slice(streamName('user', meta.environment, '').length);
+}
+
+/** Whether an event may say something of an organization, a model, or a user: nothing else is looked into. */
+function mayConcern({ type, stream, meta }: RecordedEvent): boolean {
+  return meta.organization !== undefined || type === 'user.deleted' || stream.startsWith('authorization_model-');
 }
 
 /** Whether an event says something of the organization, or of a user who may be in it. */

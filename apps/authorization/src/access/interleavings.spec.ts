@@ -1,6 +1,6 @@
 import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { EventStore, LooksInto, NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
@@ -266,4 +266,26 @@ it('what is heard once more, and in smaller pieces, changes nothing', async () =
   log.together = 1;
   await turns();
   expect(await ask(ada, shared)).toBe(false);
+});
+
+it('looks into nothing of people that names no organization: the keys of all users are not asked for on its account', async () => {
+  await index.stop();
+  let looksInto: LooksInto | undefined;
+  const subscribe = log.subscribe.bind(log);
+  (log as EventStore).subscribe = (after, signal, given) => {
+    looksInto = given;
+    return subscribe(after, signal);
+  };
+  await open();
+  while (looksInto === undefined) await nextTurn();
+  log.heard = log.all.length;
+  const [user, organizationId] = [{ id: idOf('user') }, idOf('org')];
+  const told = [
+    await tell('user.created', user),
+    await tell('user.updated', {}, undefined, user.id),
+    await tell('user.deleted', {}, undefined, user.id),
+    await tell('organization.created', { id: organizationId, name: 'Acme' }, organizationId),
+    await tell('permission.created', { id: idOf('perm'), slug: 'read' }),
+  ];
+  expect(told.filter(looksInto).map(({ type: name }) => name)).toEqual(['user.deleted', 'organization.created', 'permission.created']);
 });

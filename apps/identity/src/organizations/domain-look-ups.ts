@@ -10,6 +10,7 @@ import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
+import { Signal } from '#libs/platform/src/signal';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LeasedWork } from '#libs/read-models/src/leased-work';
 import { Leases } from '#libs/read-models/src/leases';
@@ -116,7 +117,7 @@ export class DomainLookUps {
         });
         if (signal.aborted) break;
       }
-      await rest(100, signal);
+      await (queues.isEmpty ? queues.added.next(signal) : rest(100, signal));
     }
     await limit.empty();
   }
@@ -187,13 +188,19 @@ function windowOf({ meta, data }: Recorded<Beginning>): Window {
 
 /** One queue for each pause: within a queue all wait equally long, so the first that came is the first that is due. */
 class YoungQueues {
+  readonly added = new Signal();
   private readonly queues = YOUNG.map(() => new Set<Window>());
+
+  get isEmpty(): boolean {
+    return this.queues.every((queue) => queue.size === 0);
+  }
 
   /** Queues the first of the window's look-ups that is due at `from` or later; none after the last. */
   add(window: Window, from: number): void {
     const next = YOUNG.findIndex((pause) => window.start + pause >= from);
     const waiting = this.queues.reduce((sum, queue) => sum + queue.size, 0);
     if (waiting < MAX_YOUNG) this.queues[next]?.add(window);
+    this.added.notify();
   }
 
   *takeDue(now: number): Iterable<Window> {

@@ -1,6 +1,6 @@
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
-import { unavailable } from '#libs/platform/src/domain-error';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { type EventStore, type Position, START } from '../log/event-store.ts';
 import { SharedReading } from './shared-reading.ts';
 import type { Cursor } from './cursor.ts';
@@ -34,12 +34,12 @@ export class LogReader {
     private readonly clock: Clock,
     private readonly kept: TailLimits = { most: 4_096, mostBytes: 16 * 1024 * 1024, meeting: 512 },
   ) {
-    this.heads = new SharedReading(() => within(events.head(), HEAD_LIMIT, endUnknown));
+    this.heads = new SharedReading(() => within(events.head(), HEAD_LIMIT, endUnknown).catch(refuseAsUnknown));
   }
 
   /**
    * The end of the log, as it stands after the call: one reading for everybody who asks meanwhile.
-   * @throws DomainError `service_unavailable` where it takes longer (milliseconds)
+   * @throws DomainError `service_unavailable` where it takes longer (milliseconds), or the log does not say it
    */
   head(patience = HEAD_LIMIT): Promise<Position> {
     const head = this.heads.next();
@@ -178,6 +178,10 @@ export class LogReader {
 
 function endUnknown(): Error {
   return unavailable('The log does not say where it ends.');
+}
+
+function refuseAsUnknown(error: unknown): never {
+  throw error instanceof DomainError ? error : Object.assign(endUnknown(), { cause: error });
 }
 
 function endOf(one: Reading | Cursor): Position {

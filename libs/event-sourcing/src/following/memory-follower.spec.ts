@@ -130,6 +130,14 @@ describe('a follower of the log', () => {
     ]);
   });
 
+  it('keeps nobody waiting once it is stopped', async () => {
+    await follower.start();
+    events.fail('hanging');
+    const reached = expect(follower.reached(events.record(), Date.now() + 3_600_000)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await follower.stop();
+    await reached;
+  });
+
   it('waits for no position of another log', async () => {
     events.record();
     await follower.start();

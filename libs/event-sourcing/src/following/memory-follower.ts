@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
-import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
+import { NeedsLaterRelease, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
 import { Follower } from './follower.ts';
@@ -86,6 +86,7 @@ export class MemoryFollower implements Listener, Awaited {
   async stop(): Promise<void> {
     this.following.reader.leave(this);
     this.stopping.abort();
+    this.following.gate.moved();
     await this.running;
   }
 
@@ -102,8 +103,9 @@ export class MemoryFollower implements Listener, Awaited {
     return this.following.gate.reached(position, deadline, [this]);
   }
 
-  get refusal(): NeedsLaterRelease | null {
-    return this.left;
+  /** Whoever waits for what is stopped would wait for its deadline. */
+  get refusal(): Error | null {
+    return this.left ?? (this.stopping.signal.aborted ? unavailable('This process is ending.') : null);
   }
 
   hasSeen(position: Position): boolean {

@@ -87,6 +87,32 @@ describe('whoever waits for a position', () => {
     await told;
   });
 
+  it('looks once for each who waits whenever anything moves, however many things each waits for', async () => {
+    let looks = 0;
+    const awaited = Array.from({ length: 30 }, () => {
+      const one = new Here();
+      const hasSeen = one.hasSeen.bind(one);
+      one.hasSeen = (position) => {
+        looks += 1;
+        return hasSeen(position);
+      };
+      return one;
+    });
+    const told = gate.reached(at(1), soon(), awaited);
+    looks = 0;
+    for (const one of awaited) {
+      one.position = at(1);
+      gate.moved();
+    }
+    await told;
+    expect(looks).toBeLessThan(4 * awaited.length);
+  });
+
+  it('says why the end of the log is not known as a refusal, whatever its engine says', async () => {
+    log.head = () => Promise.reject(new Error('a driver broke off'));
+    await expect(gate.headReached(soon(), [here])).rejects.toMatchObject({ code: 'service_unavailable', cause: { message: 'a driver broke off' } });
+  });
+
   it('waits for nothing that is halted, nor for what is there already', async () => {
     here.isHalted = true;
     await gate.reached(at(3), clock.now() - 1, [here]);

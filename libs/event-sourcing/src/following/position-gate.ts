@@ -24,6 +24,7 @@ export interface Awaited {
 
 interface Waiter {
   readonly isOver: () => boolean;
+  /** What has seen the position may be missing already. */
   readonly awaited: readonly Awaited[];
   /** Null: it waits for no position. */
   readonly position: Position | null;
@@ -54,7 +55,7 @@ export class PositionGate implements Listener {
     private readonly reader: LogReader,
     private readonly clock: Clock,
   ) {
-    reader.watch(() => this.moved());
+    reader.watch(() => this.passed());
   }
 
   /**
@@ -67,17 +68,22 @@ export class PositionGate implements Listener {
     const refusal = refusalOf({ awaited: late, position });
     if (refusal !== null) return Promise.reject(refusal);
     for (const one of late) one.hurry?.(position);
-    return this.until(() => late.every((one) => one.hasSeen(position)), { awaited: late, position, deadline });
+    const isReached = (): boolean => {
+      while (late.at(-1)?.hasSeen(position) === true) late.pop();
+      return late.length === 0;
+    };
+    return this.until(isReached, { awaited: late, position, deadline });
   }
 
-  /** As `reached`, for the end of the log as it stands after the call: one reading of it serves all who ask meanwhile. */
-  async headReached(deadline: number, awaited: readonly Awaited[]): Promise<void> {
-    if (awaited.length === 0) return;
+  /** As `reached`, for the end of the log as it stands after the call, which it answers: one reading of it serves all who ask meanwhile. */
+  async headReached(deadline: number, awaited: readonly Awaited[]): Promise<Position> {
     const { end } = this.reader;
+    if (awaited.length === 0) return end;
     const head = await this.reader.head(deadline - this.clock.now());
     // Put back to an earlier state, it is read anew in a moment; until then nobody here knows it.
     if (head < end) throw unavailable('The log is not the one that this process knows.');
     await this.reached(head, deadline, awaited);
+    return head;
   }
 
   /** Resolves once that is so, which is looked at whenever something was read, handled or told. @throws DomainError as `reached` */
@@ -93,15 +99,18 @@ export class PositionGate implements Listener {
     });
   }
 
-  /** Something may be over that somebody waits for. */
+  /** Something may be over that somebody waits for, or never will be. */
   moved(): void {
+    this.passed();
     for (const waiter of this.waiters) {
-      if (waiter.isOver()) this.leave(waiter).resolve();
-      else {
-        const refusal = refusalOf(waiter);
-        if (refusal !== null) this.leave(waiter).reject(refusal);
-      }
+      const refusal = refusalOf(waiter);
+      if (refusal !== null) this.leave(waiter).reject(refusal);
     }
+  }
+
+  /** Whenever anything was read or handled: one look for each who waits, at what was late last. */
+  private passed(): void {
+    for (const waiter of this.waiters) if (waiter.isOver()) this.leave(waiter).resolve();
   }
 
   headIs(head: Position, asked: number): void {

@@ -442,7 +442,9 @@ export class Projector implements BackgroundComponent {
 
   /** Views that are filled serve. Answers whether that is news. */
   private settle(): boolean {
-    return this.views.filter((view) => view.halt !== null && view.settle()).length > 0;
+    let isNews = false;
+    for (const view of this.views) if (view.halt !== null && view.settle()) isNews = true;
+    return isNews;
   }
 
   /** What cannot be stored now is stored later. */
