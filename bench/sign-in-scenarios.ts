@@ -22,6 +22,8 @@ const USERS_PER_SESSION = 4;
 const TOGETHER = 32;
 const REFRESHES_OF_ONE = 2_000;
 const ATTEMPTS = 100_000;
+/** Sessions, each of some six streams, after which a process remembers no more heads of streams and records than before. */
+const FILLING = 5_000;
 /** What a process remembers for a minute is no memory of sessions. */
 const FORGOTTEN_MS = 65_000;
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0';
@@ -179,8 +181,8 @@ async function radarAttempts({ ground, pace, suite }: Bench): Promise<readonly R
 async function memoryOfSessions(bench: Bench): Promise<readonly Row[]> {
   const { pace, suite, memory } = bench;
   await suite.patch('/admin/environment_settings', { token_algorithm: 'ES256' });
-  // Code that is compiled and caches that every process fills are no memory of sessions.
-  await sessions(bench, Math.ceil(pace.sessions / 10));
+  // Code that is compiled, and caches that every process fills up to a fixed size, are no memory of sessions: they are full after so many.
+  await sessions(bench, Math.max(pace.sessions, FILLING));
   const settled = async (): Promise<number> => {
     await suite.caughtUp();
     await pause(FORGOTTEN_MS);

@@ -75,6 +75,15 @@ interface ClaimEnd extends WantedClaim {
   readonly mayBeOnItsWay: boolean;
 }
 
+/** The owner that claims name, and which of them it holds. */
+interface Met {
+  readonly rival: string;
+  readonly version: number;
+  readonly loaded: Read<unknown>;
+  readonly named: readonly ClaimEnd[];
+  readonly held: readonly ClaimEnd[];
+}
+
 /** The rows that `transact` writes at once. */
 interface PrimaryRows {
   readonly name: string;
@@ -279,7 +288,14 @@ export class LogRepository extends Repository {
     for (const end of ends) if (end.owner !== null && end.owner !== key) rivals.set(end.owner, [...(rivals.get(end.owner) ?? []), end]);
     const met = await allOf([...rivals].map(([rival, named]) => this.met(decider, context.environment, rival, named)));
     const held = new Set(met.flatMap((rival) => rival.held));
-    for (const end of ends) if (held.has(end) && !end.mayBeHeld) throw end.claim.refusal() satisfies DomainError;
+    const refused = ends.find((end) => held.has(end) && !end.mayBeHeld);
+    if (refused !== undefined) {
+      await this.shown(
+        decider.category,
+        met.map((rival) => rival.loaded),
+      );
+      throw refused.claim.refusal() satisfies DomainError;
+    }
     const fenced = met.filter((rival) => rival.held.length < rival.named.length);
     await allOf(
       fenced.map(({ rival, version }) =>
@@ -292,6 +308,12 @@ export class LogRepository extends Repository {
         .filter((end) => !held.has(end))
         .map(({ stream, version }) => this.events.append(stream, version, [protocolRecord('claim.taken', owner, context, this.clock.now())])),
     );
+  }
+
+  /** Whoever is refused because another holds a value finds that one: its append may be on its way to the disk still, and is in no row then. */
+  private async shown(category: string, rivals: readonly Read<unknown>[]): Promise<void> {
+    const view = this.primaries.get(category)?.view.name ?? null;
+    for (const { recorded, position, isRowLate } of rivals) if (isRowLate) await this.awaited?.waitForViews(recorded, position, view);
   }
 
   private async endOf<State, Event extends Fact>(decider: Decider<State, Event, Fact>, environment: string, wanted: WantedClaim): Promise<ClaimEnd> {
@@ -317,11 +339,11 @@ export class LogRepository extends Repository {
     environment: string,
     rival: string,
     named: readonly ClaimEnd[],
-  ): Promise<{ readonly rival: string; readonly version: number; readonly named: readonly ClaimEnd[]; readonly held: readonly ClaimEnd[] }> {
-    const look = async () => {
-      const { state, version } = await this.loadLatest(decider, environment, rival);
-      const holds = new Set(decider.claims?.(state).map(nameOf));
-      return { rival, version, named, held: named.filter(({ claim }) => holds.has(nameOf(claim))) };
+  ): Promise<Met> {
+    const look = async (): Promise<Met> => {
+      const loaded = await this.loadLatest(decider, environment, rival);
+      const holds = new Set(decider.claims?.(loaded.state).map(nameOf));
+      return { rival, version: loaded.version, loaded, named, held: named.filter(({ claim }) => holds.has(nameOf(claim))) };
     };
     const met = await look();
     if (!named.some((end) => end.mayBeOnItsWay && !met.held.includes(end))) return met;

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
+import { DomainError } from '#libs/platform/src/domain-error';
 import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { Readiness } from '#libs/platform/src/readiness';
@@ -203,6 +204,29 @@ describe('views that answers wait for', () => {
       const { position } = await repository.transact(shelfDecider, context(), `shelf-${isAwaited}`, () => [{ type: 'shelf.filled', data: { book: 'one' } }]);
       positions.length = 0;
       await repository.transact(shelfDecider, context(), `shelf-${isAwaited}`, () => []);
+      expect(positions).toEqual(isAwaited ? [position] : []);
+    }
+  });
+
+  it('are waited for by a command that is refused what somebody else holds, where no row shows that yet: whoever looks finds who', async () => {
+    const lost = Object.assign(Object.create(readModels) as LmdbReadModels, {
+      table: <Row>(definition: TableDefinition<Row>): Table<Row> =>
+        Object.assign(Object.create(readModels.table(definition)) as Table<Row>, { write: async () => {} }),
+    });
+    for (const [tables, isAwaited] of [[lost, true] as const, [readModels, false] as const]) {
+      const positions: string[] = [];
+      const awaited = { waitForViews: (_facts: unknown, position: string) => (positions.push(position), null) };
+      const repository = new LogRepository(events, tables, naming, clock, log, new StoppedViews(), awaited);
+      repository.registerPrimaryView(shelves);
+      const claim = { kind: 'shelf.number', value: `${isAwaited}`, refusal: () => new DomainError('conflict', 'number_taken', 'Another shelf has it.') };
+      const numbered: typeof shelfDecider = { ...shelfDecider, claims: (state) => (state === null ? [] : [claim]) };
+      const fill = (shelf: string) =>
+        repository.transact(numbered, { ...systemContext(ENVIRONMENT, clock.now()), commandId: newCommandId(clock.now()) }, shelf, () => [
+          { type: 'shelf.filled', data: { book: 'one' } },
+        ]);
+      const { position } = await fill(`first-${isAwaited}`);
+      positions.length = 0;
+      await expect(fill(`second-${isAwaited}`)).rejects.toMatchObject({ code: 'number_taken' });
       expect(positions).toEqual(isAwaited ? [position] : []);
     }
   });
