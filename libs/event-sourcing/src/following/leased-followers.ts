@@ -237,7 +237,7 @@ class LeasedFollower {
     const token = await leases.acquireOrRenew(this.name);
     if (token === null) return;
     try {
-      await this.begin(token);
+      await this.begin(token, { isFollowed: false });
     } finally {
       await leases.release(this.name);
     }
@@ -323,7 +323,7 @@ class LeasedFollower {
   }
 
   /** Where to go on, once nobody can store a checkpoint under an earlier token; null: it has to be resumed first. */
-  private async begin(token: number): Promise<Position | null> {
+  private async begin(token: number, { isFollowed }: { readonly isFollowed: boolean } = { isFollowed: true }): Promise<Position | null> {
     const {
       states,
       following: { reader, log },
@@ -348,7 +348,8 @@ class LeasedFollower {
       return null;
     }
     const end = this.following.isRepeatable === true ? START : head;
-    const from = isAhead ? end : checkpoint === START ? await this.beginning(head) : checkpoint;
+    // Where it never began, whoever follows it first says where that is: it may ask what only then runs.
+    const from = isAhead ? end : checkpoint === START && isFollowed ? await this.beginning(head) : checkpoint;
     await table.write([], from, token);
     this.following.onBegin?.();
     if (isAsked) await states.tell(name, { halt: null, carriedOut: requested }, token);
