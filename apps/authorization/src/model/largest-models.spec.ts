@@ -172,7 +172,7 @@ describe.each(await givenEngineSets())('on %s', (_, open) => {
       const before = (await engines.events.read(streamOf())).length;
       const positions = { reached: async () => {} };
       const cascadeOn = (events: EventStore) => new Cascade(repositoryOn(events), positions, engines.readModels, clock);
-      const dropOn = (events: EventStore): Reaction => new DropDeletedPermission(cascadeOn(events), engines.readModels);
+      const dropOn = (events: EventStore): Reaction => new DropDeletedPermission(cascadeOn(events));
       const endOn = (events: EventStore): Reaction => cascadeOn(events).reactionOf([organizationRolesDecider as never], new Map());
       for (const [reactionOn, event] of [
         [dropOn, eventOf('permission.deleted', everywhere.id)],

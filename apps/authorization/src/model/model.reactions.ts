@@ -2,12 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
-import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { EnvironmentEvent } from '#apps/identity/src/domain/environment.decider';
 import type { AuthorizationModelEvent } from '../domain/authorization-model.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
-import { dropPermission, organizationRolesDecider, type OrganizationRolesState } from '../domain/organization-roles.decider.ts';
+import { dropPermission, organizationRolesDecider } from '../domain/organization-roles.decider.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
 
 type EnvironmentCreated = FactOf<EnvironmentEvent, 'environment.created'>;
@@ -32,19 +30,14 @@ export class SeedModelOfEnvironment implements Reaction<EnvironmentCreated> {
 export class DropDeletedPermission implements Reaction<PermissionDeleted> {
   readonly name = 'drop-permission-when-permission-deleted';
   readonly handles = ['permission.deleted'] as const;
-  private readonly rows: Table<OrganizationRolesState>;
 
-  constructor(
-    private readonly cascade: Cascade,
-    readModels: ReadModels,
-  ) {
-    this.rows = readModels.table(tableOf(organizationRolesView));
-  }
+  constructor(private readonly cascade: Cascade) {}
 
   async react(event: Recorded<PermissionDeleted>): Promise<void> {
     const { id } = event.data;
-    const holders = { index: 'permission', values: [id] };
-    await this.cascade.each(event, this.rows, holders, (row) => this.cascade.decide(event, organizationRolesDecider, row.id, dropPermission(id)));
+    await this.cascade.each(event, organizationRolesView, { index: 'permission', values: [id] }, (row) =>
+      this.cascade.decide(event, organizationRolesDecider, row.id, dropPermission(id)),
+    );
   }
 }
 

@@ -3,8 +3,7 @@ import type { GroupMember } from '#libs/contracts/src/groups/group';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
-import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf } from '#libs/read-models/src/read-models';
 import { groupDecider, removeMember, type GroupEvent } from '../domain/group.decider.ts';
 import type { MembershipEvent } from '../domain/membership.decider.ts';
 import { MembershipReader } from '../readers/membership-reader.ts';
@@ -17,15 +16,11 @@ type Handled = FactOf<MembershipEvent, 'organization_membership.deleted'> | Fact
 export class RemoveDeletedMembers implements Reaction<Handled> {
   readonly name = 'remove-deleted-members';
   readonly handles = ['organization_membership.deleted', 'group.member_added'] as const;
-  private readonly pairs: Table<GroupMember>;
 
   constructor(
     private readonly cascade: Cascade,
     private readonly memberships: MembershipReader,
-    readModels: ReadModels,
-  ) {
-    this.pairs = readModels.table(tableOf(groupMembersView));
-  }
+  ) {}
 
   async react(event: Recorded<Handled>): Promise<void> {
     const { environment, organization } = event.meta;
@@ -33,7 +28,7 @@ export class RemoveDeletedMembers implements Reaction<Handled> {
     if (!(await this.memberships.hasOrganization(environment, organization!))) return;
     if (event.type === 'organization_membership.deleted') {
       const where = { index: 'membership', values: [event.data.id] };
-      await this.cascade.each(event, this.pairs, where, (row) => this.remove(event, contentOf(row)));
+      await this.cascade.each(event, groupMembersView, where, (row) => this.remove(event, contentOf(row)));
     } else if ((await this.memberships.withIds(environment, [event.data.organization_membership_id]))[0] === null) await this.remove(event, event.data);
   }
 

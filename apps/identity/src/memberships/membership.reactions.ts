@@ -38,7 +38,7 @@ export class ReplaceDeletedRoles implements Reaction<RoleDeleted | RolesGiven> {
   async react(event: Recorded<RoleDeleted | RolesGiven>): Promise<void> {
     if (event.type === 'organization_membership.created' || event.type === 'organization_membership.updated') return this.replaceDeletedOf(event);
     const { id } = event.data;
-    await this.cascade.each(event, this.rows, { index: 'role', values: [id] }, (row) => this.drop(event, row, id));
+    await this.cascade.each(event, membershipsView, { index: 'role', values: [id] }, (row) => this.drop(event, row, id));
   }
 
   private async replaceDeletedOf(event: Recorded<RolesGiven>): Promise<void> {

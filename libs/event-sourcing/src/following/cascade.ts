@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
-import { contentOf, ReadModels, type PageRequest, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type PageRequest, type StoredRow } from '#libs/read-models/src/read-models';
 import type { Decider, Decision, Fact, Parent, Recorded } from '../deciding/decider.ts';
 import { Repository } from '../deciding/repository.ts';
 import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { streamKeyOf } from '../log/naming.ts';
-import { tableOf, type PrimaryView } from '../views/view.ts';
+import { tableOf, type PrimaryView, type ViewOf } from '../views/view.ts';
 import { Positions } from '#libs/platform/src/positions';
 import type { Reaction } from './reaction.ts';
 
@@ -39,7 +39,7 @@ export class Cascade {
    * on a parent, and whether a parent lives.
    */
   reactionOf(deciders: readonly AnyDecider[], views: ReadonlyMap<string, AnyView>): Reaction<Ending> {
-    const declared = deciders.map((decider) => ({ decider, hangsOn: decider.hangsOn!, rows: this.rowsOf(views.get(decider.category)) }));
+    const declared = deciders.map((decider) => ({ decider, hangsOn: decider.hangsOn!, view: views.get(decider.category) }));
     const unseen = declared.flatMap(({ hangsOn }) => hangsOn.parents).find(({ category }) => category !== undefined && !views.has(category));
     if (unseen !== undefined) throw new Error(`No view of this service tells which ${unseen.category} lives.`);
     return {
@@ -47,12 +47,12 @@ export class Cascade {
       handles: [...new Set(declared.flatMap(({ hangsOn: { parents, begins = [] } }) => [...parents.map(({ ends }) => ends), ...begins]))],
       react: async (event) => {
         const { id } = event.data;
-        for (const { decider, hangsOn, rows } of declared) {
+        for (const { decider, hangsOn, view } of declared) {
           const { parents, begins = [] } = hangsOn;
           const parent = parents.find(({ ends }) => ends === event.type);
           if (parent?.index !== undefined) {
-            const where = views.get(decider.category)!.under?.[parent.index]?.(id) ?? { index: parent.index, values: [id] };
-            await this.each(event, rows!, where, (row) => this.decide(event, decider, hangsOn.keyOf?.(contentOf(row)) ?? row.id, hangsOn.end(row.id)));
+            const where = view!.under?.[parent.index]?.(id) ?? { index: parent.index, values: [id] };
+            await this.each(event, view!, where, (row) => this.decide(event, decider, hangsOn.keyOf?.(contentOf(row)) ?? row.id, hangsOn.end(row.id)));
           } else if (parent !== undefined) await this.decide(event, decider, id, hangsOn.end(id));
           else if (begins.includes(event.type) && (await this.hasLostAParent(event, parents, views)))
             await this.decide(event, decider, streamKeyOf(event.stream), hangsOn.end(id));
@@ -61,14 +61,15 @@ export class Cascade {
     };
   }
 
-  /** Work for each row that an index finds, as the rows stand after `event`. */
+  /** Work for each row of a view that an index finds, as the rows stand after `event`. */
   async each<Row>(
     event: Pick<RecordedEvent, 'position' | 'meta'>,
-    table: Table<Row>,
+    view: ViewOf<Row>,
     where: NonNullable<PageRequest['where']>,
     work: (row: StoredRow<Row>) => Promise<unknown>,
   ): Promise<void> {
     await this.reached(event);
+    const table = this.readModels.table(tableOf(view));
     for (let after: string | undefined, more = true; more;) {
       const page = await table.page(event.meta.environment, { where, order: 'asc', limit: AT_ONCE, after });
       await Promise.all(page.rows.map(work));
@@ -101,12 +102,8 @@ export class Cascade {
     const fields = event.data as unknown as Readonly<Record<string, string | null>>;
     const found = parents.flatMap(({ category, field }) => {
       const id = category === undefined ? null : fields[field!]!;
-      return id === null ? [] : [this.rowsOf(views.get(category!))!.get(event.meta.environment, id)];
+      return id === null ? [] : [this.readModels.table(tableOf(views.get(category!)!)).get(event.meta.environment, id)];
     });
     return (await Promise.all(found)).includes(null);
-  }
-
-  private rowsOf(view: AnyView | undefined): Table<object> | null {
-    return view === undefined ? null : this.readModels.table(tableOf(view));
   }
 }

@@ -104,8 +104,11 @@ export function typesOf<Row>({ handles, personal }: Pick<View<Row>, 'handles' | 
   return personal ? [...new Set([...handles, ...ERASING])] : handles;
 }
 
+/** A view of whatever kind, by what its rows are. */
+export type ViewOf<Row> = View<Row> & { readonly decider?: { readonly foldVersion: number } };
+
 /** Where the rows of a view are stored: a new version of the view, or of the fold whose states its rows are, is another table. */
-export function tableOf<Row>(view: View<Row> & { readonly decider?: { readonly foldVersion: number } }): TableDefinition<Row> {
+export function tableOf<Row>(view: ViewOf<Row>): TableDefinition<Row> {
   const { name, version, noun, sortKey, decider, personal } = view;
   const indexes = personal && personal.idsOf === undefined ? [...view.indexes, { name: HOLDER_INDEX, keys: personal.holders }] : view.indexes;
   return { name: `${name}-v${version}${decider === undefined ? '' : `.${decider.foldVersion}`}`, noun, indexes, sortKey, rebuildable: true };
