@@ -10,6 +10,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { OneTimeCodes, type CodeName } from '../codes/one-time-codes.ts';
 import { authenticationFactorDecider, isLastChallenge, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
+import { ASKED_AGAIN_WITHIN_MS } from '../domain/lost-answer.decider.ts';
 import { secretOfBase32, stepsOf, TAKEN_WITHIN_MS } from './totp.ts';
 
 const CHALLENGES = 'authentication_challenges';
@@ -18,8 +19,6 @@ const FAILURES = 'second_factor_failures';
 const DAY_MS = 24 * 60 * 60_000;
 /** Of a challenge, where its code does not come and go by itself. */
 const CODE_LIFETIME_MS = 10 * 60_000;
-/** How long a client that heard no answer may ask again for what followed. */
-const REPEATED_WITHIN_MS = 30_000;
 /** Per factor, at sign-in and beside it together. */
 export const FACTOR_TRIES = { what: 'second_factor', limit: { most: 10, perSeconds: 60 } } as const;
 /** Beyond so many wrong codes in a day none is taken for the factor: a million codes are not many. */
@@ -153,7 +152,7 @@ export class AuthenticationChallenges {
     const read = await this.read(environment, id);
     if (read === null) throw notFound('Authentication challenge', id);
     const { verified } = read.challenge;
-    const isRepeat = verified?.by === by && this.clock.now() - verified.at <= REPEATED_WITHIN_MS;
+    const isRepeat = verified?.by === by && this.clock.now() - verified.at <= ASKED_AGAIN_WITHIN_MS;
     if (verified !== null && !isRepeat)
       throw new DomainError('conflict', 'authentication_challenge_previously_verified', 'The challenge was verified already.');
     return read;

@@ -1,6 +1,7 @@
 import type { Invitation } from '#libs/contracts/src/invitations/invitation';
 import type { Claim, Decider, Decision, Erasable, Fact, NewPublicEvent, Sealing } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { ASKED_AGAIN_WITHIN_MS } from './lost-answer.decider.ts';
 import type { HeldRole } from './membership.decider.ts';
 import type { OrganizationEvent } from './organization.decider.ts';
 import { foldedEmail, holderOfUser, type UserEvent } from './user.decider.ts';
@@ -48,8 +49,6 @@ export interface StoredInvitation extends InvitationCreated {
 
 const DAY = 24 * 60 * 60_000;
 const MOST_DAYS = 30;
-/** How long a client that heard no answer may show the token again to go on with what it began. */
-const REPEATED_WITHIN = 30_000;
 
 function evolve(state: InvitationState, event: InvitationEvent & { readonly at: string }): InvitationState {
   const { at } = event;
@@ -215,7 +214,7 @@ export function expireInvitation(id: string): Decide {
 export function isUsable(invitation: StoredInvitation, now: string, userId?: string): boolean {
   if (stateAt(invitation, now) === 'pending') return true;
   const { accepted_at, accepted_user_id } = invitation;
-  return accepted_at !== null && (userId ?? accepted_user_id) === accepted_user_id && Date.parse(now) - Date.parse(accepted_at) <= REPEATED_WITHIN;
+  return accepted_at !== null && (userId ?? accepted_user_id) === accepted_user_id && Date.parse(now) - Date.parse(accepted_at) <= ASKED_AGAIN_WITHIN_MS;
 }
 
 /** @throws DomainError `entity_not_found` */

@@ -1,6 +1,7 @@
 import type { RadarChallengeCreated } from '#libs/contracts/src/feed/radar-events';
 import type { Decider, Decision, Erasable, Fact, NewPublicEvent } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { ASKED_AGAIN_WITHIN_MS } from './lost-answer.decider.ts';
 import { foldedEmail, holderOfUser, isBeforeReset, type StoredUser, type UserEvent } from './user.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
@@ -51,9 +52,6 @@ interface RemovedCode {
   readonly object: 'removed_code';
   readonly id: string;
 }
-
-/** How long a client that heard no answer may ask again for the same session. */
-const REPEATED_WITHIN = 30_000;
 
 type AnyEvent = OneTimeCodeEvent<RedeemableKind>;
 
@@ -141,7 +139,7 @@ export function redeemCode<Kind extends RedeemableKind>(kind: Kind, id: string, 
     if (code?.id !== id) throw invalidCode();
     const { redemption, expires_at } = code;
     if (redemption !== null) {
-      if (redemption.by === redeemed_by && Date.parse(now) - Date.parse(redemption.at) <= REPEATED_WITHIN) return [];
+      if (redemption.by === redeemed_by && Date.parse(now) - Date.parse(redemption.at) <= ASKED_AGAIN_WITHIN_MS) return [];
       throw new DomainError('conflict', 'one_time_code_previously_used', 'The code was used already.');
     }
     if (expires_at <= now) throw new DomainError('conflict', 'one_time_code_expired', 'The code has expired.');

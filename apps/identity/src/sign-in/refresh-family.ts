@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { ASKED_AGAIN_WITHIN_MS } from '../domain/lost-answer.decider.ts';
 
-/** How long after its rotation a token is answered with the present one: several tabs refresh at once, and answers get lost. */
-const REPLAYED_WITHIN_MS = 30_000;
 const ROTATIONS_KEPT = 8;
 const TOKEN = /^([0-9A-HJKMNP-TV-Z]{26})\.(0|[1-9]\d{0,14})\.([\w-]{43})$/;
 const SESSION_PREFIX = 'session_';
@@ -50,7 +49,7 @@ export function isGenuine(seed: Buffer, environment: string, { sessionId, genera
 export function roleOfToken({ generation: present, rotations }: RefreshFamily, generation: number, now: number): 'present' | 'replayed' | 'reused' {
   if (generation >= present) return 'present';
   const rotation = rotations.find(([rotated]) => rotated === generation);
-  return rotation !== undefined && now - rotation[1] <= REPLAYED_WITHIN_MS ? 'replayed' : 'reused';
+  return rotation !== undefined && now - rotation[1] <= ASKED_AGAIN_WITHIN_MS ? 'replayed' : 'reused';
 }
 
 /**
@@ -63,7 +62,7 @@ export function rotated(
   { now, ...present }: Pick<RefreshFamily, 'organization_id' | 'idle_until'> & { readonly now: number },
 ): RefreshFamily {
   const oldest = family.rotations.at(-ROTATIONS_KEPT);
-  if (oldest !== undefined && now - oldest[1] <= REPLAYED_WITHIN_MS) return { ...family, ...present, generation };
+  if (oldest !== undefined && now - oldest[1] <= ASKED_AGAIN_WITHIN_MS) return { ...family, ...present, generation };
   const rotations = [...family.rotations, [generation, now] as const].slice(-ROTATIONS_KEPT);
   return { ...family, ...present, generation: generation + 1, rotations };
 }
