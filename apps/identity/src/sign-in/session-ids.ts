@@ -5,10 +5,11 @@ import { Clock } from '#libs/platform/src/clock';
 import { BASE_32 } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ASKED_AGAIN_WITHIN_MS } from '../domain/lost-answer.decider.ts';
 
 const COLLECTION = 'sign_in_sessions';
-/** A client that heard no answer gets the session of its code for 30 s after that was spent; the code is looked at after this began. */
-const REPEATED_WITHIN_MS = 60_000;
+/** A client that heard no answer asks again for so long after its code was spent, and the code is looked at after this began. */
+const KEPT_MS = 2 * ASKED_AGAIN_WITHIN_MS;
 const TIME_CHARACTERS = 10;
 
 /** Ids of sessions, which nobody guesses from other ids: 80 bits derive from a key of the environment. */
@@ -31,7 +32,7 @@ export class SessionIds {
   /** The session that begins with what a client shows, such as a code: when it shows the same again soon, also in another request, the same. */
   async ofShown(context: RequestContext, ...shown: readonly string[]): Promise<string> {
     const key = this.naming.keyOf('sign_in', context.environment, ...shown);
-    const { entry } = await this.store.putIfAbsent(COLLECTION, key, await this.ofCommand(context), this.clock.now() + REPEATED_WITHIN_MS);
+    const { entry } = await this.store.putIfAbsent(COLLECTION, key, await this.ofCommand(context), this.clock.now() + KEPT_MS);
     return entry.value;
   }
 }
