@@ -250,6 +250,29 @@ describe('secrets', () => {
     await refused({ ...goesOn, code: totp });
     await refused({ ...goesOn, grant_type: grant('organization-selection'), organization_id: token });
 
+    // A code that an application delivers itself, one that something speaks against a sign-in, and a token of a widget.
+    const { body: delivered } = await askInPublic('POST', `${factors}/enroll`, { body: { type: 'generic_otp', user_id: first.user.id } });
+    const { body: otp } = await ask('POST', `${factors}/${delivered.id}/challenge`, { body: {} });
+    canaries.addWord('delivered code', otp.code);
+    for (let times = 0; times < 2; times++) await askInPublic('POST', `/auth/challenges/${otp.id}/verify`, { body: { code: otp.code } });
+    const suspected = { email: email(), password: canaries.add('password of a suspect', random()) };
+    expect((await askInPublic('POST', users, { body: { ...suspected, email_verified: true } })).status).toBe(201);
+    const riskOf = (bot_detection: string) => askInPublic('PATCH', '/admin/environment_settings', { body: { risk: { bot_detection } } });
+    await riskOf('challenge');
+    const { body: challenged } = await authenticate({ grant_type: 'password', ...suspected, user_agent: 'curl/8.5.0' });
+    await riskOf('log');
+    const { body: sentBeside } = await ask('GET', `/user_management/radar_challenges/${challenged.radar_challenge_id}`);
+    const proof = { grant_type: grant('radar-email-challenge:code'), radar_challenge_id: challenged.radar_challenge_id };
+    const goesOnThen = { ...proof, pending_authentication_token: canaries.add('pending token of a suspect', challenged.pending_authentication_token) };
+    expect((await authenticate({ ...goesOnThen, code: canaries.addWord('code of a challenge', sentBeside.code) })).status).toBe(200);
+    await refused({ ...proof, pending_authentication_token: first.refresh_token, code: sentBeside.code });
+    const { body: acme } = await askInPublic('POST', '/organizations', { body: { name: 'Widgets' } });
+    await askInPublic('POST', '/user_management/organization_memberships', { body: { organization_id: acme.id, user_id: first.user.id, role_slug: 'admin' } });
+    const wanted = { organization_id: acme.id, user_id: first.user.id, scopes: [] };
+    const { body: widget } = await ask('POST', '/widgets/token', { body: wanted, headers: { 'Idempotency-Key': 'widget' } });
+    canaries.add('widget token', widget.token.split('.')[2]);
+    expect((await askInPublic('GET', '/organizations', { key: widget.token })).status).toBe(401);
+
     // A code by text.
     expect((await askInPublic('PATCH', '/admin/environment_settings', { body: { sms: { countries: ['DE'] } } })).status).toBe(200);
     const phone_number = people.add('phone number', `+49151${String(randomBytes(4).readUInt32BE() % 10 ** 8).padStart(8, '0')}`);
@@ -311,7 +334,8 @@ describe('secrets', () => {
       'API key',
       ...['client secret of a provider', 'secret of the webhook for texts'],
       ...['magic code', 'wrong code', 'refresh token', 'next refresh token', 'access token'],
-      ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token', 'code of a text'],
+      ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token'],
+      ...['delivered code', 'password of a suspect', 'pending token of a suspect', 'code of a challenge', 'widget token', 'code of a text'],
       ...['password of a sign-in', 'pending token of a password', 'code of an address', 'reset token', 'new password', 'invitation token'],
       'unknown key',
     ]);

@@ -67,7 +67,7 @@ describe('a magic code', () => {
   it('is not given for an address that only looks like that of a user', async () => {
     const local = `stra${String.fromCharCode(0xdf)}e${randomUUID().slice(0, 8)}`;
     await user({ email: `${local}@codes.test` });
-    await suite.post(MAGIC, { email: `${local.replace('\u00df', 'ss')}@codes.test` }).expect(400, { code: 'sign_up_not_allowed' });
+    await suite.post(MAGIC, { email: `${local.replace('\u00df', 'ss')}@codes.test` }).expect(400, { error: 'sign_up_not_allowed' });
     await suite.post(RESET, { email: `${local.replace('\u00df', 'ss')}@codes.test` }).expect(404);
   });
 });
@@ -214,10 +214,10 @@ describe('the settings of an environment', () => {
     await set({ readable_codes: false });
     for (const path of paths) await caller.get(path).expect(403, { code: 'forbidden' });
     await set({ sign_up: false });
-    await caller.post(MAGIC, { email: address() }).expect(400, { code: 'sign_up_not_allowed' });
+    await caller.post(MAGIC, { email: address() }).expect(400, { error: 'sign_up_not_allowed' });
     await caller.post(MAGIC, { email: made.email }).expect(201);
     await set({ sign_in_methods: { magic_auth: false, password: false } });
-    await caller.post(MAGIC, { email: made.email }).expect(400, { code: 'authentication_method_not_allowed' });
+    await caller.post(MAGIC, { email: made.email }).expect(400, { error: 'authentication_method_not_allowed' });
     await caller.post(RESET, { email: made.email }).expect(403, { code: 'email_password_auth_disabled' });
     const confirmation = { token: reset.password_reset_token, new_password: PASSWORD };
     await caller.post(`${RESET}/confirm`, confirmation).expect(403, { code: 'email_password_auth_disabled' });
