@@ -7,7 +7,7 @@ import { streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import type { MembershipEvent } from '../domain/membership.decider.ts';
 import { endOutdatedSession, endSessionOfInactive, sessionDecider } from '../domain/session.decider.ts';
 import type { UserEvent } from '../domain/user.decider.ts';
-import { endWithUnprovenAddress } from '../users/unproven-addresses.ts';
+import { endWithUnprovenAddress } from '../codes/unproven-addresses.ts';
 import { sessionsView } from '../views/sessions.view.ts';
 
 type PasswordReset = FactOf<UserEvent, 'password_reset.succeeded'>;

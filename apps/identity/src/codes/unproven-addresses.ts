@@ -14,7 +14,7 @@ interface Ending<State, Event extends Fact, Row extends State & object> {
   readonly name: string;
   /** Of what ends, by its user. */
   readonly view: PrimaryView<State, Event, Row>;
-  end(id: string, fact: LaterFact): Decision<State, Event>;
+  readonly end: (id: string, fact: LaterFact) => Decision<State, Event>;
 }
 
 /**
