@@ -30,6 +30,13 @@ const WAITING = 200;
 /** Between two tries; the last one goes on for as long as the code is of use. */
 const PAUSES = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
 const LONGEST = PAUSES.at(-1)!;
+/** How long a process that ends waits for what is on its way. */
+const ARRIVING = 5_000;
+
+interface Due {
+  readonly text: Text;
+  readonly way: StoredSettings['sms'];
+}
 
 /**
  * Sends each code to its number, again and again for as long as it is of use. Each environment has a receiver of its own: one that is slow or away holds up no other.
@@ -41,6 +48,7 @@ export class SendCodesBySms implements Reaction<FactorChallenged>, OnModuleDestr
   readonly handles = ['authentication_factor.challenged'] as const;
   private readonly users: Table<StoredUser>;
   private readonly waiting = new Map<string, number>();
+  private readonly underWay = new Set<Promise<Outcome>>();
   private readonly stopping = new AbortController();
   private readonly outcomes;
 
@@ -64,8 +72,10 @@ export class SendCodesBySms implements Reaction<FactorChallenged>, OnModuleDestr
     for (const outcome of ['sent', 'refused', 'unsent', 'late']) this.outcomes.inc({ outcome }, 0);
   }
 
-  onModuleDestroy(): void {
+  /** What is on its way arrives; what waits for a webhook that is away is given up. */
+  async onModuleDestroy(): Promise<void> {
     this.stopping.abort();
+    await Promise.race([Promise.allSettled(this.underWay), pause(ARRIVING, undefined, { ref: false })]);
   }
 
   async react(event: Recorded<FactorChallenged>): Promise<void> {
@@ -91,20 +101,23 @@ export class SendCodesBySms implements Reaction<FactorChallenged>, OnModuleDestr
     for (let tries = 0; !signal.aborted; tries++) {
       const due = await this.due(event);
       if (due === null) return this.end(event, tries === 0 ? 'late' : 'unsent');
-      const outcome = await this.transport.send(due.text, due.way);
+      const outcome = await this.attempt(due);
       if (outcome.outcome === 'sent') return this.outcomes.inc({ outcome: 'sent' });
       if (outcome.outcome === 'refused') return this.end(event, 'refused', outcome.reason);
       if (tries === 0) this.warn('A text was not taken by the webhook of the environment, and is sent again.', event, outcome.reason);
       await paused(pauseAfter(tries, outcome), signal);
     }
+    this.end(event, 'unsent', 'process_ended');
+  }
+
+  private async attempt({ text, way }: Due): Promise<Outcome> {
+    const sending = this.transport.send(text, way);
+    this.underWay.add(sending);
+    return sending.finally(() => this.underWay.delete(sending));
   }
 
   /** Null where nobody waits for it: the code was used, has expired, or another one was asked for; its factor or user is gone; or texts are off. */
-  private async due({
-    id,
-    data,
-    meta: { environment },
-  }: Recorded<FactorChallenged>): Promise<{ readonly text: Text; readonly way: StoredSettings['sms'] } | null> {
+  private async due({ id, data, meta: { environment } }: Recorded<FactorChallenged>): Promise<Due | null> {
     if (Date.parse(data.expires_at) <= this.clock.now()) return null;
     const factor = await this.repository.load(authenticationFactorDecider, environment, data.id);
     if (factor?.object !== 'authentication_factor' || factor.phone_number === null || !isLastChallenge(factor, data.challenge_id)) return null;

@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto';
-import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { signingKeys, standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
@@ -16,7 +16,7 @@ const LATER: readonly number[] = [408, 425, 429];
 
 /** The webhook of an environment; of development mode without one, the mailbox. */
 @Injectable()
-export class WebhookSmsTransport extends SmsTransport implements OnModuleDestroy {
+export class WebhookSmsTransport extends SmsTransport implements OnApplicationShutdown {
   private readonly sender: WebhookSender;
 
   constructor(
@@ -30,7 +30,8 @@ export class WebhookSmsTransport extends SmsTransport implements OnModuleDestroy
     this.sender = new WebhookSender({ rule, timeout: settings.WEBHOOK_TIMEOUT });
   }
 
-  onModuleDestroy(): Promise<void> {
+  /** After what is on its way has arrived. */
+  onApplicationShutdown(): Promise<void> {
     return this.sender.close();
   }
 
