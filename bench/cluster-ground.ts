@@ -18,8 +18,8 @@ const STATE_TIMEOUT_MS = 60_000;
 const BEHIND_POLL = 100;
 
 export interface ClusterResult extends LoadResult {
-  /** Processor time of each process on one request, in words. */
-  readonly perRequest: string;
+  /** Processor time of each process on one request (microseconds). */
+  readonly perRequest: ReadonlyMap<string, number>;
 }
 
 interface Needs {
@@ -90,9 +90,13 @@ export async function loadedCluster(cluster: Cluster, given: Load): Promise<Clus
 }
 
 /** Of everything that runs for it, and of the bench. */
-export function processorUse({ processes, engines: { eventstore, mongodb, kafka } }: Cluster): Promise<ProcessorUse> {
-  const pids = [...processes, eventstore, mongodb, kafka].flatMap(({ name, pid }) => (pid === null ? [] : [[name, pid] as const]));
-  return ProcessorUse.begin(new Map([...pids, ['bench', process.pid]]));
+export function processorUse(cluster: Cluster): Promise<ProcessorUse> {
+  return ProcessorUse.begin(new Map([...pidsOf(cluster), ['bench', process.pid]]));
+}
+
+/** Of everything that runs for it and is a process of this machine. */
+export function pidsOf({ processes, engines: { eventstore, mongodb, kafka } }: Cluster): ReadonlyMap<string, number> {
+  return new Map([...processes, eventstore, mongodb, kafka].flatMap(({ name, pid }) => (pid === null ? [] : [[name, pid] as const])));
 }
 
 /** Resolves when nothing that follows the log is behind it, so that no measurement pays for what went before. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Cluster } from '#libs/testing/src/cluster/cluster';
 import { caughtUp, liveBytes, loadedFirst, processorUse, withCluster } from './cluster-ground.ts';
-import { rssAnonMegabytes } from './processor.ts';
+import { inWords, rssAnonMegabytes } from './processor.ts';
 import { RecordedUsers } from './recorded-users.ts';
 import type { Row, Scenario } from './scenario.ts';
 import { count, row } from './table.ts';
@@ -49,7 +49,7 @@ async function measured(cluster: Cluster, users: number, directory: string): Pro
       const use = await processorUse(cluster);
       const begin = performance.now();
       await recorded.record(now - before, () => caughtUp(cluster));
-      console.error(`  ${count((now - before) / ((performance.now() - begin) / 1_000))}/s; ${await use.perRequest(now - before)}`);
+      console.error(`  ${count((now - before) / ((performance.now() - begin) / 1_000))}/s; ${inWords(await use.perRequest(now - before))}`);
       steps.push({ users: now, memory: await memoryOf(cluster, directory) });
       console.error(`  ${count(now)} users: ${[...steps.at(-1)!.memory].map(([name, each]) => `${name} ${textOf(each)}`).join(', ')}`);
     }

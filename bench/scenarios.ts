@@ -3,6 +3,7 @@ import { freePort } from '#libs/testing/src/engines/free-port';
 import { API_KEY_SCENARIOS } from './api-key-scenarios.ts';
 import { AUTHORIZATION_SCENARIOS } from './authorization-scenarios.ts';
 import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
+import { atRest } from './processor.ts';
 import { Program } from './program.ts';
 import { reference } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
@@ -24,6 +25,8 @@ const COMPANY = [
   { connections: 64, most: 0.2 },
 ] as const;
 const ALONE_MS = 3;
+/** After a start, what was compiled and read for it is collected. */
+const SETTLED = 15_000;
 
 const start: Scenario = {
   name: 'start',
@@ -36,6 +39,17 @@ const start: Scenario = {
         row('start to ready, empty', '≤ 1.5 s', seconds(suite.startToReady), suite.startToReady <= 1_500),
         row('memory at rest (`RssAnon`)', `≤ ${MEGABYTES_AT_REST} MB`, `${memory.toFixed(0)} MB`, memory <= MEGABYTES_AT_REST),
       ];
+    }),
+};
+
+/** What it takes that nobody asks for anything. The first seconds after a start are not counted. */
+const idle: Scenario = {
+  name: 'idle',
+  organizations: 'none',
+  measure: (ground, pace) =>
+    ground.withSuite(async (suite) => {
+      await pause(SETTLED);
+      return [row('the suite with nothing to do', 'measured', await atRest(new Map([['suite', suite.pid]]), pace.seconds), true)];
     }),
 };
 
@@ -189,6 +203,7 @@ const mixed: Scenario = {
 
 export const SCENARIOS: readonly Scenario[] = [
   start,
+  idle,
   create,
   createAlone,
   webhooks,

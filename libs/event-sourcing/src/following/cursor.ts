@@ -147,13 +147,13 @@ export class Cursor {
   }
 
   /**
-   * The next events that are for it; null where it was left behind, or the signal has aborted.
+   * The next events that are for it; null where it was left behind, or the signal has aborted, of which it is to be told (`wake`).
    * @throws what has ended its reading
    */
   async take(signal: AbortSignal): Promise<Taken | null> {
     const isOver = (): boolean => signal.aborted || this.failure !== null || this.reading === null;
-    await this.until(() => isOver() || this.next !== null, signal);
-    if (!isOver() && !this.isHurried) await this.until(() => isOver() || this.isHurried, signal, GATHER_MS);
+    await this.until(() => isOver() || this.next !== null);
+    if (!isOver() && !this.isHurried) await this.until(() => isOver() || this.isHurried, GATHER_MS);
     if (signal.aborted) return null;
     if (this.failure !== null) throw this.failure.error;
     if (this.reading === null) return null;
@@ -161,6 +161,11 @@ export class Cursor {
     this.isBusy = taken !== null;
     this.busySince = taken?.records[0]?.meta.at ?? 0;
     return taken;
+  }
+
+  /** Its signal has aborted. One listener for all that it takes: each alone costs as much as some records do. */
+  wake(): void {
+    this.look();
   }
 
   /** What was taken is behind it. */
@@ -174,12 +179,11 @@ export class Cursor {
     return this.pace === 'prompt' || this.awaited > this.handled || this.reading?.isLive === false;
   }
 
-  private until(isOver: () => boolean, signal: AbortSignal, milliseconds?: number): Promise<void> {
+  private until(isOver: () => boolean, milliseconds?: number): Promise<void> {
     if (isOver()) return Promise.resolve();
     return new Promise((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
-        signal.removeEventListener('abort', this.look);
         this.look = () => {};
         resolve();
       };
@@ -187,7 +191,6 @@ export class Cursor {
       this.look = () => {
         if (isOver()) done();
       };
-      signal.addEventListener('abort', this.look);
     });
   }
 }

@@ -70,6 +70,8 @@ export class Follower implements Awaited {
     const { cursor, followed, reader } = this;
     if (cursor === null) throw new Error('What follows the log has to begin somewhere.');
     const ending = over === undefined ? signal : AbortSignal.any([signal, over]);
+    const wake = (): void => cursor.wake();
+    ending.addEventListener('abort', wake);
     try {
       for (let hasPlace = isSeated; !ending.aborted; hasPlace = false) {
         if (!hasPlace) await reader.seat([cursor], ending);
@@ -83,6 +85,7 @@ export class Follower implements Awaited {
         }
       }
     } finally {
+      ending.removeEventListener('abort', wake);
       cursor.end();
     }
   }
