@@ -53,6 +53,7 @@ export const costly = [
   'test/command-line.spec.ts',
   'test/damaged-log.spec.ts',
   'test/erased-people.spec.ts',
+  'test/erased-rows-on-engines.spec.ts',
   'test/installations.spec.ts',
   'test/key-files.spec.ts',
   'test/killed-erasures.spec.ts',
