@@ -282,7 +282,11 @@ export class OperationRoutes {
   /** Whoever tries names is counted by address. */
   private async find({ count, field, place }: Entry, request: FastifyRequest, name: string): Promise<Caller> {
     await count(unknownClient(request.ip));
-    const caller = await (field === 'session_id' ? this.sessions : this.clients).find(name, request.ip, request.id).catch((error: unknown) => {
+    const found =
+      field === 'session_id'
+        ? this.sessions.find(name, (request.query as Readonly<Record<string, unknown>>)['return_to'], request.ip, request.id)
+        : this.clients.find(name, request.ip, request.id);
+    const caller = await found.catch((error: unknown) => {
       // What a path names that there is not, is not found.
       const isUnknownClient = field === 'client_id' && place !== 'path' && isNotFound(error);
       throw isUnknownClient ? new DomainError('invalid', 'invalid_client', 'No environment has this client id.') : error;

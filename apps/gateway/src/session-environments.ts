@@ -17,11 +17,13 @@ export class SessionEnvironments {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws DomainError `session_not_found`, or `service_unavailable` */
-  async find(session_id: string, address: string, requestId: string): Promise<Caller> {
+  /** `return_to`: where the browser wants to go on. @throws DomainError `session_not_found`, or `service_unavailable` */
+  async find(session_id: string, return_to: unknown, address: string, requestId: string): Promise<Caller> {
     const began = this.clock.now();
     const context = { ...systemContext(SYSTEM_ENVIRONMENT, began), requestId, deadline: began + LOOK_UP_TIMEOUT_MS };
-    const { environment_id } = await this.transport.call(Object.assign(new FindSessionEnvironment(), { session_id, context }));
+    const { environment_id } = await this.transport.call(
+      Object.assign(new FindSessionEnvironment(), { session_id, ...(typeof return_to === 'string' && { return_to }), context }),
+    );
     return callerOf(environment_id, session_id, address);
   }
 }

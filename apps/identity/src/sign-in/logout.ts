@@ -3,25 +3,33 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { Redirection } from '#libs/contracts/src/redirection';
 import { FindSessionEnvironment, LogOut } from '#libs/contracts/src/sessions/operations';
 import type { SessionEnvironment } from '#libs/contracts/src/sessions/session';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { allEnvironments, environmentsView, type StoredEnvironment } from '../views/environments.view.ts';
 import { RefreshFamilies } from './refresh-families.ts';
 import { Sessions } from './sessions.ts';
 
 /** Somebody signs out, in a browser that knows the session and nothing else. */
 @Injectable()
 export class Logout {
+  private readonly environments: Table<StoredEnvironment>;
+
   constructor(
     private readonly sessions: Sessions,
     private readonly families: RefreshFamilies,
     private readonly settings: EnvironmentSettingsReader,
     private readonly clock: Clock,
-  ) {}
+    readModels: ReadModels,
+  ) {
+    this.environments = readModels.table(tableOf(environmentsView));
+  }
 
   @Handles(FindSessionEnvironment)
-  async find({ session_id }: FindSessionEnvironment): Promise<SessionEnvironment> {
-    const environment_id = await this.families.environmentOf(session_id);
+  async find({ session_id, return_to }: FindSessionEnvironment): Promise<SessionEnvironment> {
+    const environment_id = (await this.families.environmentOf(session_id)) ?? (await this.environmentListing(return_to));
     if (environment_id === null) throw noSuchSession();
     return { environment_id };
   }
@@ -29,7 +37,10 @@ export class Logout {
   /** Nothing ends where the browser could not go on: whoever set it up wrong sees it at once. */
   @Handles(LogOut)
   async logOut({ context, session_id, return_to }: LogOut): Promise<Redirection> {
-    if (!(await this.isGoingOn(context.environment, session_id))) throw noSuchSession();
+    if (!(await this.isGoingOn(context.environment, session_id))) {
+      if (return_to === undefined || (await this.environmentListing(return_to)) === null) throw noSuchSession();
+      return { location: return_to };
+    }
     const { sign_out_uris, login_uri } = await this.settings.settings(context);
     const location = return_to ?? sign_out_uris[0] ?? login_uri;
     if (location === null) throw refused('required', 'return_to is required: the settings name no address to go on to.');
@@ -37,6 +48,14 @@ export class Logout {
       throw refused('not_listed', 'return_to must be one of the sign_out_uris of the settings.');
     await this.sessions.end(context, session_id, 'signed_out');
     return { location };
+  }
+
+  /** Whoever signs out once more, or too late, goes on as at first. Where the session was is asked of nothing, so that one that never was is answered alike. */
+  private async environmentListing(address: string | undefined): Promise<string | null> {
+    if (address === undefined) return null;
+    for (const { id: environment } of await allEnvironments(this.environments))
+      if ((await this.settings.settings({ environment })).sign_out_uris.includes(address)) return environment;
+    return null;
   }
 
   private async isGoingOn(environment: string, id: string): Promise<boolean> {

@@ -604,12 +604,23 @@ describe('signing out', () => {
     const [first, over] = [await signedIn(), await signedIn()].map(sessionOf);
     await logOut({ session_id: first!, return_to: BYE });
     await suite.post('/user_management/sessions/revoke', { session_id: over }).expect(200);
-    for (const session_id of [first!, over!, 'session_01J0000000000000000000000A', 'nobody', `session_${'x'.repeat(100)}`])
-      for (const return_to of [BYE, 'https://evil.test/']) expect(await logOut({ session_id, return_to }).expect(400)).toEqual(NOWHERE);
+    for (const session_id of [first!, over!, 'session_01J0000000000000000000000A', 'nobody', `session_${'x'.repeat(100)}`]) {
+      const { status, headers, text } = await logOut({ session_id, return_to: BYE });
+      expect([status, headers['location'], text]).toEqual([302, BYE, '']);
+      expect(await logOut({ session_id, return_to: 'https://evil.test/' }).expect(400)).toEqual(NOWHERE);
+      expect(await logOut({ session_id }).expect(400)).toEqual(NOWHERE);
+    }
+    expect((await suite.records('session.revoked')).filter(({ stream }) => stream.endsWith(first!))).toHaveLength(1);
     await logOut({ return_to: BYE }).expect(422, { errors: [{ field: 'session_id', code: 'required' }] });
     const old = await signedIn();
     await later(8 * 24 * 60 * MINUTE);
-    expect(await logOut({ session_id: sessionOf(old), return_to: BYE }).expect(400)).toEqual(NOWHERE);
+    expect((await logOut({ session_id: sessionOf(old), return_to: BYE })).headers['location']).toBe(BYE);
+    expect(await logOut({ session_id: sessionOf(old) }).expect(400)).toEqual(NOWHERE);
+    // What another environment lists does as well once nothing tells of a session, and before that it does not.
+    const [there, goingOn] = ['https://elsewhere.test/bye', sessionOf(await signedIn())];
+    await elsewhere.patch('/admin/environment_settings', { sign_out_uris: [there] }).expect(200);
+    for (const session_id of [sessionOf(old), first!, 'nobody']) expect((await logOut({ session_id, return_to: there })).headers['location']).toBe(there);
+    await logOut({ session_id: goingOn, return_to: there }).expect(422, { errors: [{ field: 'return_to', code: 'not_listed' }] });
   });
 
   it('does not happen by HEAD, which asks for nothing to be done', async () => {

@@ -1,4 +1,4 @@
-import { Optional, Ref, Text } from '../fields.ts';
+import { Optional, Picked, Ref, Text } from '../fields.ts';
 import { Command, empty, listOf, ok, Operation, Query } from '../operation.ts';
 import { PageQuery } from '../pages.ts';
 import { redirect, type Redirection } from '../redirection.ts';
@@ -35,7 +35,7 @@ export class RevokeSession extends Command<void> {
   environmentFrom: 'session_id',
   summary: 'Sign out',
   description:
-    'For the browser of the person: it ends the session and goes on to `return_to`. Without one it goes on to the first of the `sign_out_uris` in the settings, or to `login_uri`.',
+    'For the browser of the person: it ends the session and goes on to `return_to`. Without one it goes on to the first of the `sign_out_uris` in the settings, or to `login_uri`. After a session that is over, or never was, it goes on to a `return_to` that the settings of any environment list.',
   answers: redirect,
   refuses: ['session_not_found'],
   emits: ['session.revoked'],
@@ -48,10 +48,11 @@ export class LogOut extends Command<Redirection> {
 @Operation({
   internal: true,
   owner: 'identity',
-  summary: 'Find the environment of a session that goes on',
+  summary: 'Find the environment of a session, or one whose settings list where a browser wants to go on to after a session that is over',
   answers: ok(SessionEnvironment),
   refuses: ['session_not_found'],
 })
 export class FindSessionEnvironment extends Query<SessionEnvironment> {
   @Ref(() => Session, { doc: 'The session.' }) session_id!: string;
+  @Optional() @Picked(LogOut) return_to?: string;
 }
