@@ -2,6 +2,7 @@ import type { AuthenticationEvent } from '#libs/contracts/src/feed/authenticatio
 import type { Session, SessionMethod } from '#libs/contracts/src/sessions/session';
 import type { NewPublicEvent, Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
 import { isUnknownTo, type Beginning, type LaterFact } from './known-version.decider.ts';
+import { ASKED_AGAIN_WITHIN_MS } from './lost-answer.decider.ts';
 import type { MembershipEvent, StoredMembership } from './membership.decider.ts';
 import type { OrganizationEvent } from './organization.decider.ts';
 import { holderOfUser, type UserEvent } from './user.decider.ts';
@@ -179,6 +180,11 @@ export function proveFactor(factor: Factor, about: NewProof, session: NewSession
     const signIn = isProven ? state : (evolve(state, { ...proof, at: context.now }) as SignIn);
     return [...(isProven ? [] : [proof]), ...(session === null ? [] : [sessionOf(signIn, session)])];
   };
+}
+
+/** Whether a client that heard no answer may still ask again for a session that has begun (milliseconds since the epoch). */
+export function mayBeAskedAgain({ created_at }: StoredSession, now: number): boolean {
+  return now - Date.parse(created_at) <= ASKED_AGAIN_WITHIN_MS;
 }
 
 /** Nothing else is asked for. */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { beginningOf, type Factor } from '../domain/session.decider.ts';
+import { beginningOf, mayBeAskedAgain } from '../domain/session.decider.ts';
 import { outdatedBy, type StoredUser } from '../domain/user.decider.ts';
 import { PendingAuthentications, type PendingAuthentication } from './pending-authentications.ts';
 import { Sessions } from './sessions.ts';
@@ -11,8 +12,8 @@ import { invalidPendingToken } from './sign-in-refusals.ts';
 interface ContinuedSignIn {
   readonly pending: PendingAuthentication;
   readonly user: StoredUser;
-  /** What was proven before; nothing where a session has begun already. */
-  readonly proven: readonly Factor[];
+  /** Whether the password was shown. */
+  readonly hasPassword: boolean;
   /** When the first was proven. */
   readonly beganAt: string;
 }
@@ -24,6 +25,7 @@ export class ContinuedSignIns {
     private readonly pending: PendingAuthentications,
     private readonly sessions: Sessions,
     private readonly people: SignInPeople,
+    private readonly clock: Clock,
   ) {}
 
   /** What goes on with this token, and whose it is. @throws DomainError `invalid_pending_authentication_token` */
@@ -34,8 +36,11 @@ export class ContinuedSignIns {
       this.people.withId(context.environment, pending.user_id),
     ]);
     if (user === null || (state?.object !== 'sign_in' && state?.object !== 'session')) throw invalidPendingToken();
+    // Nothing would come of it but that a code is spent which another sign-in asked for.
+    if (state.object === 'session' && !mayBeAskedAgain(state, this.clock.now())) throw invalidPendingToken();
     const beginning = beginningOf(state);
     if (outdatedBy(user, beginning) !== null) throw invalidPendingToken();
-    return { pending, user, beganAt: beginning.began_at, proven: state.object === 'sign_in' ? state.proven : [] };
+    const hasPassword = state.object === 'sign_in' ? state.proven.includes('password') : state.auth_method === 'password';
+    return { pending, user, beganAt: beginning.began_at, hasPassword };
   }
 }

@@ -330,6 +330,28 @@ describe('a pending authentication', () => {
   const choose = (pending_authentication_token: string, organization_id: string, more: Body = {}) =>
     ask({ grant_type: urn('organization-selection'), pending_authentication_token, organization_id, ...more });
 
+  it.each([
+    ['that has begun', 30_001, async () => {}],
+    ['that has ended', 1, async (session_id: string) => void (await suite.post('/user_management/sessions/revoke', { session_id }).expect(200))],
+  ])('spends no code that another sign-in asked for, nor anything else of its user, once it became a session %s', async (_, milliseconds, ended) => {
+    const email = address();
+    const { id } = await user({ email, email_verified: false, password: PASSWORD });
+    const asked = async (at: string) => {
+      const { pending_authentication_token, email_verification_id } = (await ask({ grant_type: 'password', email: at, password: PASSWORD })).body;
+      const { code } = await suite.get(`/user_management/email_verification/${email_verification_id}`).expect(200);
+      return { grant_type: urn('email-verification:code'), pending_authentication_token, code: code as string };
+    };
+    const first = await asked(email);
+    await ended(sessionOf(await ask(first).expect(200)));
+    const other = address();
+    await suite.put(`${USERS}/${id}`, { email: other }).expect(200);
+    await later(milliseconds);
+    const next = await asked(other);
+    await ask({ ...first, code: next.code }).expect(400, { code: 'invalid_pending_authentication_token' });
+    await ask(next).expect(200);
+    await ask({ grant_type: 'password', email: other, password: PASSWORD }).expect(200);
+  });
+
   it('goes on with the organization that is chosen', async () => {
     const { id, one, two, token, organizations } = await pendingOf();
     expect(organizations).toEqual(

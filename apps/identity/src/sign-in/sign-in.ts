@@ -9,11 +9,11 @@ import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { Stamps } from '#libs/read-models/src/stamps';
 import type { StoredInvitation } from '../domain/invitation.decider.ts';
-import { ASKED_AGAIN_WITHIN_MS } from '../domain/lost-answer.decider.ts';
 import {
   beginningOf,
   beginSession,
   isStillMember,
+  mayBeAskedAgain,
   proveFactor,
   sessionDecider,
   type EndReason,
@@ -179,7 +179,7 @@ export class SignIn {
   /** A client that heard no answer asks again, and gets the session that began. */
   private async begunBefore(context: RequestContext, session: StoredSession, { user, client }: Progress): Promise<Authentication> {
     const read = await this.families.read(context.environment, session.id);
-    const isRepeat = this.clock.now() - Date.parse(session.created_at) <= ASKED_AGAIN_WITHIN_MS;
+    const isRepeat = mayBeAskedAgain(session, this.clock.now());
     if (!isRepeat || read === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidPendingToken();
     const { organization_id } = read.family;
     const membership = organization_id === null ? null : await this.people.membership(context, user.id, organization_id);

@@ -20,10 +20,10 @@ export class EmailVerificationGrant implements Grant<'code' | 'pending_authentic
 
   /** @throws DomainError `invalid_pending_authentication_token`, `too_many_requests`, and as `EmailVerifications.redeem` */
   async prove({ context, code, pending_authentication_token: token }: Given<'code' | 'pending_authentication_token'>, client: SignInClient): Promise<Proof> {
-    const { pending, user: before, proven } = await this.continued.require(context, client, token);
+    const { pending, user: before, hasPassword } = await this.continued.require(context, client, token);
     const { session_id: sessionId, chosen } = pending;
     await this.attempts.count(context, sessionId);
-    const redemption = { userId: before.id, code, redeemedBy: sessionId, hasPassword: proven.includes('password') };
+    const redemption = { userId: before.id, code, redeemedBy: sessionId, hasPassword };
     const user = await this.attempts.redeemed(context, 'email_verification', () => this.verifications.redeem(context, redemption), {
       client,
       user_id: async () => before.id,

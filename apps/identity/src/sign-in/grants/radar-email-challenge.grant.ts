@@ -24,10 +24,10 @@ export class RadarEmailChallengeGrant implements Grant<Needed> {
 
   /** @throws DomainError `invalid_pending_authentication_token`, `too_many_requests`, and as `RadarChallenges.redeem` */
   async prove({ context, code, radar_challenge_id: id, pending_authentication_token: token }: Given<Needed>, client: SignInClient): Promise<Proof> {
-    const { pending, user: before, proven } = await this.continued.require(context, client, token);
+    const { pending, user: before, hasPassword } = await this.continued.require(context, client, token);
     const { session_id: sessionId, chosen } = pending;
     await this.attempts.count(context, sessionId);
-    const user = await this.challenges.redeem(context, before, { id, given: code, by: sessionId, hasPassword: proven.includes('password') });
+    const user = await this.challenges.redeem(context, before, { id, given: code, by: sessionId, hasPassword });
     await this.pending.passChallenge(token);
     return { sessionId, user, factor: null, chosen, isChallenged: false, token };
   }
