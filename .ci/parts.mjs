@@ -42,6 +42,12 @@ export const parts = {
     paths: ['apps', 'libs', 'test/histories.spec.ts', 'test/histories', 'test/chance.ts'],
     steps: (numberOf) => [[0, 1].map((half) => histories(250, numberOf(`histories ${half}`)))],
   },
+  'sign-in-model': {
+    what: '300 random stories of people who sign in, every answer held to a model of it',
+    introduced: '2026-11-23',
+    paths: ['apps/gateway', 'apps/identity', 'libs', 'test/sign-in-model.spec.ts', 'test/sign-in', 'test/chance.ts'],
+    steps: (numberOf) => [[0, 1].map((half) => signIns(150, numberOf(`sign-ins ${half}`)))],
+  },
   torture: {
     what: '1,000 rounds of kill -9 under load',
     introduced: '2026-11-22',
@@ -76,6 +82,10 @@ export const parts = {
 
 function histories(count, seed) {
   return { task: ['working', 'test/histories.spec.ts'], variables: { HISTORIES: String(count), HISTORIES_SEED: String(seed) } };
+}
+
+function signIns(count, seed) {
+  return { task: ['working', 'test/sign-in-model.spec.ts'], variables: { SIGN_INS: String(count), SIGN_INS_SEED: String(seed) } };
 }
 
 function rounds(count, seed) {

@@ -234,9 +234,12 @@ describe('npm run proofs', () => {
 
   it('keeps the seeds that failed, each once', () => {
     write({ '.ci/failed-seeds.json': '{ "histories": [7], "torture": [] }' });
-    given(0, `console.error('History 7: was answered\\n  Error: History 8: was answered\\ntorture: Torture 9: lost'); process.exitCode = 1;`);
+    given(
+      0,
+      `console.error('History 7: was answered\\n  Error: History 8: was answered\\ntorture: Torture 9: lost\\nError: Sign-in story 10: was answered'); process.exitCode = 1;`,
+    );
     run('.ci/proofs.mjs', 'it');
-    expect(JSON.parse(readFileSync(join(folder, '.ci/failed-seeds.json'), 'utf8'))).toEqual({ histories: [7, 8], torture: [9] });
+    expect(JSON.parse(readFileSync(join(folder, '.ci/failed-seeds.json'), 'utf8'))).toEqual({ histories: [7, 8], torture: [9], 'sign-ins': [10] });
   });
 
   it('knows its parts', () => {
