@@ -11,7 +11,6 @@ import {
   SendInvitation,
 } from '#libs/contracts/src/invitations/operations';
 import type { List, Serialised } from '#libs/contracts/src/operation';
-import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { storedEmail } from '#libs/contracts/src/text-formats';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
@@ -51,10 +50,9 @@ import {
 import { membershipDecider, membershipKey, type HeldRole } from '../domain/membership.decider.ts';
 import { foldedEmail, type StoredUser } from '../domain/user.decider.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
+import { ParentReader } from '../readers/parent-reader.ts';
 import { RoleDirectory } from '../readers/role-directory.ts';
 import { invitationsView } from '../views/invitations.view.ts';
-import { organizationsView } from '../views/organizations.view.ts';
-import { usersView } from '../views/users.view.ts';
 import { PendingMemberships } from './pending-memberships.ts';
 
 const serialise = serialiserOf(InvitationWithToken);
@@ -63,8 +61,6 @@ const serialise = serialiserOf(InvitationWithToken);
 @Injectable()
 export class Invitations {
   private readonly rows: Table<StoredInvitation>;
-  private readonly organizations: Table<Organization>;
-  private readonly users: Table<StoredUser>;
 
   constructor(
     private readonly repository: Repository,
@@ -75,14 +71,13 @@ export class Invitations {
     private readonly requests: CodeRequests,
     private readonly addresses: DeliverableAddresses,
     private readonly policies: OrganizationPolicies,
+    private readonly parents: ParentReader,
     private readonly roles: RoleDirectory,
     private readonly links: ApplicationLinks,
     private readonly clock: Clock,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(invitationsView));
-    this.organizations = readModels.table(tableOf(organizationsView));
-    this.users = readModels.table(tableOf(usersView));
   }
 
   @Handles(SendInvitation)
@@ -152,9 +147,9 @@ export class Invitations {
   private async create(operation: SendInvitation, id: string): Promise<StoredInvitation> {
     const { context, organization_id = null, inviter_user_id = null, expires_in_days: days, locale = null } = operation;
     requireDays(days);
-    if (organization_id !== null) await this.organizations.require(context, organization_id);
+    if (organization_id !== null) await this.parents.requireOrganization(context, organization_id);
     await this.requireMayInvite(context, organization_id);
-    if (inviter_user_id !== null) await this.users.require(context, inviter_user_id);
+    if (inviter_user_id !== null) await this.parents.requireUser(context, inviter_user_id);
     const role = await this.role(operation, organization_id);
     const email = storedEmail(operation.email);
     const user = await this.mailboxes.userOf(context, email);
@@ -214,14 +209,16 @@ export class Invitations {
   private async require(context: RequestContext, id: string): Promise<StoredInvitation> {
     const invitation = contentOf(await this.rows.require(context, id));
     const { organization_id } = invitation;
-    if (organization_id !== null && (await this.organizations.find(context, organization_id)) === null) throw notFound('Invitation', id);
+    if (organization_id !== null && !(await this.parents.hasOrganization(context, organization_id))) throw notFound('Invitation', id);
     return invitation;
   }
 
   private async livingAmong(environment: string, rows: readonly StoredRow<StoredInvitation>[]): Promise<readonly boolean[]> {
     const ids = rows.map((row) => contentOf(row).organization_id);
-    const found = await this.organizations.getMany(environment, [...new Set(ids.filter((id) => id !== null))]);
-    const living = new Set(found.map((row) => row?.id));
+    const living = await this.parents.organizationsAmong(
+      environment,
+      ids.filter((id) => id !== null),
+    );
     return ids.map((id) => id === null || living.has(id));
   }
 

@@ -1,6 +1,7 @@
 import { feature } from '#libs/runtime/src/feature';
 import { membershipDecider } from '../domain/membership.decider.ts';
 import { MembershipReader } from '../readers/membership-reader.ts';
+import { ParentReader } from '../readers/parent-reader.ts';
 import { RoleDirectory } from '../readers/role-directory.ts';
 import { membershipsView } from '../views/memberships.view.ts';
 import { roleDirectoryView } from '../views/role-directory.view.ts';
@@ -11,6 +12,6 @@ import { Memberships } from './memberships.ts';
 export const memberships = feature({
   deciders: [membershipDecider],
   views: [membershipsView, roleDirectoryView],
-  providers: [Memberships, MembershipReader, RoleDirectory, GrantedRoles],
+  providers: [Memberships, MembershipReader, ParentReader, RoleDirectory, GrantedRoles],
   reactions: [ReplaceDeletedRoles, TakeBackRolesThatMayNotBeGiven],
 });

@@ -12,7 +12,6 @@ import {
   ReactivateOrganizationMembership,
   UpdateOrganizationMembership,
 } from '#libs/contracts/src/organization-memberships/operations';
-import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
@@ -34,12 +33,10 @@ import {
   type MembershipState,
   type StoredMembership,
 } from '../domain/membership.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
 import { MembershipReader } from '../readers/membership-reader.ts';
+import { ParentReader } from '../readers/parent-reader.ts';
 import { RoleDirectory } from '../readers/role-directory.ts';
 import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
-import { organizationsView } from '../views/organizations.view.ts';
-import { usersView } from '../views/users.view.ts';
 import { GrantedRoles } from './granted-roles.ts';
 
 const serialise = serialiserOf(FullOrganizationMembership);
@@ -47,27 +44,24 @@ const serialise = serialiserOf(FullOrganizationMembership);
 @Injectable()
 export class Memberships {
   private readonly rows: Table<StoredMembership>;
-  private readonly organizations: Table<Organization>;
-  private readonly users: Table<StoredUser>;
 
   constructor(
     private readonly repository: Repository,
     private readonly roles: RoleDirectory,
     private readonly reader: MembershipReader,
+    private readonly parents: ParentReader,
     private readonly given: GrantedRoles,
     private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(membershipsView));
-    this.organizations = readModels.table(tableOf(organizationsView));
-    this.users = readModels.table(tableOf(usersView));
   }
 
   @Handles(CreateOrganizationMembership)
   async create(operation: CreateOrganizationMembership): Promise<FullOrganizationMembership> {
     const { context, user_id, organization_id } = operation;
-    await this.users.require(context, user_id);
-    await this.organizations.require(context, organization_id);
+    await this.parents.requireUser(context, user_id);
+    await this.parents.requireOrganization(context, organization_id);
     const roles = (await this.roles.resolveRequestedRoles(context, organization_id, operation)) ?? (await this.roles.ofNewcomer(context, organization_id));
     const key = membershipKey(organization_id, user_id);
     const membership = await this.transact(context, key, createMembership({ user_id, organization_id, roles }));
@@ -84,8 +78,8 @@ export class Memberships {
   async list(query: ListOrganizationMemberships): Promise<Serialised<List<FullOrganizationMembership>>> {
     const { context, user_id, organization_id, statuses = ['active'] } = query;
     if (user_id === undefined && organization_id === undefined) throw missing();
-    if (user_id !== undefined) await this.users.require(context, user_id);
-    if (organization_id !== undefined) await this.organizations.require(context, organization_id);
+    if (user_id !== undefined) await this.parents.requireUser(context, user_id);
+    if (organization_id !== undefined) await this.parents.requireOrganization(context, organization_id);
     return filteredPage(this.rows, query, {
       idPrefix: 'om',
       where: membershipsOf({ user_id, organization_id }, statuses),
