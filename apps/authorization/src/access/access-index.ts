@@ -82,7 +82,7 @@ export class AccessIndex implements BackgroundComponent {
     private readonly settings: AuthorizationSettings,
     private readonly clock: Clock,
     private readonly log: Log,
-    private readonly following: LogFollowing,
+    following: LogFollowing,
     readModels: ReadModels,
     metrics: Metrics,
   ) {
@@ -197,10 +197,8 @@ export class AccessIndex implements BackgroundComponent {
   }
 
   /** Everything is known that was recorded before the call. @throws DomainError `service_unavailable` past the deadline, or where the log cannot be asked */
-  private async current(deadline: number): Promise<void> {
-    const head = await this.following.gate.headReached(deadline, [this.follower]);
-    // Where the log was put back meanwhile, nobody waits for that position any more, and what is in memory is of another log.
-    if (!this.follower.hasSeen(head)) throw late();
+  private current(deadline: number): Promise<void> {
+    return this.follower.headReached(deadline);
   }
 
   private routed(environment: string, membershipId: string): OrganizationIndex | null {

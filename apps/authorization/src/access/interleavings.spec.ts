@@ -268,6 +268,20 @@ it('what is heard once more, and in smaller pieces, changes nothing', async () =
   expect(await ask(ada, shared)).toBe(false);
 });
 
+it('answers nothing from what it knew of a log that was put back while somebody waited', async () => {
+  const acme = await organization();
+  const [shared, ada] = [await folder(acme), await join(acme)];
+  await assign(acme, ada, shared);
+  await rows.follow();
+  expect(await ask(ada, shared)).toBe(true);
+  log.heard = log.all.length;
+  await tell('role_assignment.deleted', { id: idOf('role_assignment') }, acme, `${ada}.${role}.${shared}`);
+  const asked = ask(ada, shared);
+  await turns();
+  log.all.length -= 2;
+  expect(await asked).toBe('service_unavailable');
+});
+
 it('looks into nothing of people that names no organization: the keys of all users are not asked for on its account', async () => {
   await index.stop();
   let looksInto: LooksInto | undefined;

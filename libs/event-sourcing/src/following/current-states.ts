@@ -40,7 +40,7 @@ export class CurrentStates implements BackgroundComponent {
    */
   async headReached(deadline: number): Promise<void> {
     if (this.follower === null) throw unavailable('This process does not follow the log yet.');
-    await this.following.gate.headReached(deadline, [this.follower]);
+    await this.follower.headReached(deadline);
   }
 
   async start(): Promise<void> {

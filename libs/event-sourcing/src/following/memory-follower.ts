@@ -103,6 +103,15 @@ export class MemoryFollower implements Listener, Awaited {
     return this.following.gate.reached(position, deadline, [this]);
   }
 
+  /**
+   * As `reached`, for the end of the log as it stands after the call.
+   * @throws DomainError as `reached`, and where the log was put back meanwhile: nobody waits for that position any more, and what is in memory is of another log
+   */
+  async headReached(deadline: number): Promise<void> {
+    const head = await this.following.gate.headReached(deadline, [this]);
+    if (!this.hasSeen(head)) throw unavailable('The log is not the one that this process knows.');
+  }
+
   /** Whoever waits for what is stopped would wait for its deadline. */
   get refusal(): Error | null {
     return this.left ?? (this.stopping.signal.aborted ? unavailable('This process is ending.') : null);
