@@ -278,7 +278,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(33);
+    expect(canaries.names).toHaveLength(35);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {
