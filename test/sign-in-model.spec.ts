@@ -13,7 +13,7 @@ import { newTally, Story, type Application, type GrantName, type Step, type Tall
 const { SIGN_INS, SIGN_INS_SEED } = environmentVariables();
 /** `SIGN_INS=50 npm test test/sign-in-model.spec.ts`; with `SIGN_INS_SEED`, those from that one on. A seed does the same alone as beside others. */
 const FIRST_SEED = Number(SIGN_INS_SEED ?? seedOf('sign-ins'));
-const SEEDS = [...Array.from({ length: Number(SIGN_INS ?? 7) }, (_none, index) => FIRST_SEED + index), ...failedSeeds('sign-ins')];
+const SEEDS = [...Array.from({ length: Number(SIGN_INS ?? 8) }, (_none, index) => FIRST_SEED + index), ...failedSeeds('sign-ins')];
 const COUNT = SEEDS.length;
 const STEPS = 200;
 /** So often at least each grant lets in, and does not. */

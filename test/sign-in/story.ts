@@ -221,14 +221,18 @@ export class Story {
     if (kinds.length === 0) return this.sendMagicCode();
     const kind = this.chance.weighted(kinds.map((each) => [['idle', 'longest'].includes(each) ? 1 : 3, each] as const));
     const edge = this.pick(ahead.filter((each) => each.of === kind))!;
+    return this.atTheEnd(edge);
+  }
+
+  private async atTheEnd(edge: Edge): Promise<unknown> {
     const beyond = this.chance.weighted([
       [4, -1],
       [3, 0],
       [3, 1],
       [2, SECOND],
     ]);
-    this.forward(edge.at + beyond - this.clock.now());
-    this.trail.push(`the end of ${kind}: ${beyond} ms`);
+    this.forward(Math.max(1, edge.at + beyond - this.clock.now()));
+    this.trail.push(`the end of ${edge.of}: ${beyond} ms`);
     return edge.attempt();
   }
 
@@ -279,8 +283,8 @@ export class Story {
     const theirs = this.model.factors.filter((factor) => factor.user === user && factor.isThere);
     // Whoever stole a password brings a factor along.
     if (theirs.length === 0 || this.chance.is(0.1)) return this.enrol(user, () => this.withSecondFactor(awaiting));
-    const isStranger = this.chance.is(0.1);
-    const factor = this.pick(isStranger ? this.model.factors : theirs)!;
+    const strangers = this.model.factors.filter((factor) => factor.user !== user && factor.isThere && factor.user.isThere);
+    const factor = this.pick(strangers.length > 0 && this.chance.is(0.15) ? strangers : theirs)!;
     const known = this.challenges.filter((challenge) => challenge.factor === factor);
     const challenge = (this.chance.is(0.6) ? known.at(-1) : this.chance.is(0.3) ? this.pick(known) : null) ?? (await this.challenge(factor));
     if (challenge === null) return;
@@ -515,6 +519,7 @@ export class Story {
     const new_password = this.chance.of(PASSWORDS)!;
     const isDone = (await this.done(new ConfirmPasswordReset(), { token: shown.token, new_password })) !== null;
     if (this.model.reset(shown.token, shown.user, new_password) !== isDone) throw new Error(`The reset was answered ${isDone}`);
+    if (isDone) this.next = this.lastOf(shown.user);
   }
 
   private async invite(): Promise<void> {
@@ -648,6 +653,7 @@ export class Story {
     const user = this.somebody();
     if (user === undefined || (await this.done(new DeleteUser(), { id: user.id })) === null) return;
     user.isThere = false;
+    this.next = this.lastOf(user);
     // The invitations of who is gone are revoked, which is recorded a moment later.
     for (const { invitation, user: invited } of this.invitations) {
       if (invited !== user || invitation.use !== null || invitation.isRevoked || !invitation.organization.isThere) continue;
@@ -718,6 +724,14 @@ export class Story {
     );
   }
 
+  /** What somebody had before tries whether it still works. */
+  private lastOf(user: User): Act | null {
+    const token = this.tokens.findLast(({ session }) => session.flow.user === user);
+    const code = this.authorizationCodes.findLast(({ carried: { flow } }) => flow !== null && flow !== 'denied' && flow.user === user);
+    if (code !== undefined && (token === undefined || this.chance.is(0.4))) return () => this.withAuthorizationCode(code);
+    return token === undefined ? null : () => this.refresh(token);
+  }
+
   private invitationFor(email: string): { readonly given: Invitation | null; readonly body: Body } {
     const isAny = this.chance.is(0.1);
     const theirs = this.invitations.filter(({ invitation }) => invitation.email === email || isAny);
@@ -740,9 +754,11 @@ export class Story {
     return [null, near.includes(otherThan(code)) ? otherThan(otherThan(code)) : otherThan(code)];
   }
 
+  /** Mostly at once, and sometimes at the last moment, or after it. */
   private follow(of: string, at: number, attempt: Act): void {
     this.edge(of, at, attempt);
-    this.next = attempt;
+    const isLate = this.chance.is(0.08);
+    this.next = isLate ? () => this.atTheEnd({ of, at, attempt }) : attempt;
   }
 
   private edge(of: string, at: number, attempt: Act): void {
