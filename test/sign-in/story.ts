@@ -251,7 +251,7 @@ export class Story {
 
   private async withMagicCode(given: Code): Promise<void> {
     const [isProgram, invitation] = [this.chance.is(0.1), this.invitationFor(given.email)];
-    if (this.chance.is(0.05)) {
+    if (this.chance.is(0.12)) {
       const wrong = otherThan(given.text);
       const body = { email: given.email, code: wrong };
       for (let times = 0; times < 5; times++) await this.ask('magic_auth', body, () => this.model.magicCode(given.email, wrong, false, null));
@@ -319,6 +319,12 @@ export class Story {
       const generation = this.tokens.filter((each) => each.session === session).indexOf(token);
       return [body, (isOwn) => this.model.refresh(session, generation, asked, isOwn && !isOpen)];
     });
+  }
+
+  /** Whoever stole a token, and then whom it was stolen from. */
+  private async refreshTwice(stolen: RefreshToken): Promise<void> {
+    await this.refresh(stolen);
+    this.next = () => this.refresh(this.tokens.findLast(({ session }) => session === stolen.session));
   }
 
   private async withAuthorizationCode(given: CarriedCode): Promise<void> {
@@ -443,7 +449,7 @@ export class Story {
     const token = this.born({ session, text });
     this.tokens.push(token);
     this.edge('idle', session.idleUntil, () => this.refresh(token));
-    if (before.length > 0) this.edge('a turned token', session.turnedAt.at(-1)! + REPEATED, () => this.refresh(before.at(-1)));
+    if (before.length > 0) this.edge('a turned token', session.turnedAt.at(-1)! + REPEATED, () => this.refreshTwice(before.at(-1)!));
     if (this.chance.is(isRefresh ? 0.4 : 0.7)) this.next = () => this.refresh(token);
     if (isRefresh) return;
     this.edge('longest', session.at + 30 * DAY, () => this.refresh(this.tokens.findLast((each) => each.session === session)));
@@ -489,12 +495,15 @@ export class Story {
     return user;
   }
 
-  private async sendMagicCode(email = this.chance.of(ADDRESSES)!): Promise<void> {
+  private async sendMagicCode(email = (this.chance.is(0.3) ? this.magicCodes.at(-1)?.email : undefined) ?? this.chance.of(ADDRESSES)!): Promise<void> {
     const made = await this.done(new CreateMagicAuth(), { email });
     const user = this.model.userWith(email) ?? this.userMade(made!.user_id, email, false, null);
     const code = this.sent('magic_auth', user, { id: made!.id, text: made!.code }, LIFETIMES.code);
     this.magicCodes.push(code);
     this.follow('magic code', code.until, () => this.withMagicCode(code));
+    // The one before it is void.
+    const before = this.magicCodes.at(-2);
+    if (before?.email === email && this.chance.is(0.3)) this.next = () => this.withMagicCode(before);
   }
 
   private sent(kind: Kind, user: User, { id, text }: { readonly id: string; readonly text: string }, lifetime: number): Code {
