@@ -45,21 +45,22 @@ const interrupted = ['test/interrupted-cluster.spec.ts'];
 /** What takes more than this machine as it is, so that nothing runs it unless it is named. */
 export const onlyWhereNamed = [started, ...onCluster, ...faults, ...alerts, ...kubernetes, ...interrupted];
 
-/** Specs that start engines and several products or programs, or fill what they start to its limits: up to a minute of both processors each. */
-export const costly = [
+/** Specs that start engines and several products or programs, or fill what they start to its limits: up to a minute of both processors each. A commit runs one. */
+const drawn = [
   'apps/authorization/src/model/largest-models.spec.ts',
   'apps/identity/src/largest-rows.spec.ts',
-  'test/cluster-restore.spec.ts',
   'test/command-line.spec.ts',
   'test/damaged-log.spec.ts',
   'test/erased-people.spec.ts',
   'test/erased-rows-on-engines.spec.ts',
   'test/installations.spec.ts',
   'test/key-files.spec.ts',
-  'test/killed-erasures.spec.ts',
   'test/restored-keys.spec.ts',
   'test/rolling-update.spec.ts',
 ];
+
+/** Those, and the ones that take more than that, for which no commit has the time: the proof `costly` runs them. */
+export const costly = [...drawn, 'test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts'];
 
 /** Of the specs over HTTP a commit runs so many on the cluster, where embedded it runs all of them. */
 const ONE_OF = 3;
@@ -84,7 +85,7 @@ const suites = {
 export function suiteOf(name, { seed, isEverything }) {
   const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
   if (paths === undefined) {
-    const skipped = name === undefined || isEverything ? [] : costly.filter((path) => !shareOf(costly, costly.length, seed).includes(path));
+    const skipped = name === undefined || isEverything ? [] : costly.filter((path) => !shareOf(drawn, drawn.length, seed).includes(path));
     return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onlyWhereNamed, ...skipped].map((path) => `!**/${path}`)] };
   }
   const chosen = isEverything ? paths : [...always, ...shareOf([...shared, ...hurting], ONE_OF, seed).filter((path) => paths.includes(path))];

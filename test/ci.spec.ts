@@ -91,7 +91,10 @@ describe('what a commit runs of the costly specs', () => {
     return (costly as readonly string[]).filter((path) => !testMatch.includes(`!**/${path}`));
   };
 
-  it('is one of them, another one by and by; whoever names them, or asks for everything, has all', async () => {
+  /** They take longer than a commit has time for. */
+  const proven = ['test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts'];
+
+  it('is one of them, another one by and by, but for the longest; whoever names them, or asks for everything, has all', async () => {
     const all = await left('', true);
     const met = new Set<string>();
     for (let seed = 0; seed < 40; seed++) {
@@ -99,7 +102,7 @@ describe('what a commit runs of the costly specs', () => {
       expect(some).toHaveLength(1);
       for (const path of some) met.add(path);
     }
-    expect(met).toEqual(new Set(all));
+    expect(met).toEqual(new Set(all.filter((path) => !proven.includes(path))));
     // As where Jest is called with a path.
     expect(await left('seed', false, '')).toEqual(all);
     for (const path of all) expect([path, existsSync(join(root, path))]).toEqual([path, true]);

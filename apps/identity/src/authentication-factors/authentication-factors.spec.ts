@@ -244,7 +244,9 @@ describe('a sign-in with a second factor', () => {
       'authentication.mfa_failed',
     ]);
     await later(STEP + 1);
-    await prove(token, authentication_challenge.id, codeOf(secret)).expect(400, { code: 'one_time_code_previously_used' });
+    await prove(token, authentication_challenge.id, codeOf(secret)).expect(400, { code: 'invalid_pending_authentication_token' });
+    const { pending_authentication_token: next } = await withPassword(email).expect(403);
+    await prove(next, authentication_challenge.id, codeOf(secret)).expect(400, { code: 'one_time_code_previously_used' });
   });
 
   it('takes a challenge of its own user alone', async () => {
