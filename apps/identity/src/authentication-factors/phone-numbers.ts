@@ -1,4 +1,4 @@
-import { parsePhoneNumberFromString, type NumberType } from 'libphonenumber-js/max';
+import type { NumberType } from 'libphonenumber-js/max';
 import { refusedField, type DomainError } from '#libs/platform/src/domain-error';
 
 export interface PhoneNumber {
@@ -12,7 +12,9 @@ export interface PhoneNumber {
 const TAKE_TEXTS: readonly NumberType[] = ['MOBILE', 'FIXED_LINE_OR_MOBILE', 'VOIP'];
 
 /** @throws DomainError `invalid_request_parameters` */
-export function phoneNumberOf(text: string): PhoneNumber {
+export async function phoneNumberOf(text: string): Promise<PhoneNumber> {
+  // The plans of all countries are read where somebody has a number, and not at every start.
+  const { parsePhoneNumberFromString } = await import('libphonenumber-js/max');
   const parsed = parsePhoneNumberFromString(text.trim(), { extract: false });
   if (parsed === undefined || !parsed.isValid() || parsed.ext !== undefined)
     throw wrongNumber('invalid', 'phone_number must be one that there is, as E.164 writes it: + and the code of the country first.');

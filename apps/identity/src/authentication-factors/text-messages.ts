@@ -43,7 +43,7 @@ export class TextMessages {
   async require(context: RequestContext, number: string): Promise<PhoneNumber> {
     const { sms } = await this.settings.settings(context);
     if (!this.isOn(sms)) throw notAvailable(sms);
-    const found = phoneNumberOf(number);
+    const found = await phoneNumberOf(number);
     if (found.country === null || !sms.countries.includes(found.country))
       throw wrongNumber('country_not_allowed', 'The settings of the environment send no texts to the country of phone_number.');
     return found;

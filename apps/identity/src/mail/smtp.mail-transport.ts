@@ -1,4 +1,4 @@
-import { createTransport, type Transporter } from 'nodemailer';
+import type { Transporter } from 'nodemailer';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { MailRefused, MailTransport, type Mail } from './mail-transport.ts';
 
@@ -14,27 +14,36 @@ interface SmtpFailure {
 
 /** Sends by SMTP, over connections that stay open for the next message. */
 export class SmtpMailTransport extends MailTransport {
-  private readonly transporter: Transporter;
+  private transporter: Promise<Transporter> | null = null;
 
   /** `requireTls`: what begins in clear goes on under TLS, or not at all. */
-  constructor(url: string, requireTls: boolean) {
+  constructor(
+    private readonly url: string,
+    private readonly requireTls: boolean,
+  ) {
     super();
-    const timeouts = { connectionTimeout: TIMEOUT, greetingTimeout: TIMEOUT, socketTimeout: TIMEOUT };
-    const limits = { disableFileAccess: true, disableUrlAccess: true };
-    this.transporter = createTransport({ url, pool: true, maxConnections: 1, requireTLS: requireTls, ...timeouts, ...limits } as never);
   }
 
   async send({ id, from, to, ...content }: Mail): Promise<void> {
+    const transporter = await (this.transporter ??= this.opened());
     try {
       // An address of its own, so that nothing in it is read as another one.
-      await this.transporter.sendMail({ messageId: `<${id}>`, from, to: { name: '', address: to }, ...content });
+      await transporter.sendMail({ messageId: `<${id}>`, from, to: { name: '', address: to }, ...content });
     } catch (error) {
       throw failureOf(error as SmtpFailure);
     }
   }
 
   close(): void {
-    this.transporter.close();
+    void this.transporter?.then((transporter) => transporter.close());
+  }
+
+  /** With the first message: most processes send none. */
+  private async opened(): Promise<Transporter> {
+    const { createTransport } = await import('nodemailer');
+    const timeouts = { connectionTimeout: TIMEOUT, greetingTimeout: TIMEOUT, socketTimeout: TIMEOUT };
+    const limits = { disableFileAccess: true, disableUrlAccess: true };
+    return createTransport({ url: this.url, pool: true, maxConnections: 1, requireTLS: this.requireTls, ...timeouts, ...limits } as never);
   }
 }
 

@@ -1,6 +1,5 @@
 import { createCipheriv, createHash, pbkdf2, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { hashRaw } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';
 import type { PasswordHashType, SaltPosition } from '#libs/contracts/src/users/operations';
 import { refusedField } from '#libs/platform/src/domain-error';
@@ -188,7 +187,8 @@ function argon2Hash(text: string): HashCheck | null {
     salt: salted,
     outputLen: expected.length,
   };
-  const matches = async (password: string): Promise<boolean> => isSame(await hashRaw(password, parameters), expected);
+  // Its binary is loaded where there is such a hash.
+  const matches = async (password: string): Promise<boolean> => isSame(await (await import('@node-rs/argon2')).hashRaw(password, parameters), expected);
   return { matches, milliseconds: TIME.argon2(memoryCost, timeCost, parallelism), bytes: memoryCost * 1024 };
 }
 

@@ -126,7 +126,7 @@ export class SendCodesBySms implements Reaction<FactorChallenged>, OnModuleDestr
     const row = factor.user_id === null ? null : await this.users.get(environment, factor.user_id);
     const user = row === null ? null : contentOf(row);
     if (factor.user_id !== null && (user === null || isRemoved(factor, user))) return null;
-    const number = phoneNumberOf(factor.phone_number);
+    const number = await phoneNumberOf(factor.phone_number);
     const way = await this.texts.wayTo({ environment }, number);
     if (way === null) return null;
     const { branding } = await this.environments.settings({ environment });
