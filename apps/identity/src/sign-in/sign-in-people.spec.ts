@@ -1,12 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { CurrentStates } from '#libs/event-sourcing/src/following/current-states';
 import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import type { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { SystemClock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
@@ -34,16 +36,22 @@ describe('a membership that a sign-in asks for', () => {
   /** What the log says of each stream, and how often that was read. */
   let states: Map<string, unknown>;
   let loads: number;
+  let areReadable: boolean;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'sign-in-people-'));
     storage = await LmdbStorage.open({ directory });
     log = new FaultyLog();
     loads = 0;
+    areReadable = true;
     states = new Map<string, unknown>([
       [organization, { object: 'organization' }],
       [membership, ACTIVE],
     ]);
-    const load: Repository['load'] = async ({ category }, environment, key) => (loads++, (states.get(streamName(category, environment, key)) ?? null) as never);
+    const load: Repository['load'] = async ({ category }, environment, key) => {
+      loads++;
+      if (!areReadable) throw unavailable('The log is away.');
+      return (states.get(streamName(category, environment, key)) ?? null) as never;
+    };
     const silent = new PinoLog({ level: 'silent', readable: false });
     current = new CurrentStates({ load }, new LogFollowing(log, new SystemClock(), silent));
     people = new SignInPeople({ load } as Repository, null as unknown as ReadYourWrites, current, new LmdbReadModels(storage));
@@ -74,6 +82,15 @@ describe('a membership that a sign-in asks for', () => {
     expect(await asked()).toMatchObject({ id: ACTIVE.id });
     end();
     expect(await asked()).toBeNull();
+  });
+
+  it('is refused where neither it nor its organization can be read, and no failure goes unheard: that would end the process', async () => {
+    areReadable = false;
+    await expect(asked()).rejects.toMatchObject({ code: 'service_unavailable' });
+    // A failure that nobody hears of is told after the turn.
+    await pause(1);
+    areReadable = true;
+    expect(await asked()).toMatchObject({ id: ACTIVE.id });
   });
 
   it('is told by nobody who does not know the end of the log', async () => {

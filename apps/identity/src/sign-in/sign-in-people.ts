@@ -78,8 +78,11 @@ export class SignInPeople {
   /** The active membership of a user in a living organization, or null: every refresh asks for it, so it is known in memory. @throws DomainError `service_unavailable` */
   async membership({ environment, deadline }: RequestContext, userId: string, organizationId: string): Promise<StoredMembership | null> {
     await this.current.headReached(deadline);
-    const isLiving = this.livingOrganizations.get(environment, organizationId);
-    const membership = this.activeMemberships.get(environment, membershipKey(organizationId, userId));
-    return (await isLiving) ? membership : null;
+    // Side by side, and both awaited: where neither can be read, none of the two fails unheard, which would end the process.
+    const [isLiving, membership] = await Promise.all([
+      this.livingOrganizations.get(environment, organizationId),
+      this.activeMemberships.get(environment, membershipKey(organizationId, userId)),
+    ]);
+    return isLiving ? membership : null;
   }
 }

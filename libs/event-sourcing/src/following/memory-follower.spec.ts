@@ -130,6 +130,24 @@ describe('a follower of the log', () => {
     ]);
   });
 
+  it('knows no end of a log that was put back while its connection was lost', async () => {
+    const following = new LogFollowing(events, new SystemClock(), log);
+    const remembering = following.remember({ name: 'remembering', types: null, begin: () => events.head(), handle: () => {} });
+    try {
+      events.record();
+      await remembering.start();
+      await remembering.reached(events.record(), soon());
+      await remembering.headReached(soon());
+      events.fail('away');
+      await until(() => following.reader.end === START);
+      events.restore(1);
+      events.state = 'there';
+      await expect(remembering.headReached(soon())).rejects.toMatchObject({ code: 'service_unavailable' });
+    } finally {
+      await remembering.stop();
+    }
+  });
+
   it('keeps nobody waiting once it is stopped', async () => {
     await follower.start();
     events.fail('hanging');

@@ -105,11 +105,13 @@ export class MemoryFollower implements Listener, Awaited {
 
   /**
    * As `reached`, for the end of the log as it stands after the call.
-   * @throws DomainError as `reached`, and where the log was put back meanwhile: nobody waits for that position any more, and what is in memory is of another log
+   * @throws DomainError as `reached`, and where the log was put back meanwhile, or while nobody here read it: nobody waits for that position any more, and what is in
+   * memory is of another log
    */
   async headReached(deadline: number): Promise<void> {
+    const { position } = this.follower;
     const head = await this.following.gate.headReached(deadline, [this]);
-    if (!this.hasSeen(head)) throw unavailable('The log is not the one that this process knows.');
+    if (!this.hasSeen(head) || (position !== null && head < position)) throw unavailable('The log is not the one that this process knows.');
   }
 
   /** Whoever waits for what is stopped would wait for its deadline. */

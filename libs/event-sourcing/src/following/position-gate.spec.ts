@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
+import { SettableClock } from '#libs/testing/src/settable-clock';
 import { FaultyLog } from '#libs/testing/src/faulty-log';
 import { until } from '#libs/testing/src/until';
 import { START, type Position } from '../log/event-store.ts';
@@ -189,6 +190,19 @@ describe('whoever waits for a position', () => {
     here.position = at(9);
     await Promise.all(Array.from({ length: 100 }, () => gate.headReached(soon(), [here])));
     expect(heads).toBeLessThanOrEqual(2);
+  });
+
+  it('is not told by an end of the log that was asked for in the moment in which it came: what it waits for may have been recorded after that', async () => {
+    const stands = new SettableClock();
+    gate = new PositionGate(new LogReader(log, stands), stands);
+    let isTold = false;
+    const told = gate.reached(at(9), stands.now() + 5_000, [here]).then(() => (isTold = true));
+    gate.headIs(at(8), stands.now());
+    await pause(0);
+    expect(isTold).toBe(false);
+    here.position = at(9);
+    gate.moved();
+    await told;
   });
 
   it('waits for no position that the log does not have any more, since it was put back to an earlier state', async () => {

@@ -114,7 +114,8 @@ export class PositionGate implements Listener {
   }
 
   headIs(head: Position, asked: number): void {
-    for (const waiter of this.waiters) if (waiter.position !== null && waiter.position > head && waiter.since <= asked) this.leave(waiter).resolve();
+    // Who came in the same moment may wait for what was recorded after the question.
+    for (const waiter of this.waiters) if (waiter.position !== null && waiter.position > head && waiter.since < asked) this.leave(waiter).resolve();
   }
 
   private leave(waiter: Waiter): Waiter {

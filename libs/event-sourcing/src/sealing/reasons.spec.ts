@@ -52,6 +52,17 @@ describe('why something failed', () => {
     }
   });
 
+  it('grows little with those whom a record names', async () => {
+    const people = Array.from({ length: 40 }, (_, index) => `user_01HZZZZZZZZZZZZZZZZZZZZZ${String(index).padStart(2, '0')}`);
+    await Promise.all(people.map((id) => keys.obtain(purposeOf(`user.${id}`, ENVIRONMENT))));
+    const about = record({ people });
+    const sealed = await sealedReason(vault, about, REASON);
+    expect(sealed.length).toBeLessThan(200 * people.length);
+    expect(await openedReason(vault, sealed, about)).toBe(REASON);
+    await keys.destroy(purposeOf(`user.${people.at(-1)!}`, ENVIRONMENT));
+    expect(await openedReason(vault, sealed, about)).toBe(ERASED);
+  });
+
   it('is stored of a record that cannot be read, or is about nobody, and was by earlier releases', async () => {
     const nobody = record({ name: 'Acme', other: STRANGER });
     const { data: _data, subject: _subject, ...envelope } = nobody;
