@@ -3,7 +3,7 @@ import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes'
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { countingFactors, isRemoved, type StoredFactor } from '../domain/authentication-factor.decider.ts';
+import { countingFactors, isRemoved, type BegunSignIn, type StoredFactor } from '../domain/authentication-factor.decider.ts';
 import type { StoredUser } from '../domain/user.decider.ts';
 import { authenticationFactorsView } from '../views/authentication-factors.view.ts';
 
@@ -21,8 +21,8 @@ export class SecondFactors {
     this.rows = readModels.table(tableOf(authenticationFactorsView));
   }
 
-  /** Those that count for a sign-in of the user that began then, the oldest first. `beganAt`: null where it begins now. */
-  async counting({ environment, deadline }: RequestContext, user: StoredUser, beganAt: string | null): Promise<readonly StoredFactor[]> {
+  /** Those that count for a sign-in of the user, the oldest first. `begun`: null where it begins now. */
+  async counting({ environment, deadline }: RequestContext, user: StoredUser, begun: BegunSignIn | null): Promise<readonly StoredFactor[]> {
     await this.views.waitForHead(deadline, this.rows.definition.name);
     const where = { index: 'user_of_verified', values: [user.id] };
     const factors: StoredFactor[] = [];
@@ -34,7 +34,7 @@ export class SecondFactors {
     }
     return countingFactors(
       factors.filter((factor) => !isRemoved(factor, user)),
-      beganAt,
+      begun,
     );
   }
 }

@@ -12,6 +12,7 @@ import {
   toPublicFactor,
   verifyFactor,
   type AuthenticationFactorEvent,
+  type BegunSignIn,
   type FactorEnrolled,
   type StoredFactor,
 } from './authentication-factor.decider.ts';
@@ -107,12 +108,24 @@ describe('an authentication factor', () => {
 
 describe('what counts as a second factor', () => {
   const [one, unverified, after] = [factor({ id: 'one' }), factor({ id: 'unverified', verified_at: null }), factor({ id: 'after', verified_at: late })];
-  const idsOf = (factors: readonly StoredFactor[], beganAt: string | null) => countingFactors(factors, beganAt).map((each) => each.id);
+  const idsOf = (factors: readonly StoredFactor[], begun: BegunSignIn | null) => countingFactors(factors, begun).map((each) => each.id);
+  const knowing = (...factor_ids: string[]): BegunSignIn => ({ began_at: now, factor_ids });
 
   it('is one that was verified', () => {
     expect(idsOf([unverified], null)).toEqual([]);
     expect(idsOf([one, unverified, after], null)).toEqual(['one', 'after']);
   });
-  it('is none that came after the sign-in began, where there was one before', () => expect(idsOf([one, unverified, after], now)).toEqual(['one']));
-  it('is one that came after it for somebody who had none', () => expect(idsOf([unverified, after], now)).toEqual(['after']));
+  it('is none that came after the sign-in began, where there was one before', () => {
+    expect(idsOf([one, unverified, after], knowing('one'))).toEqual(['one']);
+    // Whatever the clocks say.
+    expect(idsOf([one, unverified, after], knowing('after'))).toEqual(['after']);
+  });
+  it('is one that came after it for somebody who had none, or has none of those any more', () => {
+    expect(idsOf([unverified, after], knowing())).toEqual(['after']);
+    expect(idsOf([after], knowing('one'))).toEqual(['after']);
+  });
+  it('goes by times where the sign-in was recorded before it said which there were', () => {
+    expect(idsOf([one, unverified, after], { began_at: now })).toEqual(['one']);
+    expect(idsOf([unverified, after], { began_at: now })).toEqual(['after']);
+  });
 });

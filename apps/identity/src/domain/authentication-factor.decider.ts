@@ -166,14 +166,26 @@ export function isLastChallenge({ type, last_challenge_id }: StoredFactor, chall
   return type !== 'sms' || last_challenge_id === challengeId;
 }
 
+/** A sign-in that has begun, as far as it goes by the factors of its user. */
+export interface BegunSignIn {
+  /** ISO 8601. */
+  readonly began_at: string;
+  /** Those that counted when it began. Absent: it was recorded before they were kept, and goes by times. */
+  readonly factor_ids?: readonly string[];
+}
+
 /**
- * Those that count for a sign-in that began then: whoever had one that was verified does not get in with one that came after, or a stolen password would enrol its own.
- * `beganAt`: null where it begins now.
+ * Those that count for a sign-in: whoever had one that was verified when it began does not get in with one that came after, or a stolen password would enrol its own.
+ * `begun`: null where it begins now.
  */
-export function countingFactors(factors: readonly StoredFactor[], beganAt: string | null): readonly StoredFactor[] {
+export function countingFactors(factors: readonly StoredFactor[], begun: BegunSignIn | null): readonly StoredFactor[] {
   const verified = factors.filter(({ verified_at }) => verified_at !== null);
-  const before = verified.filter(({ verified_at }) => beganAt === null || verified_at! <= beganAt);
+  const before = begun === null ? verified : verified.filter((factor) => hasCountedFor(factor, begun));
   return before.length > 0 ? before : verified;
+}
+
+function hasCountedFor({ id, verified_at }: StoredFactor, { began_at, factor_ids }: BegunSignIn): boolean {
+  return factor_ids === undefined ? verified_at! <= began_at : factor_ids.includes(id);
 }
 
 /** As the API shows it. */

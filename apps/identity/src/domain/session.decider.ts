@@ -32,6 +32,8 @@ export type ProvenFactor = Erasable<
     readonly has_secret: boolean;
     /** What the user's stream said when it was proven (`credentialsVersionOf`): of the first factor, what outdates credentials and came after that ends the sign-in. Absent in older records. */
     readonly credentials_version?: number;
+    /** Of the first factor, where more is asked for: the user's second factors that counted then. Absent in older records. */
+    readonly factor_ids?: readonly string[];
   },
   'email'
 >;

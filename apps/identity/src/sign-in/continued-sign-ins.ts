@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
+import type { BegunSignIn } from '../domain/authentication-factor.decider.ts';
 import { beginningOf, mayBeAskedAgain } from '../domain/session.decider.ts';
 import { outdatedBy, type StoredUser } from '../domain/user.decider.ts';
 import { PendingAuthentications, type PendingAuthentication } from './pending-authentications.ts';
@@ -14,8 +15,8 @@ interface ContinuedSignIn {
   readonly user: StoredUser;
   /** Whether the password was shown. */
   readonly hasPassword: boolean;
-  /** When the first was proven. */
-  readonly beganAt: string;
+  /** By which it is told whose second factors count; null: the session has begun since, and what was proven on the way to it is all there is. */
+  readonly begun: BegunSignIn | null;
 }
 
 /** Sign-ins of which something was proven, and that may go on. */
@@ -38,9 +39,8 @@ export class ContinuedSignIns {
     if (user === null || (state?.object !== 'sign_in' && state?.object !== 'session')) throw invalidPendingToken();
     // Nothing would come of it but that a code is spent which another sign-in asked for.
     if (state.object === 'session' && !mayBeAskedAgain(state, this.clock.now())) throw invalidPendingToken();
-    const beginning = beginningOf(state);
-    if (outdatedBy(user, beginning) !== null) throw invalidPendingToken();
-    const hasPassword = state.object === 'sign_in' ? state.proven.includes('password') : state.auth_method === 'password';
-    return { pending, user, beganAt: beginning.began_at, hasPassword };
+    if (outdatedBy(user, beginningOf(state)) !== null) throw invalidPendingToken();
+    if (state.object === 'session') return { pending, user, begun: null, hasPassword: state.auth_method === 'password' };
+    return { pending, user, begun: state, hasPassword: state.proven.includes('password') };
   }
 }

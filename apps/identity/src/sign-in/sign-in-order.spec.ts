@@ -7,6 +7,7 @@ import { ProductInProcess } from '#libs/testing/src/running-product';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { eventually } from '#libs/testing/src/until';
 import { DeleteFactorsOfUnprovenAddresses } from '../authentication-factors/factor.reactions.ts';
+import { codeOfStep, secretOfBase32, stepAt } from '../authentication-factors/totp.ts';
 import { proveFactor, sessionDecider } from '../domain/session.decider.ts';
 import { credentialsVersionOf, requireUser, userDecider } from '../domain/user.decider.ts';
 import { AuthorizationCodes } from './authorization-codes.ts';
@@ -152,6 +153,38 @@ describe.each([
     const after = await shown();
     const answers = await Promise.all([before, after].map((code) => ask({ grant_type: 'authorization_code', code })));
     expect(answers).toMatchObject([{ status: 400, body: { error: 'invalid_grant' } }, { status: 200 }]);
+  });
+
+  it('that a factor was verified, lets it count for what begins after it, and for nothing that began before', async () => {
+    const { id, email } = await user();
+    const codeOf = (secret: string): string => codeOfStep(secretOfBase32(secret)!, stepAt(clock.now()));
+    const verified = () =>
+      elsewhere(skew, async () => {
+        const { authentication_factor: factor, authentication_challenge: challenge } = await done('POST', `${USERS}/${id}/auth_factors`, { type: 'totp' });
+        expect(await done('POST', `/auth/challenges/${challenge.id}/verify`, { code: codeOf(factor.totp.secret) })).toMatchObject({ valid: true });
+        return { id: factor.id as string, secret: factor.totp.secret as string };
+      });
+    const begun = async (code?: string) => {
+      const { body } = await withCode(email, code ?? (await codeFor(email)));
+      return { token: body.pending_authentication_token, factors: body.authentication_factors.map((each: { id: string }) => each.id) };
+    };
+    const prove = async (token: string, { id: factor, secret }: { readonly id: string; readonly secret: string }) => {
+      const { id: authentication_challenge_id } = await done('POST', `/auth/factors/${factor}/challenge`);
+      const shown = { pending_authentication_token: token, authentication_challenge_id, code: codeOf(secret) };
+      return ask({ grant_type: 'urn:gatehouse:oauth:grant-type:mfa-totp', ...shown });
+    };
+    const own = await verified();
+    const code = await codeFor(email);
+    const before = await begun(code);
+    const other = await verified();
+    // Who heard no answer goes on as what began.
+    const again = await begun(code);
+    expect([before.factors, again.factors]).toEqual([[own.id], [own.id]]);
+    for (const { token } of [before, again]) expect(await prove(token, other)).toMatchObject({ status: 400, body: { code: 'invalid_one_time_code' } });
+    expect(await prove(before.token, own)).toMatchObject({ status: 200 });
+    // Nor once the session has begun, while whoever heard no answer may ask again.
+    expect(await prove(again.token, other)).toMatchObject({ status: 400, body: { code: 'invalid_one_time_code' } });
+    expect((await begun()).factors).toEqual([own.id, other.id]);
   });
 
   it('that a member is inactive, ends the session before it and none that began since they are active again', async () => {

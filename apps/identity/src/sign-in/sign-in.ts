@@ -103,7 +103,7 @@ export class SignIn {
     if (before !== null && outdatedBy(user, beginningOf(before)) !== null) throw invalidPendingToken();
     const proven = [...(before?.proven ?? []), ...(factor === null ? [] : [factor])];
     const isFactorProven = proven.includes('mfa');
-    const factors = isFactorProven ? [] : await this.factors.counting(context, user, before?.began_at ?? null);
+    const factors = isFactorProven ? [] : await this.factors.counting(context, user, before);
     const { mfa } = await this.settings.settings(context);
     const organizations = chosen === null ? await this.people.choices(context, user.id) : [];
     const candidate = chosen ?? (organizations.length === 1 ? organizations[0]!.id : null);
@@ -143,7 +143,8 @@ export class SignIn {
         is_challenged: isChallenged,
         ...(invitation_id && { invitation_id }),
       }));
-    const after = factor === null ? before : (await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, about, null))).state;
+    const proof: NewProof = before === null ? { ...about, factor_ids: factors.map(({ id }) => id) } : about;
+    const after = factor === null ? before : (await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, proof, null))).state;
     if ((await this.outdatedBy(context, user.id, after)) !== null) throw invalidCredentials();
     throw await this.continuations.at(context, gate, { user, token, factors });
   }

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError, isNotFound } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { AuthenticationChallenges } from '../../authentication-factors/authentication-challenges.ts';
+import { AuthenticationChallenges, type Challenge } from '../../authentication-factors/authentication-challenges.ts';
 import { SecondFactors } from '../../authentication-factors/second-factors.ts';
-import { isRemoved, type StoredFactor } from '../../domain/authentication-factor.decider.ts';
+import { isRemoved, type BegunSignIn, type StoredFactor } from '../../domain/authentication-factor.decider.ts';
 import { invalidCode } from '../../domain/one-time-code.decider.ts';
 import type { StoredUser } from '../../domain/user.decider.ts';
 import { Attempts } from '../attempts.ts';
@@ -39,8 +39,8 @@ export class MfaTotpGrant implements Grant<Needed> {
    */
   async prove(given: Given<Needed>, client: SignInClient): Promise<Proof> {
     const { context, pending_authentication_token: token } = given;
-    const { pending, user, beganAt } = await this.continued.require(context, client, token);
-    await this.attempts.redeemed(context, 'mfa', () => this.redeem(given, { user, beganAt, sessionId: pending.session_id }), {
+    const { pending, user, begun } = await this.continued.require(context, client, token);
+    await this.attempts.redeemed(context, 'mfa', () => this.redeem(given, { user, begun, sessionId: pending.session_id }), {
       client,
       user_id: async () => user.id,
       email: user.email ?? '',
@@ -50,12 +50,13 @@ export class MfaTotpGrant implements Grant<Needed> {
 
   private async redeem(
     { context, code, authentication_challenge_id: id }: Given<Needed>,
-    { user, beganAt, sessionId }: { readonly user: StoredUser; readonly beganAt: string; readonly sessionId: string },
+    { user, begun, sessionId }: { readonly user: StoredUser; readonly begun: BegunSignIn | null; readonly sessionId: string },
   ): Promise<void> {
-    const factor = await this.factorOf(context, id);
+    const { challenge, factor } = await this.challenged(context, id);
     if (factor.user_id !== user.id) throw new DomainError('invalid', 'user_mismatch', 'The challenge is of another user than the one who signs in.');
     await this.attempts.countFactor(context, factor.id);
-    if (!(await this.mayCount(context, factor, user, beganAt))) throw invalidCode();
+    const mayCount = begun === null ? challenge.verified?.by === sessionId : await this.mayCount(context, factor, user, begun);
+    if (!mayCount) throw invalidCode();
     try {
       if ((await this.challenges.verify(context, factor, id, { code, by: sessionId })) === null) throw invalidCode();
     } catch (error) {
@@ -65,18 +66,18 @@ export class MfaTotpGrant implements Grant<Needed> {
   }
 
   /** Whoever knows no challenge learns nothing of any. */
-  private async factorOf(context: RequestContext, challengeId: string): Promise<StoredFactor> {
+  private async challenged(context: RequestContext, challengeId: string): Promise<{ readonly challenge: Challenge; readonly factor: StoredFactor }> {
     try {
-      return (await this.challenges.require(context, challengeId)).factor;
+      return await this.challenges.require(context, challengeId);
     } catch (error) {
       throw isNotFound(error) ? invalidCode() : error;
     }
   }
 
   /** Where the user has a factor, whoever signs in cannot bring another one. */
-  private async mayCount(context: RequestContext, factor: StoredFactor, user: StoredUser, beganAt: string): Promise<boolean> {
+  private async mayCount(context: RequestContext, factor: StoredFactor, user: StoredUser, begun: BegunSignIn): Promise<boolean> {
     if (isRemoved(factor, user)) return false;
-    const counting = await this.factors.counting(context, user, beganAt);
+    const counting = await this.factors.counting(context, user, begun);
     return counting.length === 0 || counting.some(({ id }) => id === factor.id);
   }
 }
