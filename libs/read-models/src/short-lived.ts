@@ -49,8 +49,8 @@ export interface DumpedEntry {
   readonly expiresAt: number;
 }
 
-export interface Entry {
-  readonly value: string;
+export interface Entry<Value = string> {
+  readonly value: Value;
   /** Grows with every write of the entry. */
   readonly version: number;
   readonly expiresAt: number;

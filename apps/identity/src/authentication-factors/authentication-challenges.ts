@@ -7,7 +7,8 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
+import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { OneTimeCodes, type CodeName } from '../codes/one-time-codes.ts';
 import { authenticationFactorDecider, isLastChallenge, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
 import { ASKED_AGAIN_WITHIN_MS } from '../domain/lost-answer.decider.ts';
@@ -35,16 +36,11 @@ export interface Challenge {
   readonly verified: { readonly by: string; readonly at: number } | null;
 }
 
-/** As it was read: whoever verifies it meanwhile wins. */
-interface ReadChallenge {
-  readonly challenge: Challenge;
-  readonly version: number;
-  readonly expiresAt: number;
-}
-
 /** Challenges of factors, in a store with expiry; what they prove is recorded by who asks. */
 @Injectable()
 export class AuthenticationChallenges {
+  private readonly entries: ShortLivedValues<Challenge>;
+
   constructor(
     private readonly store: ShortLived,
     private readonly codes: OneTimeCodes,
@@ -52,16 +48,18 @@ export class AuthenticationChallenges {
     private readonly repository: Repository,
     private readonly naming: Naming,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.entries = new ShortLivedValues(store, CHALLENGES);
+  }
 
   /** Whether this very command made one before. */
   async isMade({ environment, commandId }: RequestContext): Promise<boolean> {
-    return (await this.read(environment, challengeIdOf(commandId))) !== null;
+    return (await this.find(environment, challengeIdOf(commandId))) !== null;
   }
 
   /** Null where there is none, or it is over. */
   async find(environment: string, id: string): Promise<Challenge | null> {
-    return (await this.read(environment, id))?.challenge ?? null;
+    return (await this.entries.get(keyOf(environment, id)))?.value ?? null;
   }
 
   /** The challenge of this command: when it is repeated, the same. */
@@ -73,8 +71,7 @@ export class AuthenticationChallenges {
       ...{ id: challengeIdOf(commandId), factor_id },
       ...{ created_at: at, updated_at: at, expires_at, verified: null },
     };
-    const { entry } = await this.store.putIfAbsent(CHALLENGES, keyOf(environment, challenge.id), JSON.stringify(challenge), now + DAY_MS);
-    return JSON.parse(entry.value) as Challenge;
+    return (await this.entries.putIfAbsent(keyOf(environment, challenge.id), challenge, now + DAY_MS)).entry.value;
   }
 
   /** Of a factor whose code is delivered. */
@@ -84,10 +81,10 @@ export class AuthenticationChallenges {
 
   /** With its factor. @throws DomainError `entity_not_found`, also where the factor is gone */
   async require({ environment }: RequestContext, id: string): Promise<{ readonly challenge: Challenge; readonly factor: StoredFactor }> {
-    const read = await this.read(environment, id);
-    const factor = read === null ? null : await this.repository.load(authenticationFactorDecider, environment, read.challenge.factor_id);
-    if (read === null || factor?.object !== 'authentication_factor') throw notFound('Authentication challenge', id);
-    return { challenge: read.challenge, factor };
+    const challenge = await this.find(environment, id);
+    const factor = challenge === null ? null : await this.repository.load(authenticationFactorDecider, environment, challenge.factor_id);
+    if (challenge === null || factor?.object !== 'authentication_factor') throw notFound('Authentication challenge', id);
+    return { challenge, factor };
   }
 
   /**
@@ -134,33 +131,28 @@ export class AuthenticationChallenges {
 
   private async spend(environment: string, { id }: Challenge, by: string): Promise<Challenge> {
     for (;;) {
-      const { challenge, version, expiresAt } = await this.requireRead(environment, id, by);
-      if (challenge.verified !== null) return challenge;
+      const entry = await this.requireEntry(environment, id, by);
+      if (entry.value.verified !== null) return entry.value;
       const at = this.clock.now();
-      const verified: Challenge = { ...challenge, updated_at: new Date(at).toISOString(), verified: { by, at } };
-      if (await this.store.compareAndSet(CHALLENGES, keyOf(environment, id), version, JSON.stringify(verified), expiresAt)) return verified;
+      const verified: Challenge = { ...entry.value, updated_at: new Date(at).toISOString(), verified: { by, at } };
+      if (await this.entries.replace(keyOf(environment, id), entry, verified)) return verified;
     }
   }
 
   private async requireOpen(environment: string, id: string, by: string): Promise<Challenge> {
-    const { challenge } = await this.requireRead(environment, id, by);
+    const { value: challenge } = await this.requireEntry(environment, id, by);
     if (challenge.verified === null && challenge.expires_at !== null && Date.parse(challenge.expires_at) <= this.clock.now()) throw expired();
     return challenge;
   }
 
-  private async requireRead(environment: string, id: string, by: string): Promise<ReadChallenge> {
-    const read = await this.read(environment, id);
-    if (read === null) throw notFound('Authentication challenge', id);
-    const { verified } = read.challenge;
+  private async requireEntry(environment: string, id: string, by: string): Promise<Entry<Challenge>> {
+    const entry = await this.entries.get(keyOf(environment, id));
+    if (entry === null) throw notFound('Authentication challenge', id);
+    const { verified } = entry.value;
     const isRepeat = verified?.by === by && this.clock.now() - verified.at <= ASKED_AGAIN_WITHIN_MS;
     if (verified !== null && !isRepeat)
       throw new DomainError('conflict', 'authentication_challenge_previously_verified', 'The challenge was verified already.');
-    return read;
-  }
-
-  private async read(environment: string, id: string): Promise<ReadChallenge | null> {
-    const entry = await this.store.get(CHALLENGES, keyOf(environment, id));
-    return entry === null ? null : { challenge: JSON.parse(entry.value) as Challenge, version: entry.version, expiresAt: entry.expiresAt };
+    return entry;
   }
 }
 

@@ -3,6 +3,7 @@ import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { addressGroup } from '#libs/platform/src/address-group';
 import { Clock } from '#libs/platform/src/clock';
 import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
+import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { foldedEmail } from '../domain/user.decider.ts';
 import { afterSuccess, nextAttempt, nextTryOfPassword, type FailureRun } from './failure-run.ts';
 import type { KnownOfAttempt } from './list-entries.ts';
@@ -38,11 +39,15 @@ interface AddressCount {
 /** How often things fail, counted over all replicas: whatever is not told to have succeeded counts as a failure. */
 @Injectable()
 export class AttemptCounts {
+  private readonly failures: ShortLivedValues<FailureRun>;
+
   constructor(
     private readonly store: ShortLived,
     private readonly naming: Naming,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.failures = new ShortLivedValues(store, FAILURES);
+  }
 
   accountOf(email: string): string {
     return this.naming.keyOf('risk account', foldedEmail(email));
@@ -71,8 +76,8 @@ export class AttemptCounts {
     const isKnown = device !== null && (await this.store.get(DEVICES, `${environment} ${device}`)) !== null;
     const run = `${environment} ${isKnown ? device : account}`;
     for (;;) {
-      const entry = await this.store.get(FAILURES, run);
-      const { next, waitMs, needsReset } = nextAttempt(runOf(entry), this.clock.now(), passwordId);
+      const entry = await this.failures.get(run);
+      const { next, waitMs, needsReset } = nextAttempt(entry?.value ?? null, this.clock.now(), passwordId);
       if (isHeld(waitMs, needsReset) || (await this.replace(run, entry, next))) return { run, waitMs, needsReset };
     }
   }
@@ -80,8 +85,8 @@ export class AttemptCounts {
   /** An attempt that was counted before goes on to try a password of ours: whether that was tried too often. */
   async countTryOfPassword(run: string, passwordId: string | null): Promise<boolean> {
     for (;;) {
-      const entry = await this.store.get(FAILURES, run);
-      const { next, needsReset } = nextTryOfPassword(runOf(entry), this.clock.now(), passwordId);
+      const entry = await this.failures.get(run);
+      const { next, needsReset } = nextTryOfPassword(entry?.value ?? null, this.clock.now(), passwordId);
       if (needsReset || (await this.replace(run, entry, next))) return needsReset;
     }
   }
@@ -117,23 +122,18 @@ export class AttemptCounts {
   }
 
   /** False where another was faster. */
-  private async replace(run: string, entry: Entry | null, next: FailureRun): Promise<boolean> {
-    const [value, expiresAt] = [JSON.stringify(next), this.clock.now() + REMEMBERED_MS];
-    if (entry === null) return (await this.store.putIfAbsent(FAILURES, run, value, expiresAt)).stored;
-    return this.store.compareAndSet(FAILURES, run, entry.version, value, expiresAt);
+  private async replace(run: string, entry: Entry<FailureRun> | null, next: FailureRun): Promise<boolean> {
+    const expiresAt = this.clock.now() + REMEMBERED_MS;
+    return entry === null ? (await this.failures.putIfAbsent(run, next, expiresAt)).stored : this.failures.replace(run, entry, next, expiresAt);
   }
 
   private async endRun(run: string, byPassword: boolean): Promise<void> {
     for (;;) {
-      const entry = await this.store.get(FAILURES, run);
+      const entry = await this.failures.get(run);
       if (entry === null) return;
-      const left = afterSuccess(runOf(entry)!, byPassword);
-      if (left === null) return void (await this.store.take(FAILURES, run));
-      if (await this.store.compareAndSet(FAILURES, run, entry.version, JSON.stringify(left), entry.expiresAt)) return;
+      const left = afterSuccess(entry.value, byPassword);
+      if (left === null) return void (await this.failures.take(run));
+      if (await this.failures.replace(run, entry, left)) return;
     }
   }
-}
-
-function runOf(entry: Entry | null): FailureRun | null {
-  return entry === null ? null : (JSON.parse(entry.value) as FailureRun);
 }

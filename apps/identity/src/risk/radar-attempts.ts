@@ -8,6 +8,7 @@ import { DomainError, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { AttemptCounts } from './attempt-counts.ts';
 import { isEnforced, RiskAssessment, type Assessment, type AssessedAttempt } from './risk-assessment.ts';
@@ -28,13 +29,17 @@ interface StoredAttempt {
 /** Attempts that applications ask about. They are known for ten minutes. */
 @Injectable()
 export class RadarAttempts {
+  private readonly entries: ShortLivedValues<StoredAttempt>;
+
   constructor(
     private readonly assessment: RiskAssessment,
     private readonly counts: AttemptCounts,
     private readonly settings: EnvironmentSettingsReader,
-    private readonly store: ShortLived,
     private readonly clock: Clock,
-  ) {}
+    store: ShortLived,
+  ) {
+    this.entries = new ShortLivedValues(store, COLLECTION);
+  }
 
   @Handles(CreateRadarAttempt)
   async create({ context, email, ip_address, user_agent }: CreateRadarAttempt): Promise<RadarAssessment> {
@@ -42,8 +47,8 @@ export class RadarAttempts {
     if (Object.values(risk).every((measure) => measure === 'off'))
       throw new DomainError('invalid', 'radar_not_enabled', 'Every control of risk is off in the settings of the environment.');
     const id = idOf(context);
-    const before = mayHaveRun(context) ? await this.read(context.environment, id) : null;
-    const assessed = before?.stored.assessment ?? (await this.begin(context, { email, ipAddress: ip_address, userAgent: user_agent, deviceId: null }));
+    const before = mayHaveRun(context) ? await this.entries.get(keyOf(context.environment, id)) : null;
+    const assessed = before?.value.assessment ?? (await this.begin(context, { email, ipAddress: ip_address, userAgent: user_agent, deviceId: null }));
     return toPublicAssessment(id, assessed);
   }
 
@@ -73,7 +78,7 @@ export class RadarAttempts {
       hasSucceeded: false,
       isUsed: false,
     };
-    await this.store.put(COLLECTION, keyOf(context.environment, idOf(context)), JSON.stringify(stored), this.clock.now() + KNOWN_MS);
+    await this.entries.put(keyOf(context.environment, idOf(context)), stored, this.clock.now() + KNOWN_MS);
     return assessment;
   }
 
@@ -91,21 +96,14 @@ export class RadarAttempts {
     return { ...assessment, verdict, needsReset: isSpent && isEnforced(risk.brute_force_attack), counted: { ...assessment.counted, byPassword: true } };
   }
 
-  private async read(
-    environment: string,
-    id: string,
-  ): Promise<{ readonly stored: StoredAttempt; readonly version: number; readonly expiresAt: number } | null> {
-    const entry = await this.store.get(COLLECTION, keyOf(environment, id));
-    return entry === null ? null : { stored: JSON.parse(entry.value) as StoredAttempt, version: entry.version, expiresAt: entry.expiresAt };
-  }
-
   /** Answers what was stored before; null where nothing is. A change to null leaves it as it is. */
   private async change(environment: string, id: string, change: (stored: StoredAttempt) => StoredAttempt | null): Promise<StoredAttempt | null> {
+    const key = keyOf(environment, id);
     for (;;) {
-      const found = await this.read(environment, id);
-      const changed = found === null ? null : change(found.stored);
-      if (found === null || changed === null) return found?.stored ?? null;
-      if (await this.store.compareAndSet(COLLECTION, keyOf(environment, id), found.version, JSON.stringify(changed), found.expiresAt)) return found.stored;
+      const entry = await this.entries.get(key);
+      const changed = entry === null ? null : change(entry.value);
+      if (entry === null || changed === null) return entry?.value ?? null;
+      if (await this.entries.replace(key, entry, changed)) return entry.value;
     }
   }
 }

@@ -6,6 +6,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import type { SignInClient } from './sign-in-client.ts';
 import { invalidGrant, invalidRequest } from './sign-in-refusals.ts';
 
@@ -30,18 +31,22 @@ interface Stored extends Authorization {
 /** Codes that a browser carries to its application. A code names its session, which begins once: the log makes it single use. */
 @Injectable()
 export class AuthorizationCodes {
+  private readonly entries: ShortLivedValues<Stored>;
+
   constructor(
     private readonly secrets: ShownSecrets,
-    private readonly store: ShortLived,
     private readonly naming: Naming,
     private readonly clock: Clock,
-  ) {}
+    store: ShortLived,
+  ) {
+    this.entries = new ShortLivedValues(store, COLLECTION);
+  }
 
   /** A repeated command answers the same one. */
   async issue(context: RequestContext, authorization: Authorization, code_challenge: string | null): Promise<string> {
     const code = (await this.secrets.of(context, 'authorization_code')).toString('base64url');
     const stored: Stored = { ...authorization, code_challenge, environment: context.environment };
-    await this.store.put(COLLECTION, this.keyOf(code), JSON.stringify(stored), this.clock.now() + LIFETIME_MS);
+    await this.entries.put(this.keyOf(code), stored, this.clock.now() + LIFETIME_MS);
     return code;
   }
 
@@ -50,8 +55,7 @@ export class AuthorizationCodes {
    * @throws DomainError `invalid_grant`, `invalid_request`, `code_challenge_not_found`
    */
   async require({ environment }: RequestContext, { id, hasSecret }: SignInClient, code: string, verifier: string | undefined): Promise<Authorization> {
-    const entry = await this.store.get(COLLECTION, this.keyOf(code));
-    const stored = entry === null ? null : (JSON.parse(entry.value) as Stored);
+    const stored = (await this.entries.get(this.keyOf(code)))?.value;
     if (stored?.environment !== environment || stored.client_id !== id) throw invalidGrant();
     const { code_challenge: challenge, environment: _, ...authorization } = stored;
     if (challenge === null) {

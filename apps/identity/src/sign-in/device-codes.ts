@@ -6,6 +6,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import type { Authorization } from './authorization-codes.ts';
 import { invalidGrant } from './sign-in-refusals.ts';
 
@@ -31,12 +32,16 @@ interface Stored {
 /** Codes by which a device without a keyboard is signed in on another one (RFC 8628). */
 @Injectable()
 export class DeviceCodes {
+  private readonly entries: ShortLivedValues<Stored>;
+
   constructor(
     private readonly secrets: ShownSecrets,
     private readonly store: ShortLived,
     private readonly naming: Naming,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.entries = new ShortLivedValues(store, COLLECTION);
+  }
 
   /** The code that the device asks with, and the one that its user types elsewhere. */
   async issue(context: RequestContext, client_id: string): Promise<{ readonly deviceCode: string; readonly userCode: string }> {
@@ -44,7 +49,7 @@ export class DeviceCodes {
     const deviceCode = (await this.secrets.of(context, 'device_code')).toString('base64url');
     const expires_at = this.clock.now() + LIFETIME_MS;
     const stored: Stored = { environment, client_id, expires_at, decision: null };
-    await this.store.put(COLLECTION, this.keyOf(deviceCode), JSON.stringify(stored), expires_at + REMEMBERED_MS);
+    await this.entries.put(this.keyOf(deviceCode), stored, expires_at + REMEMBERED_MS);
     for (;;) {
       const userCode = Array.from({ length: USER_CODE_LENGTH }, () => LETTERS[randomInt(LETTERS.length)]!).join('');
       const { stored: isOurs } = await this.store.putIfAbsent(USER_CODES, this.userKeyOf(environment, userCode), this.keyOf(deviceCode), expires_at);
@@ -55,17 +60,14 @@ export class DeviceCodes {
   /** The user let the device in, or did not: once. False for a code that there is not, has expired, or was decided. */
   async decide({ environment }: RequestContext, userCode: string, decision: NonNullable<Stored['decision']>): Promise<boolean> {
     const taken = await this.store.take(USER_CODES, this.userKeyOf(environment, userCode));
-    const entry = taken === null ? null : await this.store.get(COLLECTION, taken.value);
-    if (taken === null || entry === null) return false;
-    const stored: Stored = { ...(JSON.parse(entry.value) as Stored), decision };
-    return this.store.compareAndSet(COLLECTION, taken.value, entry.version, JSON.stringify(stored), entry.expiresAt);
+    const entry = taken === null ? null : await this.entries.get(taken.value);
+    return taken !== null && entry !== null && this.entries.replace(taken.value, entry, { ...entry.value, decision });
   }
 
   /** @throws DomainError `invalid_grant`, `expired_token`, `access_denied`, `authorization_pending`, `slow_down` */
   async require({ environment }: RequestContext, clientId: string, deviceCode: string): Promise<Authorization> {
     const key = this.keyOf(deviceCode);
-    const entry = await this.store.get(COLLECTION, key);
-    const stored = entry === null ? null : (JSON.parse(entry.value) as Stored);
+    const stored = (await this.entries.get(key))?.value;
     if (stored?.environment !== environment || stored.client_id !== clientId) throw invalidGrant();
     const { decision, expires_at } = stored;
     if (decision === 'denied') throw new DomainError('forbidden', 'access_denied', 'The user did not let the device in.');

@@ -4,6 +4,7 @@ import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { invalidPendingToken } from './sign-in-refusals.ts';
 
 const COLLECTION = 'pending_authentications';
@@ -30,12 +31,16 @@ interface Stored extends PendingAuthentication {
 /** Tokens by which a sign-in goes on. A rejected attempt leaves them as they are; they name their session, which begins once. */
 @Injectable()
 export class PendingAuthentications {
+  private readonly entries: ShortLivedValues<Stored>;
+
   constructor(
     private readonly secrets: ShownSecrets,
-    private readonly store: ShortLived,
     private readonly naming: Naming,
     private readonly clock: Clock,
-  ) {}
+    store: ShortLived,
+  ) {
+    this.entries = new ShortLivedValues(store, COLLECTION);
+  }
 
   /** The token to go on with; a repeated command answers the same one. */
   async begin(context: RequestContext, pending: PendingAuthentication): Promise<string> {
@@ -46,8 +51,7 @@ export class PendingAuthentications {
 
   /** @throws DomainError `invalid_pending_authentication_token`, also where it is another client's */
   async require({ environment }: RequestContext, clientId: string, token: string): Promise<PendingAuthentication> {
-    const entry = await this.store.get(COLLECTION, this.keyOf(token));
-    const pending = entry === null ? null : (JSON.parse(entry.value) as Stored);
+    const pending = (await this.entries.get(this.keyOf(token)))?.value;
     if (pending?.environment !== environment || pending.client_id !== clientId) throw invalidPendingToken();
     return pending;
   }
@@ -63,12 +67,12 @@ export class PendingAuthentications {
   }
 
   private async change(token: string, changed: Partial<PendingAuthentication>): Promise<void> {
-    const entry = await this.store.get(COLLECTION, this.keyOf(token));
-    if (entry !== null) await this.put(token, { ...(JSON.parse(entry.value) as Stored), ...changed });
+    const entry = await this.entries.get(this.keyOf(token));
+    if (entry !== null) await this.put(token, { ...entry.value, ...changed });
   }
 
   private put(token: string, stored: Stored): Promise<void> {
-    return this.store.put(COLLECTION, this.keyOf(token), JSON.stringify(stored), stored.expires_at);
+    return this.entries.put(this.keyOf(token), stored, stored.expires_at);
   }
 
   /** Whoever reads the store learns no token. */

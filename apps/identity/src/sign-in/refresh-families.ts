@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { isGenuine, readRefreshToken, refreshTokenOf, type RefreshFamily } from './refresh-family.ts';
 
 const COLLECTION = 'refresh';
@@ -25,10 +26,14 @@ export interface ReadFamily {
 /** The refresh tokens of every session, in a store with expiry: a session is refreshed without a word in the log. */
 @Injectable()
 export class RefreshFamilies {
+  private readonly entries: ShortLivedValues<StoredFamily>;
+
   constructor(
     private readonly store: ShortLived,
     private readonly vault: Vault,
-  ) {}
+  ) {
+    this.entries = new ShortLivedValues(store, COLLECTION);
+  }
 
   /** The family of a session that begins, until `expiresAt`; where a repeated command has made it already, that one. */
   async begin(
@@ -39,7 +44,7 @@ export class RefreshFamilies {
   ): Promise<ReadFamily> {
     const seed = await this.vault.seal(randomBytes(32).toString('base64url'), place(environment, sessionId));
     const stored: StoredFamily = { environment, seed, generation: 0, rotations: [], ...family };
-    await this.store.putIfAbsent(COLLECTION, sessionId, JSON.stringify(stored), expiresAt);
+    await this.entries.putIfAbsent(sessionId, stored, expiresAt);
     return (await this.read(environment, sessionId))!;
   }
 
@@ -52,28 +57,26 @@ export class RefreshFamilies {
   }
 
   async read(environment: string, sessionId: string): Promise<ReadFamily | null> {
-    const entry = await this.store.get(COLLECTION, sessionId);
-    const family = entry === null ? null : (JSON.parse(entry.value) as StoredFamily);
-    if (entry === null || family?.environment !== environment) return null;
+    const entry = await this.entries.get(sessionId);
+    if (entry?.value.environment !== environment) return null;
+    const { value: family, version, expiresAt } = entry;
     const seed = Buffer.from(await this.vault.open(family.seed, place(environment, sessionId)), 'base64url');
-    return { sessionId, family, seed, version: entry.version, expiresAt: entry.expiresAt };
+    return { sessionId, family, seed, version, expiresAt };
   }
 
   /** False when another was faster. The expiry stays that of the session. */
-  replace({ sessionId, family: { environment }, version, expiresAt }: ReadFamily, family: RefreshFamily): Promise<boolean> {
-    return this.store.compareAndSet(COLLECTION, sessionId, version, JSON.stringify({ environment, ...family }), expiresAt);
+  replace(read: ReadFamily, family: RefreshFamily): Promise<boolean> {
+    return this.entries.replace(read.sessionId, read, { environment: read.family.environment, ...family });
   }
 
   /** The environment of a session, by its id alone; null where it has ended, or never was. */
   async environmentOf(sessionId: string): Promise<string | null> {
-    const entry = await this.store.get(COLLECTION, sessionId);
-    return entry === null ? null : (JSON.parse(entry.value) as StoredFamily).environment;
+    return (await this.entries.get(sessionId))?.value.environment ?? null;
   }
 
   /** Until when the session may be left alone; null where it cannot be refreshed any more. */
   async idleUntil(environment: string, sessionId: string): Promise<number | null> {
-    const entry = await this.store.get(COLLECTION, sessionId);
-    const family = entry === null ? null : (JSON.parse(entry.value) as StoredFamily);
+    const family = (await this.entries.get(sessionId))?.value;
     return family?.environment === environment ? family.idle_until : null;
   }
 
@@ -84,7 +87,7 @@ export class RefreshFamilies {
 
   /** The session has ended: nothing of it is of use any more. */
   async end(sessionId: string): Promise<void> {
-    await this.store.take(COLLECTION, sessionId);
+    await this.entries.take(sessionId);
   }
 
   /** Resolves when what was written is on disk. */
