@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { closingIn } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
 import { pastAbandoned, type ParentStatus } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
@@ -31,11 +32,18 @@ export class Reopening {
   /** For intents as the log tells of them, by the kinds of things. */
   byThing(): Readonly<Record<(typeof CLOSED)[number], (event: RecordedEvent) => Promise<void>>> {
     return {
-      resource_type: ({ data, meta }) => this.ofType(meta.environment, idOf(data), intentIn(data)),
-      organization_role: ({ data, meta }) => this.ofRole(meta.environment, meta.organization!, idOf(data), intentIn(data)),
-      resource: async ({ data, meta }) => {
+      resource_type: (event) => {
+        const { id, intent } = closingIn(event);
+        return this.ofType(event.meta.environment, id, intent);
+      },
+      organization_role: (event) => {
+        const { id, intent } = closingIn(event);
+        return this.ofRole(event.meta.environment, event.meta.organization!, id, intent);
+      },
+      resource: async (event) => {
+        const { id, intent } = closingIn(event);
         try {
-          await this.ofResource(meta.environment, meta.organization!, idOf(data), intentIn(data));
+          await this.ofResource(event.meta.environment, event.meta.organization!, id, intent);
         } catch (error) {
           // Nobody meets the intent of what is gone.
           if (!isNotFound(error)) throw error;
@@ -72,12 +80,4 @@ export class Reopening {
   private context(environment: string): RequestContext {
     return systemContext(environment, this.clock.now());
   }
-}
-
-function idOf(data: unknown): string {
-  return (data as { readonly id: string }).id;
-}
-
-function intentIn(data: unknown): string {
-  return (data as { readonly intent: string }).intent;
 }

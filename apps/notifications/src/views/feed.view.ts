@@ -49,12 +49,16 @@ export function orderOf(time: number): string {
 
 /** The latest `created_at` up to an entry, in milliseconds since the epoch. */
 export function timeOf({ text }: Pick<StoredRow, 'text'>): number {
-  return parseInt((JSON.parse(text) as FeedRow).order.slice(0, TIME_DIGITS), 36);
+  return parseInt(orderIn(text).slice(0, TIME_DIGITS), 36);
 }
 
 /** Where an entry was recorded. What retention has taken says it, too. */
 export function positionOf({ text }: Pick<StoredRow, 'text'>): Position {
-  return (JSON.parse(text) as FeedRow).order.split('.')[1]!;
+  return orderIn(text).split('.')[1]!;
+}
+
+function orderIn(text: string): string {
+  return (JSON.parse(text) as FeedRow).order;
 }
 
 /** The order of everything up to the end of a millisecond. */
@@ -124,7 +128,7 @@ export function holdersIn(row: string): readonly Holder[] {
 
 /** A row's text without its event. */
 export function strippedText(row: string): string {
-  return rowText({ order: (JSON.parse(row) as FeedRow).order, organization: null }, 'null');
+  return rowText({ order: orderIn(row), organization: null }, 'null');
 }
 
 /** Of the environments that are not known yet. */

@@ -70,6 +70,11 @@ export function reopeningOf<Thing extends string>(thing: Thing, open: Closing | 
   return open?.intent === intent ? [{ type: `${thing}.reopened`, data: { id, intent } }] : [];
 }
 
+/** What a fact says of intents that `changesClosings`; the end of a thing says the id alone. */
+export function closingIn({ data }: { readonly data: unknown }): ClosingFact {
+  return data as ClosingFact;
+}
+
 /** Whether a fact may open or end an intent; all other facts leave them as they are. */
 export function changesClosings(type: string): boolean {
   return type.endsWith('.closing') || type.endsWith('.reopened') || type.endsWith('.deleted');

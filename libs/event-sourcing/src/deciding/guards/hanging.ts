@@ -6,7 +6,7 @@ import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { Reaction } from '../../following/reaction.ts';
 import type { EventStore, Position, RecordedEvent } from '../../log/event-store.ts';
 import type { Fact, Recorded } from '../decider.ts';
-import { changesClosings, isAbandoned } from './closings.decider.ts';
+import { changesClosings, closingIn, isAbandoned } from './closings.decider.ts';
 
 /** Declares what begins to hang on other things, and how it ends where it may not. */
 export interface Hanging<Event extends Fact = Fact> {
@@ -47,10 +47,10 @@ export function undoWhatMayNotHang(name: string, closed: readonly string[], hang
     from: 'head',
     handles: [...begins, ...closed.flatMap((thing) => [`${thing}.closing`, `${thing}.reopened`, `${thing}.deleted`])],
     react: async (event) => {
-      const { type, data, position, meta } = event;
+      const { type, position, meta } = event;
       const { environment } = meta;
       if (!begins.includes(type)) {
-        const { id, intent } = data as { readonly id: string; readonly intent?: string };
+        const { id, intent } = closingIn(event);
         const text = type.endsWith('.closing') ? JSON.stringify({ intent }) : null;
         return table.write([{ environment, id, position, revision: 0, text }]);
       }
@@ -80,11 +80,11 @@ export function reopenWhatWasLeftClosed(
     name,
     handles: Object.keys(reopenings).map((thing) => `${thing}.closing`),
     react: async (event) => {
-      const { type, stream, version, data, meta } = event;
-      const { id } = data as { readonly id: string };
+      const { type, stream, version, meta } = event;
+      const { id } = closingIn(event);
       for (const until = clock.now() + BRIEFLY; ; await pause(LOOK_AGAIN)) {
         const later = await events.read(stream, version + 1);
-        if (later.some((record) => changesClosings(record.type) && (record.data as { readonly id?: string }).id === id)) return;
+        if (later.some((record) => changesClosings(record.type) && closingIn(record).id === id)) return;
         const now = clock.now();
         if (isAbandoned({ intent: '', at: new Date(meta.at).toISOString() }, now)) return void (await reopenings[type.slice(0, -'.closing'.length)]!(event));
         // Asked again after a pause that ends with the process.

@@ -1,5 +1,5 @@
 import type { Position, RecordedEvent } from '../../log/event-store.ts';
-import type { Closing } from './closings.decider.ts';
+import { closingIn, type Closing } from './closings.decider.ts';
 
 /** Things whose last change is remembered; of the others it is looked up. */
 const MANY = 1_000;
@@ -22,8 +22,9 @@ export class KnownClosings {
   }
 
   /** Takes in a fact about a thing: an intent, its end, or the end of the thing. */
-  apply({ type, data, position, meta }: Pick<RecordedEvent, 'type' | 'data' | 'position' | 'meta'>): void {
-    const { id, intent } = data as { readonly id: string; readonly intent: string };
+  apply(event: Pick<RecordedEvent, 'type' | 'data' | 'position' | 'meta'>): void {
+    const { type, position, meta } = event;
+    const { id, intent } = closingIn(event);
     if (type.endsWith('.closing')) this.open.set(id, { intent, at: new Date(meta.at).toISOString() });
     else if (type.endsWith('.deleted') || this.open.get(id)?.intent === intent) {
       if (!this.open.delete(id)) return;

@@ -1,7 +1,7 @@
 import type { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import type { EventStore, Position, RecordedEvent } from '../../log/event-store.ts';
-import { changesClosings, isAbandoned, type Closing } from './closings.decider.ts';
+import { changesClosings, closingIn, isAbandoned, type Closing } from './closings.decider.ts';
 
 /** How a thing stands that something else hangs on, as rows or an index have it that show at least what is looked at. */
 export interface ParentStatus {
@@ -68,7 +68,7 @@ export async function pastAbandoned<Done>(
 
 async function wasClosed(events: EventStore, { stream, id, closing, since }: ParentStatus, position: Position): Promise<boolean> {
   if (since <= position) return closing !== null;
-  const next = (await recordedAfter(events, stream, position)).find(({ type, data }) => changesClosings(type) && (data as { readonly id?: string }).id === id);
+  const next = (await recordedAfter(events, stream, position)).find((record) => changesClosings(record.type) && closingIn(record).id === id);
   // What came first after the position tells how it was before.
   return next === undefined ? closing !== null : !next.type.endsWith('.closing');
 }
