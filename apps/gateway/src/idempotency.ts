@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
-import { refusedField, unavailable } from '#libs/platform/src/domain-error';
+import { invalidField, unavailable } from '#libs/platform/src/domain-error';
 import { newCommandId } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { HANDED_ON_AFTER } from '#libs/platform/src/request-context';
@@ -201,6 +201,5 @@ function replayed(answer: HttpAnswer): HttpAnswer {
 export function idempotencyKeyOf(given: string | string[] | undefined): string | null {
   if (given === undefined) return null;
   if (typeof given === 'string' && VISIBLE_ASCII.test(given)) return DIGEST.test(given) ? null : given;
-  const message = 'Idempotency-Key must be 1 to 255 visible ASCII characters.';
-  throw refusedField('invalid', 'invalid_request_parameters', { field: 'Idempotency-Key', message, reason: 'invalid_format' });
+  throw invalidField('invalid_format', 'Idempotency-Key', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
 }

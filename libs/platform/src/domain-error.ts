@@ -48,6 +48,11 @@ export function refusedField(kind: ErrorKind, code: string, { field, message, re
   return new DomainError(kind, code, message, { errors: [{ code: reason, field, message }], ...details });
 }
 
+/** Refuses one field of a request that says something else than it may. `reason`: what is wrong with it. */
+export function invalidField(reason: string, field: string, message: string): DomainError {
+  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason });
+}
+
 /** An engine did not answer in time, or this process cannot be sure: nothing happened, try again. */
 export function unavailable(message: string, retryAfter = 1): DomainError {
   return new DomainError('unavailable', 'service_unavailable', message, { retryAfter });

@@ -1,7 +1,7 @@
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import type { PageQuery } from '#libs/contracts/src/pages';
 import { listText } from '#libs/contracts/src/serialiser';
-import { type DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { type DomainError, invalidField } from '#libs/platform/src/domain-error';
 import { isIdOf } from '#libs/platform/src/ids';
 import { UnknownCursor, type PageRequest, type RowPage, type StoredRow, type Table } from './read-models.ts';
 
@@ -193,5 +193,5 @@ function placeAfter(ids: readonly string[], id: string): number {
 }
 
 function invalidCursor(field: 'after' | 'before', message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: 'invalid_cursor' });
+  return invalidField('invalid_cursor', field, message);
 }

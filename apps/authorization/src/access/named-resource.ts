@@ -1,5 +1,5 @@
 import type { ResourceReference } from '#libs/contracts/src/role-assignments/role-assignment';
-import { type DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { type DomainError, invalidField, notFound } from '#libs/platform/src/domain-error';
 import type { Node } from '../domain/resource-tree.ts';
 import type { Role } from './environment-model.ts';
 import type { OrganizationIndex } from './organization-index.ts';
@@ -19,14 +19,14 @@ export function namedResource({ tree, model }: OrganizationIndex, given: Resourc
   const { resource_id: id, resource_external_id: externalId, resource_type_slug: typeSlug } = given;
   if (id !== undefined) {
     if (externalId !== undefined)
-      throw invalid('not_together', `${within}resource_external_id`, 'Name the resource by `resource_id` or by `resource_external_id`, not by both.');
+      throw invalidField('not_together', `${within}resource_external_id`, 'Name the resource by `resource_id` or by `resource_external_id`, not by both.');
     const node = tree.nodeById(id);
     if (node === undefined || (typeSlug !== undefined && tree.typeSlugOf(node) !== typeSlug)) throw notFound('Resource', id);
     return node;
   }
   if (externalId === undefined && typeSlug === undefined) {
     if (unless === 'organization') return tree.root;
-    throw invalid('required', `${within}resource_id`, 'Name the resource by `resource_id`, or by `resource_external_id` and `resource_type_slug`.');
+    throw invalidField('required', `${within}resource_id`, 'Name the resource by `resource_id`, or by `resource_external_id` and `resource_type_slug`.');
   }
   if (externalId === undefined) throw halfNamed(`${within}resource_external_id`);
   if (typeSlug === undefined) throw halfNamed(`${within}resource_type_slug`);
@@ -45,7 +45,7 @@ export function roleFor(index: OrganizationIndex, slug: string, node: Node, { wi
   const role = namedRole(index, slug);
   if (role.resource_type_id === index.tree.typeIdOf(node)) return role;
   const message = `The role '${slug}' is one for resources of the type '${role.resource_type_slug}', not '${index.tree.typeSlugOf(node)}'.`;
-  throw invalid('role_of_other_type', `${within}role_slug`, message);
+  throw invalidField('role_of_other_type', `${within}role_slug`, message);
 }
 
 /** @throws DomainError `entity_not_found` */
@@ -56,10 +56,5 @@ export function namedRole(index: OrganizationIndex, slug: string): Role {
 }
 
 function halfNamed(field: string): DomainError {
-  return invalid('required', field, '`resource_external_id` and `resource_type_slug` name a resource together.');
-}
-
-/** A request that names something in a way that cannot be meant. */
-export function invalid(code: string, field: string, message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
+  return invalidField('required', field, '`resource_external_id` and `resource_type_slug` name a resource together.');
 }

@@ -19,13 +19,13 @@ import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { allDone } from '#libs/platform/src/all-done';
 import { Clock } from '#libs/platform/src/clock';
-import { notFound } from '#libs/platform/src/domain-error';
+import { invalidField, notFound } from '#libs/platform/src/domain-error';
 import { derivedId, newCommandId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { AccessIndex } from '../access/access-index.ts';
-import { invalid, namedResource, namedRole, roleFor } from '../access/named-resource.ts';
+import { namedResource, namedRole, roleFor } from '../access/named-resource.ts';
 import type { OrganizationIndex } from '../access/organization-index.ts';
 import type { Assigned } from '../domain/assignments.decider.ts';
 import {
@@ -165,12 +165,12 @@ export class GroupRoleAssignments {
   }
 
   private async updateNow({ context, group_id, add = [], remove = [] }: UpdateGroupRoleAssignments): Promise<void> {
-    if (add.length + remove.length > MOST_AT_ONCE) throw invalid('too_many', 'remove', `add and remove must have at most ${MOST_AT_ONCE} roles together.`);
+    if (add.length + remove.length > MOST_AT_ONCE) throw invalidField('too_many', 'remove', `add and remove must have at most ${MOST_AT_ONCE} roles together.`);
     const index = await this.access.ofGroup(context, group_id);
     const wanted = givenByKey(index, group_id, add, 'add');
     const unwanted = givenByKey(index, group_id, remove, 'remove');
     const isTwice = [...unwanted.keys()].some((key) => wanted.has(key));
-    if (isTwice) throw invalid('not_together', 'remove', 'A role cannot be given and taken away on one resource at once.');
+    if (isTwice) throw invalidField('not_together', 'remove', 'A role cannot be given and taken away on one resource at once.');
     const assigned = await this.assignAll(context, index.id, wanted);
     const removed = await allDone(
       [...unwanted.keys()].map((key) => this.repository.transact(groupRoleAssignmentDecider, context, key, groupRoleAssignments.removeAny())),

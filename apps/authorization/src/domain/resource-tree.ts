@@ -129,11 +129,6 @@ export class ResourceTree {
     return this.nodes - this.live;
   }
 
-  /** Nodes are smaller than this. */
-  get nodeLimit(): number {
-    return this.nodes;
-  }
-
   /** Memory that it takes up, nearly. */
   get bytes(): number {
     const columns = [this.ids, this.parent, this.type, this.revision, this.top, this.left, this.right, this.textAt, this.textLength];

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { Decision, Sealed } from '#libs/event-sourcing/src/deciding/decider';
 import { decisionContext, metaOf, momentOf } from '#libs/event-sourcing/src/deciding/records';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from '#libs/event-sourcing/src/deciding/repeats';
+import { IDS_PER_TRANSACT } from '#libs/event-sourcing/src/deciding/repository';
 import { EventStore, WrongVersion, type NewEvent, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
@@ -30,8 +31,6 @@ const sealed: Sealed<unknown, ResourceEvent> = {
 
 /** The aggregate whose commands this file carries out, instead of a repository. */
 export const RESOURCE_TREE = { category: 'resource_tree', sealed } as const;
-/** Ids of records that a command keeps for each aggregate that it asks; see the repository. */
-const IDS_PER_TRANSACT = 1_024;
 /** Records that are read at once. */
 const PAGE = 100;
 /** How often a command gives way to those of other replicas. */

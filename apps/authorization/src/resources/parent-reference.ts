@@ -1,4 +1,4 @@
-import { type DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { type DomainError, invalidField, notFound } from '#libs/platform/src/domain-error';
 import type { EnvironmentModel } from '../access/environment-model.ts';
 import type { TypeOfResource } from '../domain/resource.decider.ts';
 
@@ -37,13 +37,9 @@ export function typeNamed(model: Pick<EnvironmentModel, 'resourceTypeBySlug'>, s
 }
 
 function notTogether(field: string): DomainError {
-  return invalid('not_together', field, `Name the parent by \`parent_resource_id\` or by \`${field}\`, not by both.`);
+  return invalidField('not_together', field, `Name the parent by \`parent_resource_id\` or by \`${field}\`, not by both.`);
 }
 
 function required(field: string, externalIdField: string): DomainError {
-  return invalid('required', field, `\`${externalIdField}\` and \`parent_resource_type_slug\` name a parent together.`);
-}
-
-export function invalid(code: string, field: string, message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
+  return invalidField('required', field, `\`${externalIdField}\` and \`parent_resource_type_slug\` name a parent together.`);
 }

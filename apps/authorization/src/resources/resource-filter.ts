@@ -1,11 +1,11 @@
 import type { ListAuthorizationResources } from '#libs/contracts/src/authorization-resources/operations';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField } from '#libs/platform/src/domain-error';
 import type { PageRequest } from '#libs/read-models/src/read-models';
 import type { EnvironmentModel } from '../access/environment-model.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import type { ResourceRows } from '../repositories/resource-rows.ts';
 import { together, typeKey, type ResourceRow } from '../views/resources.view.ts';
-import { invalid, parentNamed, type NamedParent } from './parent-reference.ts';
+import { parentNamed, type NamedParent } from './parent-reference.ts';
 
 interface Filter {
   readonly where: NonNullable<PageRequest['where']>;
@@ -47,11 +47,11 @@ export async function filterOf(query: ListAuthorizationResources, model: Environ
 function namedIn(query: ListAuthorizationResources): NamedParent | null {
   const { parent_external_id: short, parent_resource_external_id: long, organization_id } = query;
   if (short !== undefined && long !== undefined)
-    throw invalid('not_together', 'parent_resource_external_id', 'Give `parent_external_id` or `parent_resource_external_id`: they mean the same.');
+    throw invalidField('not_together', 'parent_resource_external_id', 'Give `parent_external_id` or `parent_resource_external_id`: they mean the same.');
   const named = parentNamed({ ...query, parent_resource_external_id: short ?? long }, long === undefined ? 'parent_external_id' : undefined);
   // External ids are unique in an organization; others have parents of the same name.
   if (named !== null && !('id' in named) && organization_id === undefined)
-    throw invalid('required', 'organization_id', 'A parent that is named by its external id needs its organization.');
+    throw invalidField('required', 'organization_id', 'A parent that is named by its external id needs its organization.');
   return named;
 }
 

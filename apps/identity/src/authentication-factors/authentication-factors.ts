@@ -24,7 +24,7 @@ import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { filteredPage } from '#libs/read-models/src/pages';
@@ -204,7 +204,7 @@ export class AuthenticationFactors {
     const secret = given === null ? toBase32((await this.secrets.of(context, 'totp')).subarray(0, SECRET_BYTES)) : normalised(given);
     const uri = otpauthUri({ issuer, user, secret });
     const qr_code = qrCode(uri);
-    if (qr_code === null) throw wrong('totp_user', 'too_long', 'totp_issuer and totp_user are too long together for a QR code.');
+    if (qr_code === null) throw invalidField('too_long', 'totp_user', 'totp_issuer and totp_user are too long together for a QR code.');
     const place = {
       stream: streamName(authenticationFactorDecider.category, context.environment, `auth_factor_${derivedId(context.commandId, 0)}`),
       field: 'totp_secret',
@@ -231,14 +231,10 @@ const NOTHING = { totp_issuer: null, totp_user: null, totp_secret: null, phone_n
 /** @throws DomainError `invalid_request_parameters` */
 function normalised(given: string): string {
   const secret = secretOfBase32(given);
-  if (secret === null) throw wrong('totp_secret', 'invalid', 'totp_secret must be base 32, of 80 bits or more.');
+  if (secret === null) throw invalidField('invalid', 'totp_secret', 'totp_secret must be base 32, of 80 bits or more.');
   return toBase32(secret);
 }
 
 function missing(field: string, type: string): DomainError {
-  return wrong(field, 'required', `${field} is required for a factor of type ${type}.`);
-}
-
-function wrong(field: string, reason: string, message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason });
+  return invalidField('required', field, `${field} is required for a factor of type ${type}.`);
 }

@@ -1,5 +1,5 @@
 import type { NumberType } from 'libphonenumber-js/max';
-import { refusedField, type DomainError } from '#libs/platform/src/domain-error';
+import { invalidField, type DomainError } from '#libs/platform/src/domain-error';
 
 export interface PhoneNumber {
   /** As E.164 writes it: every spelling of a number is one number to the limits. */
@@ -24,5 +24,5 @@ export async function phoneNumberOf(text: string): Promise<PhoneNumber> {
 
 /** It is not repeated in the answer. */
 export function wrongNumber(reason: string, message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field: 'phone_number', message, reason });
+  return invalidField(reason, 'phone_number', message);
 }

@@ -1,6 +1,6 @@
 import type { ApiKey } from '#libs/contracts/src/api-keys/api-key';
 import type { NewPublicEvent, Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
-import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField, notFound } from '#libs/platform/src/domain-error';
 import type { MembershipEvent } from './membership.decider.ts';
 import type { OrganizationEvent } from './organization.decider.ts';
 
@@ -82,12 +82,7 @@ export function createApiKey(key: Omit<ApiKeyCreated, 'id'>): Decide {
       requireApiKey(state, id);
       return [];
     }
-    if (key.expires_at !== null && key.expires_at <= context.now)
-      throw refusedField('invalid', 'invalid_request_parameters', {
-        field: 'expires_at',
-        message: 'expires_at must lie in the future.',
-        reason: 'not_in_future',
-      });
+    if (key.expires_at !== null && key.expires_at <= context.now) throw invalidField('not_in_future', 'expires_at', 'expires_at must lie in the future.');
     return [{ type: 'api_key.created', data: { id, ...key } }];
   };
 }

@@ -1,4 +1,4 @@
-import { refusedField } from '#libs/platform/src/domain-error';
+import { invalidField } from '#libs/platform/src/domain-error';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 /** Parsers disagree about what these mean, and a browser may go elsewhere than was checked. */
@@ -40,5 +40,5 @@ export function originOf(text: string, field: string): string {
 }
 
 function refusedAddress(field: string, message: string) {
-  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: 'invalid_uri' });
+  return invalidField('invalid_uri', field, message);
 }

@@ -1,11 +1,9 @@
+import { isObject } from '#libs/event-sourcing/src/deciding/changes.decider';
+
 /** Any part of an object, at any depth; lists are one value. */
 export type PartOf<T> = {
   readonly [Name in keyof T]?: T[Name] extends readonly unknown[] | null ? T[Name] : T[Name] extends object ? PartOf<T[Name]> : T[Name];
 };
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Objects are merged at any depth; everything else is replaced. */
 export function merged<T extends object>(base: T, change: object): T {

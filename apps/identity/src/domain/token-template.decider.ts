@@ -1,4 +1,4 @@
-import { DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField } from '#libs/platform/src/domain-error';
 
 /** What a template may speak of: resources as the API shows them. */
 export interface TemplateSubjects {
@@ -147,7 +147,7 @@ function asText(value: unknown): string {
 }
 
 function wrong(message: string, reason = 'invalid_template'): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field: 'content', message, reason });
+  return invalidField(reason, 'content', message);
 }
 
 function tooBig(): DomainError {

@@ -11,7 +11,7 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
-import { refusedField } from '#libs/platform/src/domain-error';
+import { invalidField } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import {
   changeSettings,
@@ -102,7 +102,7 @@ function requireAddresses({ login_uri, issuer, sign_out_uris = [], resources = [
 function requireTarget(url: string | null | undefined, targets: TargetRule): void {
   const problem = url == null ? null : targets.problemOf(url);
   const field = 'sms.webhook_url';
-  if (problem !== null) throw refusedField('invalid', 'invalid_request_parameters', { field, message: `${field} ${problem}.`, reason: 'invalid_url' });
+  if (problem !== null) throw invalidField('invalid_url', field, `${field} ${problem}.`);
 }
 
 /** No secret leaves: it is only said whether there is one. */

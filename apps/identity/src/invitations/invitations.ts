@@ -18,7 +18,7 @@ import { mayHaveRun } from '#libs/event-sourcing/src/deciding/repeats';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -171,8 +171,7 @@ export class Invitations {
   /** @throws DomainError `invalid_role`, whatever is wrong with it */
   private async role({ context, role_slug }: SendInvitation, organizationId: string | null): Promise<HeldRole | null> {
     if (role_slug === undefined) return null;
-    if (organizationId === null)
-      throw refusedField('invalid', 'invalid_request_parameters', { field: 'role_slug', message: 'A role needs an organization.', reason: 'not_alone' });
+    if (organizationId === null) throw invalidField('not_alone', 'role_slug', 'A role needs an organization.');
     try {
       return (await this.roles.resolveRequestedRoles(context, organizationId, { role_slug }))![0]!;
     } catch (error) {

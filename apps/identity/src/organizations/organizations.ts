@@ -14,7 +14,7 @@ import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
-import { refusedField } from '#libs/platform/src/domain-error';
+import { invalidField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { createOrganization, deleteOrganization, organizationDecider, requireOrganization, updateOrganization } from '../domain/organization.decider.ts';
@@ -88,5 +88,5 @@ function paymentCustomerId({ payment_customer_id, stripe_customer_id }: UpdateOr
     return payment_customer_id === undefined ? stripe_customer_id : payment_customer_id;
   if (payment_customer_id === stripe_customer_id) return payment_customer_id;
   const message = '`payment_customer_id` and `stripe_customer_id` are the same: give one of them, or one value.';
-  throw refusedField('invalid', 'invalid_request_parameters', { field: 'stripe_customer_id', message, reason: 'given_twice' });
+  throw invalidField('given_twice', 'stripe_customer_id', message);
 }

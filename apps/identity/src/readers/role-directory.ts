@@ -7,7 +7,7 @@ import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
-import { DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField, refusedField } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { HeldRole } from '../domain/membership.decider.ts';
@@ -196,6 +196,5 @@ export function refused(code: RoleRefusal, field: string, message: string, role_
 }
 
 function notTogether(): DomainError {
-  const message = 'Give `role_slug` or `role_slugs`, not both.';
-  return refusedField('invalid', 'invalid_request_parameters', { field: 'role_slugs', message, reason: 'not_together' });
+  return invalidField('not_together', 'role_slugs', 'Give `role_slug` or `role_slugs`, not both.');
 }

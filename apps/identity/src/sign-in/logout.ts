@@ -5,7 +5,7 @@ import { FindSessionEnvironment, LogOut } from '#libs/contracts/src/sessions/ope
 import type { SessionEnvironment } from '#libs/contracts/src/sessions/session';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField } from '#libs/platform/src/domain-error';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { allEnvironments, environmentsView, type StoredEnvironment } from '../views/environments.view.ts';
@@ -43,9 +43,9 @@ export class Logout {
     }
     const { sign_out_uris, login_uri } = await this.settings.settings(context);
     const location = return_to ?? sign_out_uris[0] ?? login_uri;
-    if (location === null) throw refused('required', 'return_to is required: the settings name no address to go on to.');
+    if (location === null) throw invalidField('required', 'return_to', 'return_to is required: the settings name no address to go on to.');
     if (return_to !== undefined && !sign_out_uris.includes(return_to))
-      throw refused('not_listed', 'return_to must be one of the sign_out_uris of the settings.');
+      throw invalidField('not_listed', 'return_to', 'return_to must be one of the sign_out_uris of the settings.');
     await this.sessions.end(context, session_id, 'signed_out');
     return { location };
   }
@@ -68,8 +68,4 @@ export class Logout {
 /** Of one that has ended nobody learns that it ever was. */
 function noSuchSession(): DomainError {
   return new DomainError('not-found', 'session_not_found', 'There is no such session, or it has ended.');
-}
-
-function refused(reason: string, message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field: 'return_to', message, reason });
 }

@@ -5,7 +5,7 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type FeedPage } from '#libs/contracts/src/operation';
 import { listText } from '#libs/contracts/src/serialiser';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
-import { DomainError, refusedField } from '#libs/platform/src/domain-error';
+import { DomainError, invalidField } from '#libs/platform/src/domain-error';
 import { UnknownCursor, type PageRequest, type RowPage } from '#libs/read-models/src/read-models';
 import { FeedReader } from '../readers/feed-reader.ts';
 import { eventText, orderAtEndOf, orderOf, organizationEvent } from '../views/feed.view.ts';
@@ -22,7 +22,7 @@ export class Feed {
   @Handles(ListEvents)
   async list(query: ListEvents): Promise<Serialised<FeedPage<Event>>> {
     const { after, before, limit, order = 'asc' } = query;
-    if (after !== undefined && before !== undefined) throw refused('invalid_cursor', 'before', 'Give `after` or `before`, not both.');
+    if (after !== undefined && before !== undefined) throw invalidField('invalid_cursor', 'before', 'Give `after` or `before`, not both.');
     // `normal` reads downwards, and calls what follows `before`, since it is older.
     const mirrored = order === 'normal';
     const cursors = mirrored ? { after: before, before: after } : { after, before };
@@ -40,7 +40,7 @@ export class Feed {
   private bounds({ range_start, range_end }: ListEvents): Pick<PageRequest, 'from' | 'to'> {
     const start = range_start === undefined ? null : Date.parse(range_start);
     const end = range_end === undefined ? null : Date.parse(range_end);
-    if (start !== null && end !== null && end < start) throw refused('out_of_range', 'range_end', 'range_end must not lie before range_start.');
+    if (start !== null && end !== null && end < start) throw invalidField('out_of_range', 'range_end', 'range_end must not lie before range_start.');
     if (start !== null && end !== null && end - start > LONGEST_RANGE) throw new DomainError('invalid', 'bad_request', 'A range has at most 30 days.');
     return { from: orderOf(Math.max(start ?? 0, this.reader.beginning())), ...(end !== null && { to: orderAtEndOf(Math.max(end, 0)) }) };
   }
@@ -55,7 +55,7 @@ export class Feed {
     const rows = await this.look(query, request);
     if (rows !== null) return rows;
     const field = query.after === undefined ? 'before' : 'after';
-    throw refused('invalid_cursor', field, `'${query[field]}' is not an event of this feed.`);
+    throw invalidField('invalid_cursor', field, `'${query[field]}' is not an event of this feed.`);
   }
 
   /** Null: there is no such cursor, or not yet. */
@@ -73,8 +73,4 @@ function filterOf({ events, organization_id }: ListEvents): PageRequest['where']
   if (organization_id === undefined) return events === undefined ? undefined : { index: 'event', values: events };
   if (events === undefined) return { index: 'organization', values: [organization_id] };
   return { index: 'organization_event', values: events.map((event) => organizationEvent(organization_id, event)) };
-}
-
-function refused(code: string, field: string, message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
 }

@@ -15,11 +15,11 @@ export function namesOf<Fields extends object>(fields: Fields): readonly (keyof 
 
 /** Maps of texts are the same whatever the order of their keys. */
 function isSame(one: unknown, other: unknown): boolean {
-  if (!isMap(one) || !isMap(other)) return one === other;
+  if (!isObject(one) || !isObject(other)) return one === other;
   const entries = Object.entries(one);
   return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
 }
 
-function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

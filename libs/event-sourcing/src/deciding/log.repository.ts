@@ -26,15 +26,10 @@ import { tableOf, type PrimaryView } from '../views/view.ts';
 import type { Claim, Decider, Decision, Fact } from './decider.ts';
 import { DECIDED, decisionContext, evolved, metaOf, momentOf } from './records.ts';
 import { mayHaveRun, outcomeUnknown, recordedCalls } from './repeats.ts';
-import { Repository, type Transacted } from './repository.ts';
+import { IDS_PER_TRANSACT, Repository, type Transacted } from './repository.ts';
 import { sealedPartsOf } from '../sealing/declared-sealing.ts';
 import { HolderErased } from '../sealing/key-store.ts';
 
-/**
- * Each aggregate that a command asks has its own range of derived ids: a repeat meets the same ids even where an earlier one yields nothing this time. A decision
- * that yields more facts than that has to be the last of its command.
- */
-const IDS_PER_TRANSACT = 1_024;
 /** What four characters of base 32 can number. */
 const IDS = 2 ** 20;
 const ORDINAL_LENGTH = 4;

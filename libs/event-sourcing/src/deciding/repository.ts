@@ -30,6 +30,12 @@ export abstract class Repository {
   abstract load<State, Event extends Fact>(decider: Decider<State, Event, Fact>, environment: string, key: string): Promise<State>;
 }
 
+/**
+ * Each `transact` call of a command reserves so many derived ids: a retry derives the same ids even where an earlier call appends nothing this time. A decision that
+ * yields more facts than that has to be the last of its command.
+ */
+export const IDS_PER_TRANSACT = 1_024;
+
 /** As if one more aggregate had been asked, which need not be this time: those that are asked next have the same ids whenever the command is repeated. */
 export function passOver({ receipt }: RequestContext): void {
   receipt.transacts = (receipt.transacts ?? 0) + 1;
