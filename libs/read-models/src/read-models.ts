@@ -158,6 +158,12 @@ export abstract class Table<Row> {
   /** The rows of several ids, in their order; absent ones are null. */
   abstract getMany(environment: string, ids: readonly string[]): Promise<readonly (StoredRow<Row> | null)[]>;
 
+  /** Those of the ids that have a row. */
+  async presentAmong(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows = await this.getMany(environment, [...new Set(ids)]);
+    return new Set(rows.flatMap((row) => (row === null ? [] : [row.id])));
+  }
+
   /**
    * Whether what is held of an id, a row or its tombstone, is of this position or a later one. Of a store that never shows an older state, it is.
    */

@@ -12,7 +12,6 @@ import {
 } from '#libs/contracts/src/api-keys/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
-import type { Organization } from '#libs/contracts/src/organizations/organization';
 import type { PageQuery } from '#libs/contracts/src/pages';
 import { seedsOf } from '#libs/contracts/src/roles/seeds';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
@@ -43,13 +42,12 @@ import {
 } from '../domain/api-key.decider.ts';
 import { membershipDecider, membershipKey, type StoredMembership } from '../domain/membership.decider.ts';
 import { organizationDecider } from '../domain/organization.decider.ts';
-import { userDecider, type StoredUser } from '../domain/user.decider.ts';
+import { userDecider } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { ParentReader } from '../readers/parent-reader.ts';
 import { apiKeysView, ownerKey } from '../views/api-keys.view.ts';
 import { knownPermissionsView, type KnownPermission } from '../views/known-permissions.view.ts';
 import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
-import { organizationsView } from '../views/organizations.view.ts';
-import { usersView } from '../views/users.view.ts';
 
 const serialise = serialiserOf(ApiKey);
 const serialiseValidation = serialiserOf(ApiKeyValidation);
@@ -70,8 +68,6 @@ interface CurrentKey extends Pick<StoredApiKey, 'owner' | 'organization_id' | 'm
 @Injectable()
 export class ApiKeys {
   private readonly rows: Table<StoredApiKey>;
-  private readonly organizations: Table<Organization>;
-  private readonly users: Table<StoredUser>;
   private readonly memberships: Table<StoredMembership>;
   private readonly permissions: Table<KnownPermission>;
   /** By their hashes: a key never has another. */
@@ -90,12 +86,11 @@ export class ApiKeys {
     private readonly clock: Clock,
     private readonly stamps: Stamps,
     private readonly environments: EnvironmentSettingsReader,
+    private readonly parents: ParentReader,
     private readonly current: CurrentStates,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(apiKeysView));
-    this.organizations = readModels.table(tableOf(organizationsView));
-    this.users = readModels.table(tableOf(usersView));
     this.memberships = readModels.table(tableOf(membershipsView));
     this.permissions = readModels.table(tableOf(knownPermissionsView));
     this.currentKeys = current.of(apiKeyDecider, (state) => (state?.object === 'api_key' ? currentKey(state) : null));
@@ -109,15 +104,15 @@ export class ApiKeys {
   @Handles(CreateOrganizationApiKey)
   async createForOrganization(operation: CreateOrganizationApiKey): Promise<ApiKeyWithValue> {
     const { context, organization_id } = operation;
-    await this.organizations.require(context, organization_id);
+    await this.parents.requireOrganization(context, organization_id);
     return this.create(operation, { owner: { type: 'organization', id: organization_id }, organization_id, membership_id: null });
   }
 
   @Handles(CreateUserApiKey)
   async createForUser(operation: CreateUserApiKey): Promise<ApiKeyWithValue> {
     const { context, user_id, organization_id } = operation;
-    await this.users.require(context, user_id);
-    await this.organizations.require(context, organization_id);
+    await this.parents.requireUser(context, user_id);
+    await this.parents.requireOrganization(context, organization_id);
     const membership = await this.memberships.findBy(context, membershipsOf({ user_id, organization_id }, ['active']));
     if (membership === null) throw notMember(user_id, organization_id);
     return this.create(operation, { owner: { type: 'user', id: user_id, organization_id }, organization_id, membership_id: membership.id });
@@ -126,15 +121,15 @@ export class ApiKeys {
   @Handles(ListOrganizationApiKeys)
   async listOfOrganization(query: ListOrganizationApiKeys): Promise<Serialised<List<ApiKey>>> {
     const { context, organization_id } = query;
-    await this.organizations.require(context, organization_id);
+    await this.parents.requireOrganization(context, organization_id);
     return this.list(query, organization_id);
   }
 
   @Handles(ListUserApiKeys)
   async listOfUser(query: ListUserApiKeys): Promise<Serialised<List<ApiKey>>> {
     const { context, user_id, organization_id } = query;
-    await this.users.require(context, user_id);
-    if (organization_id !== undefined) await this.organizations.require(context, organization_id);
+    await this.parents.requireUser(context, user_id);
+    if (organization_id !== undefined) await this.parents.requireOrganization(context, organization_id);
     return this.list(query, ownerKey(user_id, organization_id));
   }
 
@@ -204,12 +199,9 @@ export class ApiKeys {
           environment,
           rows.map(({ id }) => id),
         );
-        return Promise.all(
-          rows.map(async (row, index) => {
-            const key = contentOf(row);
-            return (await this.hasOwner(environment, key)) ? serialise(shown(key, lastUses[index]!)) : null;
-          }),
-        );
+        const keys = rows.map(contentOf);
+        const areOwned = await this.haveOwners(environment, keys);
+        return keys.map((key, index) => (areOwned[index] ? serialise(shown(key, lastUses[index]!)) : null));
       },
     });
   }
@@ -217,7 +209,8 @@ export class ApiKeys {
   /** @throws DomainError `entity_not_found`, also where what it hangs on was deleted and its own end is still to be recorded */
   private async requireWithOwner(context: RequestContext, id: string): Promise<void> {
     const key = contentOf(await this.rows.require(context, id));
-    if (!(await this.hasOwner(context.environment, key))) throw notFound('API key', id);
+    const [isOwned] = await this.haveOwners(context.environment, [key]);
+    if (!isOwned) throw notFound('API key', id);
   }
 
   private async idOf(environment: string, valueHash: string): Promise<string | null> {
@@ -241,14 +234,27 @@ export class ApiKeys {
     return hasOrganization && hasUser && membership === membership_id;
   }
 
-  /** Whether everything that it hangs on lives, as the rows are. */
-  private async hasOwner(environment: string, { owner, organization_id, membership_id }: StoredApiKey): Promise<boolean> {
-    const [organization, user, membership] = await Promise.all([
-      this.organizations.get(environment, organization_id),
-      membership_id === null ? null : this.users.get(environment, owner.id),
-      membership_id === null ? null : this.memberships.get(environment, membership_id),
+  /** Of each whether everything that it hangs on lives, as the rows are. */
+  private async haveOwners(environment: string, keys: readonly StoredApiKey[]): Promise<readonly boolean[]> {
+    const ofMembers = keys.filter(({ membership_id }) => membership_id !== null);
+    const [organizations, users, memberships] = await Promise.all([
+      this.parents.organizationsAmong(
+        environment,
+        keys.map(({ organization_id }) => organization_id),
+      ),
+      this.parents.usersAmong(
+        environment,
+        ofMembers.map(({ owner }) => owner.id),
+      ),
+      this.memberships.presentAmong(
+        environment,
+        ofMembers.map(({ membership_id }) => membership_id!),
+      ),
     ]);
-    return organization !== null && (membership_id === null || (user !== null && membership !== null));
+    return keys.map(
+      ({ owner, organization_id, membership_id }) =>
+        organizations.has(organization_id) && (membership_id === null || (users.has(owner.id) && memberships.has(membership_id))),
+    );
   }
 
   /** @throws DomainError that names each that the environment lacks */

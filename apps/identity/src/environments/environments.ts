@@ -138,12 +138,12 @@ export class Environments {
     return state;
   }
 
-  /** @throws DomainError `entity_not_found` */
   /** A repeated command makes the same one. */
   private async newKeyValue(context: RequestContext): Promise<string> {
     return `sk_${(await this.secrets.of(context, 'environment_key')).toString('base64url')}`;
   }
 
+  /** @throws DomainError `entity_not_found` */
   private async required({ deadline }: RequestContext, index: 'name' | 'key_id', value: string): Promise<StoredEnvironment> {
     const row = await this.rows.findBy({ environment: SYSTEM_ENVIRONMENT, deadline }, { index, values: [value] });
     if (row === null) throw notFound(index === 'name' ? 'Environment' : 'Environment key', value);

@@ -16,14 +16,13 @@ import { Handles } from '#libs/contracts/src/handles';
 import { Serialised, type List } from '#libs/contracts/src/operation';
 import { ListOrganizationMembershipGroups } from '#libs/contracts/src/organization-memberships/operations';
 import { OrganizationMembershipWithUser } from '#libs/contracts/src/organization-memberships/organization-membership';
-import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
-import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
+import { invalidField, notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, filteredPage } from '#libs/read-models/src/pages';
@@ -42,9 +41,9 @@ import {
   type StoredGroup,
 } from '../domain/group.decider.ts';
 import { MembershipReader } from '../readers/membership-reader.ts';
+import { ParentReader } from '../readers/parent-reader.ts';
 import { groupMembersView, groupSearchKey, groupsView, pairId, toPublicGroupText } from '../views/groups.view.ts';
 import { pageOfNamed, searchWords } from '../views/name-search.ts';
-import { organizationsView } from '../views/organizations.view.ts';
 
 const serialiseMembership = serialiserOf(OrganizationMembershipWithUser);
 /** Memberships that one request may name. */
@@ -53,32 +52,31 @@ const MOST_MEMBERS_AT_ONCE = 100;
 @Injectable()
 export class Groups {
   private readonly rows: Table<StoredGroup>;
-  private readonly organizations: Table<Organization>;
   private readonly pairs: Table<GroupMember>;
 
   constructor(
     private readonly repository: Repository,
     private readonly memberships: MembershipReader,
+    private readonly parents: ParentReader,
     private readonly settings: IdentitySettings,
     private readonly deletions: Deletions,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(groupsView));
-    this.organizations = readModels.table(tableOf(organizationsView));
     this.pairs = readModels.table(tableOf(groupMembersView));
   }
 
   @Handles(CreateGroup)
   async create(operation: CreateGroup): Promise<Group> {
     const { context, organization_id } = operation;
-    await this.organizations.require(context, organization_id);
+    await this.parents.requireOrganization(context, organization_id);
     return this.transact(context, `group_${derivedId(context.commandId, 0)}`, createGroup(operation));
   }
 
   @Handles(ListGroups)
   async list(query: ListGroups): Promise<Serialised<List<Group>>> {
     const { context, organization_id } = query;
-    await this.organizations.require(context, organization_id);
+    await this.parents.requireOrganization(context, organization_id);
     const words = searchWords(query.search ?? '');
     if (words.length === 0)
       return pageOf(this.rows, query, { idPrefix: 'group', where: { index: 'organization', values: [organization_id] }, textOf: toPublicGroupText });
@@ -178,7 +176,7 @@ export class Groups {
 
   /** @throws DomainError `entity_not_found`, also where it is a group of another organization */
   private async found({ context, organization_id, group_id }: Pick<GetGroup, 'context' | 'organization_id' | 'group_id'>): Promise<StoredGroup> {
-    await this.organizations.require(context, organization_id);
+    await this.parents.requireOrganization(context, organization_id);
     const group = contentOf(await this.rows.require(context, group_id));
     if (group.organization_id !== organization_id) throw notFound('Group', group_id);
     return group;
@@ -199,12 +197,8 @@ export class Groups {
 function membersToChange({ add = [], remove = [] }: UpdateGroupMembers): { readonly add: readonly string[]; readonly remove: readonly string[] } {
   const [added, removed] = [new Set(add), new Set(remove)];
   if (added.size + removed.size > MOST_MEMBERS_AT_ONCE)
-    throw invalid('too_many', 'remove', `add and remove must have at most ${MOST_MEMBERS_AT_ONCE} memberships together.`);
+    throw invalidField('too_many', 'remove', `add and remove must have at most ${MOST_MEMBERS_AT_ONCE} memberships together.`);
   const index = remove.findIndex((id) => added.has(id));
-  if (index !== -1) throw invalid('not_together', `remove.${index}`, 'A membership cannot be added and removed at once.');
+  if (index !== -1) throw invalidField('not_together', `remove.${index}`, 'A membership cannot be added and removed at once.');
   return { add: [...added], remove: [...removed] };
-}
-
-function invalid(code: string, field: string, message: string): DomainError {
-  return refusedField('invalid', 'invalid_request_parameters', { field, message, reason: code });
 }

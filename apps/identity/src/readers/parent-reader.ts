@@ -33,8 +33,12 @@ export class ParentReader {
   }
 
   /** Those of the organizations that live, as the rows are. */
-  async organizationsAmong(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-    const found = await this.organizations.getMany(environment, [...new Set(ids)]);
-    return new Set(found.flatMap((row) => (row === null ? [] : [row.id])));
+  organizationsAmong(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+    return this.organizations.presentAmong(environment, ids);
+  }
+
+  /** Those of the users that live, as the rows are. */
+  usersAmong(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+    return this.users.presentAmong(environment, ids);
   }
 }

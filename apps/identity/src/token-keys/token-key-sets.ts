@@ -5,7 +5,6 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { TokenKeySet, type PublicTokenKey, type RotatedTokenKey } from '#libs/contracts/src/token-keys/key-set';
 import { GetTokenKeySet, RotateTokenKeys } from '#libs/contracts/src/token-keys/operations';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { notFound } from '#libs/platform/src/domain-error';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { TokenKeys } from '../readers/token-keys.ts';
@@ -41,10 +40,8 @@ export class TokenKeySets {
 
   @Handles(RotateTokenKeys)
   async rotate({ context, environment_name, now, drop }: RotateTokenKeys): Promise<RotatedTokenKey> {
-    const where = { index: 'name', values: [environment_name] };
-    const row = await this.environments.findBy({ environment: SYSTEM_ENVIRONMENT, deadline: context.deadline }, where);
-    if (row === null) throw notFound('Environment', environment_name);
-    const { public_key, signs_from } = await this.keys.rotate({ ...context, environment: row.id }, { isNow: now || drop, isDropped: drop });
+    const { id: environment } = await this.environments.requireBy({ environment: SYSTEM_ENVIRONMENT, deadline: context.deadline }, 'name', environment_name);
+    const { public_key, signs_from } = await this.keys.rotate({ ...context, environment }, { isNow: now || drop, isDropped: drop });
     return { kid: public_key.kid, alg: public_key.alg, signs_from };
   }
 }

@@ -8,6 +8,7 @@ export type StoredEnvironment = NonNullable<EnvironmentState>;
 /** Every environment with its keys. Private: answers are picked from it. */
 export const environmentsView = primaryView<EnvironmentState, EnvironmentEvent, StoredEnvironment>({
   name: 'environments',
+  noun: 'Environment',
   version: 2,
   decider: environmentDecider,
   indexes: [

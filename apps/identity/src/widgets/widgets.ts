@@ -3,23 +3,20 @@ import type { AccessCheckBatch } from '#libs/contracts/src/access-checks/access-
 import { CheckAccessBatch } from '#libs/contracts/src/access-checks/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import { Serialised } from '#libs/contracts/src/operation';
-import type { Organization } from '#libs/contracts/src/organizations/organization';
 import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
 import { CreateWidgetToken, type WidgetScope, type WidgetToken } from '#libs/contracts/src/widgets/operations';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
-import { notFound, refusedField } from '#libs/platform/src/domain-error';
+import { invalidField, notFound } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { StoredMembership } from '../domain/membership.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
+import { ParentReader } from '../readers/parent-reader.ts';
 import { TokenKeys, type TokenKind } from '../readers/token-keys.ts';
 import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
-import { organizationsView } from '../views/organizations.view.ts';
-import { usersView } from '../views/users.view.ts';
 
 const VALID_SECONDS = 3_600;
 /** No guard of another kind takes it: its `typ` is its own. */
@@ -29,27 +26,25 @@ type Member = Pick<StoredMembership, 'id' | 'organization_id'>;
 
 @Injectable()
 export class Widgets {
-  private readonly organizations: Table<Organization>;
-  private readonly users: Table<StoredUser>;
   private readonly memberships: Table<StoredMembership>;
 
   constructor(
     private readonly keys: TokenKeys,
     private readonly environments: EnvironmentSettingsReader,
+    private readonly parents: ParentReader,
     private readonly transport: OperationTransport,
     private readonly clock: Clock,
     readModels: ReadModels,
   ) {
-    this.organizations = readModels.table(tableOf(organizationsView));
-    this.users = readModels.table(tableOf(usersView));
     this.memberships = readModels.table(tableOf(membershipsView));
   }
 
   @Handles(CreateWidgetToken)
   async createToken({ context, organization_id, user_id, scopes = [] }: CreateWidgetToken): Promise<WidgetToken> {
-    if (scopes.length > 0 && organization_id === undefined) throw organizationRequired();
-    if (organization_id !== undefined) await this.organizations.require(context, organization_id);
-    if (user_id !== undefined) await this.users.require(context, user_id);
+    if (scopes.length > 0 && organization_id === undefined)
+      throw invalidField('required', 'organization_id', 'organization_id is required where scopes are given.');
+    if (organization_id !== undefined) await this.parents.requireOrganization(context, organization_id);
+    if (user_id !== undefined) await this.parents.requireUser(context, user_id);
     const membership = organization_id === undefined || user_id === undefined ? null : await this.membership(context, organization_id, user_id);
     const granted = membership === null ? [] : await this.held(context, membership, [...new Set(scopes)]);
     const issued = Math.floor(this.clock.now() / 1_000);
@@ -74,9 +69,4 @@ export class Widgets {
     const { results } = answer instanceof Serialised ? (JSON.parse(answer.json) as AccessCheckBatch) : (answer as AccessCheckBatch);
     return scopes.filter((_, index) => results[index]!.authorized);
   }
-}
-
-function organizationRequired() {
-  const message = 'organization_id is required where scopes are given.';
-  return refusedField('invalid', 'invalid_request_parameters', { field: 'organization_id', message, reason: 'required' });
 }

@@ -76,8 +76,7 @@ export class DeliveryLog {
 
   /** Which of these are on record already. */
   async known(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-    const rows = await this.deliveries.getMany(environment, ids);
-    return new Set(ids.filter((_id, index) => rows[index] !== null));
+    return this.deliveries.presentAmong(environment, ids);
   }
 
   async get(environment: string, id: string): Promise<StoredDelivery | null> {
