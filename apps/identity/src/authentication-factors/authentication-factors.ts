@@ -154,6 +154,8 @@ export class AuthenticationFactors {
     if (factor.user_id !== null) {
       const user = await this.users.find(context, factor.user_id);
       if (user === null || isRemoved(factor, contentOf(user))) throw notFound('Authentication challenge', id);
+      // Its code may have been sent before the other number was verified.
+      if (factor.phone_number !== null && factor.verified_at === null) await this.requireNoOther(context, contentOf(user), factor.phone_number);
     }
     await this.limits.count(context.environment, FACTOR_TRIES.what, factor.id, FACTOR_TRIES.limit);
     const verified = await this.challenges.verify(context, factor, id, { code, by: context.commandId });

@@ -7,6 +7,7 @@ import { readSettings } from '#libs/platform/src/config/setting';
 import { IdentitySettings } from '#libs/platform/src/config/settings';
 import { Metrics } from '#libs/platform/src/metrics';
 import { givenKeys } from '#libs/testing/src/given-keys';
+import type { StoredPassword } from '../domain/stored-password.ts';
 import { PasswordWork } from './password-work.ts';
 import { Passwords } from './passwords.ts';
 
@@ -62,6 +63,16 @@ describe('a password', () => {
     const stored = await passwords.stored({ password_hash, password_hash_type: 'argon2' }, later());
     expect(await passwords.matches(stored!, 'password', later())).toBe(true);
     expect(await passwords.matches(stored!, 'passwort', later())).toBe(false);
+  });
+
+  it.each<[string, () => Promise<StoredPassword | null>]>([
+    ['came hashed', async () => ({ type: 'ssha', hash: `{SSHA}${Buffer.alloc(24).toString('base64')}` })],
+    ['was hashed at a lower cost', async () => (await newPasswords()).stored({ password: 'ride-a-giraffe' }, later())],
+  ])('that %s takes no less than a new one, or it would tell that somebody has it', async (_, made) => {
+    const [work, stored] = [newWork(), await made()];
+    const passwords = new Passwords(await givenKeys(join(directory, 'keys')), work, cost('11'));
+    const cheaper = work.bcrypt(later(), 'ride-a-giraffe', 9).then(() => 'cheaper');
+    expect(await Promise.race([passwords.matches(stored!, 'ride-a-giraffE', later()), cheaper])).toBe('cheaper');
   });
 
   it('is hashed while others are served', async () => {

@@ -6,13 +6,16 @@ import { invalidRequest } from './sign-in-refusals.ts';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 24;
 
-/**
- * The session as PHP's helper keeps it in a cookie: a nonce and libsodium's secretbox around the tokens and the user, under the password that the helper gives.
- * @throws DomainError `invalid_request`
- */
-export function sealedSession({ access_token, refresh_token, user }: Authentication, { cookie_password = '' }: SessionSealing): string {
+/** What a session is sealed with where the request asks for it; null: it does not. @throws DomainError `invalid_request` */
+export function sealingKeyOf({ seal_session, cookie_password = '' }: Partial<SessionSealing> = {}): Buffer | null {
+  if (seal_session !== true) return null;
   const key = Buffer.from(cookie_password, 'base64');
   if (key.length !== KEY_BYTES) throw invalidRequest(`session.cookie_password must be ${KEY_BYTES} bytes in base64.`);
+  return key;
+}
+
+/** The session as PHP's helper keeps it in a cookie: a nonce and libsodium's secretbox around the tokens and the user. */
+export function sealedSession({ access_token, refresh_token, user }: Authentication, key: Buffer): string {
   const nonce = randomBytes(NONCE_BYTES);
   const box = xsalsa20poly1305(key, nonce).encrypt(Buffer.from(JSON.stringify({ access_token, refresh_token, user })));
   return Buffer.concat([nonce, box]).toString('base64');

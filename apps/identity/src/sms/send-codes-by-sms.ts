@@ -23,7 +23,7 @@ import { textOf } from './sms-texts.ts';
 
 type FactorChallenged = FactOf<AuthenticationFactorEvent, 'authentication_factor.challenged'>;
 
-/** How long the texts of other environments wait for a webhook: beyond that it is waited for beside them. */
+/** How old a text is when others wait for it no more, and it goes on beside them: so none is behind by more, however many webhooks take nearly as long. */
 const PATIENCE = 1_000;
 /** So many texts of one environment are on their way, or wait for its webhook. */
 const WAITING = 200;
@@ -91,9 +91,14 @@ export class SendCodesBySms implements Reaction<FactorChallenged>, OnModuleDestr
       this.failed(event, error);
     });
     const patience = new AbortController();
-    await Promise.race([sent, paused(PATIENCE, patience.signal)]);
+    await Promise.race([sent, paused(this.patienceFor(event), patience.signal)]);
     isWaitedFor = false;
     patience.abort();
+  }
+
+  /** A clock that is behind that of whoever recorded it lets nobody wait for longer. */
+  private patienceFor({ meta }: Recorded<FactorChallenged>): number {
+    return Math.min(PATIENCE, Math.max(0, meta.at + PATIENCE - this.clock.now()));
   }
 
   private async send(event: Recorded<FactorChallenged>): Promise<void> {

@@ -91,7 +91,12 @@ export class ChallengeAuthenticationFactor extends Command<AuthenticationChallen
   description:
     'A wrong code is answered with `valid: false`. Five may be tried for a challenge, ten a minute and a hundred wrong ones a day for a factor; none works twice. A factor counts from its first verification on.',
   answers: created(AuthenticationChallengeVerification),
-  refuses: ['authentication_challenge_previously_verified', 'authentication_challenge_expired', 'one_time_code_too_many_attempts'],
+  refuses: [
+    'authentication_challenge_previously_verified',
+    'authentication_challenge_expired',
+    'one_time_code_too_many_attempts',
+    'verified_phone_number_exists',
+  ],
 })
 export class VerifyAuthenticationChallenge extends Command<AuthenticationChallengeVerification> {
   @Ref(() => AuthenticationChallenge, { doc: 'The challenge.' }) id!: string;

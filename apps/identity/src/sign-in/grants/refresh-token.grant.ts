@@ -14,7 +14,7 @@ import { Authentications } from '../authentications.ts';
 import { gateOfRefresh, gatePolicyOf } from '../next-gate.ts';
 import { RefreshFamilies, type ReadFamily } from '../refresh-families.ts';
 import { roleOfToken, rotated } from '../refresh-family.ts';
-import { sealedSession } from '../sealed-session.ts';
+import { sealedSession, sealingKeyOf } from '../sealed-session.ts';
 import { Sessions } from '../sessions.ts';
 import { invalidClient, SignInClients, type SignInClient } from '../sign-in-client.ts';
 import { SignInPeople } from '../sign-in-people.ts';
@@ -40,10 +40,11 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws DomainError `invalid_grant`, `invalid_client`, `organization_membership_not_found`, and as `requirePolicy` */
+  /** @throws DomainError `invalid_request`, `invalid_grant`, `invalid_client`, `organization_membership_not_found`, and as `requirePolicy` */
   async renew(given: Given<'refresh_token'>, client: SignInClient): Promise<Authentication> {
     const { context, refresh_token } = given;
     const { environment } = context;
+    const sealingKey = sealingKeyOf(given.session);
     for (;;) {
       const read = await this.families.ofToken(environment, refresh_token);
       if (read === null) throw invalidGrant();
@@ -71,7 +72,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
       }
       await this.families.durable();
       const answer = await this.authentications.answer(context, { user, session, membership, claims, read, generation });
-      return given.session?.seal_session === true ? { ...answer, sid: sessionId, sealed_session: sealedSession(answer, given.session) } : answer;
+      return sealingKey === null ? answer : { ...answer, sid: sessionId, sealed_session: sealedSession(answer, sealingKey) };
     }
   }
 
