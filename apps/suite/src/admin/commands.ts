@@ -312,7 +312,10 @@ const DATA_PARTS: Readonly<Record<string, DataCommand>> = {
   compact: {
     doc: '',
     // The process that carries this out has filled the views before, so that they have forgotten what was erased.
-    run: async ({ engines }) => engines.directory!.owesCompaction(),
+    run: async ({ engines, runtime }) => {
+      await runtime.projector.dropOldVersionsNow();
+      engines.directory!.owesCompaction();
+    },
   },
   'backup cluster': {
     doc: '',

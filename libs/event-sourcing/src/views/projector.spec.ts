@@ -321,6 +321,17 @@ describe('the projector', () => {
     expect(await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_2')).toBeNull();
   });
 
+  it('drops the old version at once for whoever knows that nobody else uses it', async () => {
+    await count('a', 1);
+    await start();
+    const next = { ...amounts, version: 2 };
+    const running = await start([anyView(counters), anyView(next)]);
+    await running.dropOldVersionsNow();
+    expect(await new FollowerStates(readModels, clock).names('view.')).toEqual(['view.amounts-v2', 'view.counters-v1.1']);
+    expect(await readModels.table(tableOf(anyView(amounts))).get(ENVIRONMENT, 'amount_1')).toBeNull();
+    expect([await rowOf(anyView(next), 'amount_1'), await total('a')]).toEqual([{ times: 1 }, { total: 1 }]);
+  });
+
   it('fills a view anew under a later token, so that nothing of before comes back late', async () => {
     await count('a', 1);
     const running = await start();

@@ -222,6 +222,16 @@ export class Projector implements BackgroundComponent {
     if (left !== undefined) throw new Error(`${left.view.name} cannot be filled by this release. ${left.left!.message}`);
   }
 
+  /** The tables of older versions go at once, for whoever knows that no other process uses any: nobody forgets in them who was erased. */
+  async dropOldVersionsNow(): Promise<void> {
+    const { leases } = this.needs;
+    for (const { table, use } of await this.oldVersions()) {
+      const token = await leases.acquireOrRenew(leaseOf(table));
+      if (token !== null) await this.drop(table, use, token);
+      await leases.forget(leaseOf(table));
+    }
+  }
+
   private async renew(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.needs.leases.nextRenewal(signal);
@@ -381,15 +391,12 @@ export class Projector implements BackgroundComponent {
    * releases that say nothing of their use are known by the lease alone.
    */
   private async dropOldVersions(): Promise<void> {
-    const { states, leases, useEvery = USE } = this.needs;
+    const { leases, useEvery = USE } = this.needs;
     const now = performance.now();
     if (now - this.lookedForUseAt < useEvery || !this.views.every(({ phase }) => phase === 'following' || phase === 'elsewhere')) return;
     this.lookedForUseAt = now;
-    const tables = (await states.names(leaseOf(''))).map((lease) => lease.slice(leaseOf('').length));
-    const old = tables.filter((table) => this.views.some((view) => isOlder(table, view.table.definition.name)));
-    const uses = await states.usesOf(old.map(leaseOf));
     const before = this.unused;
-    const unused = new Map(old.map((table, index) => [table, { use: uses[index]!, looks: 0 }]));
+    const unused = new Map((await this.oldVersions()).map(({ table, use }) => [table, { use, looks: 0 }]));
     this.unused = unused;
     for (const [table, { use }] of [...unused]) {
       const known = before.get(table);
@@ -402,6 +409,14 @@ export class Projector implements BackgroundComponent {
       }
       await leases.forget(leaseOf(table));
     }
+  }
+
+  private async oldVersions(): Promise<readonly { readonly table: string; readonly use: string }[]> {
+    const { states } = this.needs;
+    const tables = (await states.names(leaseOf(''))).map((lease) => lease.slice(leaseOf('').length));
+    const old = tables.filter((table) => this.views.some((view) => isOlder(table, view.table.definition.name)));
+    const uses = await states.usesOf(old.map(leaseOf));
+    return old.map((table, index) => ({ table, use: uses[index]! }));
   }
 
   private async drop(table: string, use: string, token: number): Promise<void> {
