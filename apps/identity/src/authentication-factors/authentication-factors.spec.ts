@@ -249,6 +249,22 @@ describe('a sign-in with a second factor', () => {
     await prove(next, authentication_challenge.id, codeOf(secret)).expect(400, { code: 'one_time_code_previously_used' });
   });
 
+  it('asks each who showed the same code at first, whatever the other has proven', async () => {
+    const { id, email, secret } = await withFactor();
+    const [organization_id] = [await organization({}, id), await organization({}, id)];
+    const { code } = await suite.post('/user_management/magic_auth', { email }).expect(201);
+    const withCode = () => ask({ grant_type: urn('magic-auth:code'), email, code });
+    const select = (pending_authentication_token: string) => ask({ grant_type: urn('organization-selection'), pending_authentication_token, organization_id });
+    const { pending_authentication_token: token, authentication_challenge } = await withCode().expect(403, { code: 'mfa_challenge' });
+    const { pending_authentication_token: theirs } = await withCode().expect(403, { code: 'mfa_challenge' });
+    await prove(token, authentication_challenge.id, codeOf(secret)).expect(403, { code: 'organization_selection_required' });
+    for (const other of [select(theirs), withCode()]) await other.expect(403, { code: 'mfa_challenge' });
+    const { refresh_token } = await select(token).expect(200);
+    for (const other of [select(theirs), withCode()]) await other.expect(400, { code: 'invalid_pending_authentication_token' });
+    expect((await select(token).expect(200)).refresh_token).toBe(refresh_token);
+    expect((await suite.get(`${USERS}/${id}/sessions`).expect(200)).data).toHaveLength(1);
+  });
+
   it('takes a challenge of its own user alone', async () => {
     const [one, other] = [await withFactor(), await withFactor()];
     const { pending_authentication_token: token } = await withPassword(one.email).expect(403);

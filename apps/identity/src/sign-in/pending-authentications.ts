@@ -5,6 +5,7 @@ import { Clock } from '#libs/platform/src/clock';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
+import type { Proof } from './grants/grant.ts';
 import { invalidPendingToken } from './sign-in-refusals.ts';
 
 const COLLECTION = 'pending_authentications';
@@ -19,8 +20,15 @@ export interface PendingAuthentication {
   readonly chosen: string | null;
   /** The invitation that it began with. */
   readonly invitation_id?: string;
+  /** Whether the second factor was proven with this token. Absent: it was not. */
+  readonly holds_factor?: true;
   /** Whether a code is still asked for, since something speaks against the sign-in. Absent: nothing did. */
   readonly is_challenged?: boolean;
+}
+
+/** What the token of a sign-in says of whoever brings it. */
+export function proofOf({ session_id, chosen, is_challenged, holds_factor }: PendingAuthentication, token: string): Omit<Proof, 'user' | 'factor'> {
+  return { sessionId: session_id, chosen, isChallenged: is_challenged === true, holdsFactor: holds_factor === true, token };
 }
 
 interface Stored extends PendingAuthentication {
@@ -64,6 +72,11 @@ export class PendingAuthentications {
   /** The code was shown that was asked for since something speaks against the sign-in. */
   passChallenge(token: string): Promise<void> {
     return this.change(token, { is_challenged: false });
+  }
+
+  /** A second factor was proven. */
+  passFactor(token: string): Promise<void> {
+    return this.change(token, { holds_factor: true });
   }
 
   private async change(token: string, changed: Partial<PendingAuthentication>): Promise<void> {

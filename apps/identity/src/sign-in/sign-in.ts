@@ -93,7 +93,7 @@ export class SignIn {
 
   /** Asks what comes next, and records what was proven, together with the session where nothing more is asked for. */
   private async proceed(context: RequestContext, progress: Progress): Promise<Authentication> {
-    const { sessionId, user, factor, client, invitation, isChallenged } = progress;
+    const { sessionId, user, factor, client, invitation, isChallenged, holdsFactor } = progress;
     const chosen = progress.chosen ?? invitation?.organization_id ?? null;
     const { environment } = context;
     const before = await this.sessions.state(environment, sessionId);
@@ -102,7 +102,7 @@ export class SignIn {
     // A code that a browser carries names a sign-in that may have begun before a reset.
     if (before !== null && outdatedBy(user, beginningOf(before)) !== null) throw invalidPendingToken();
     const proven = [...(before?.proven ?? []), ...(factor === null ? [] : [factor])];
-    const isFactorProven = proven.includes('mfa');
+    const isFactorProven = holdsFactor && proven.includes('mfa');
     const factors = isFactorProven ? [] : await this.factors.counting(context, user, before);
     const { mfa } = await this.settings.settings(context);
     const organizations = chosen === null ? await this.people.choices(context, user.id) : [];
@@ -142,6 +142,7 @@ export class SignIn {
         chosen,
         is_challenged: isChallenged,
         ...(invitation_id && { invitation_id }),
+        ...(isFactorProven && { holds_factor: true }),
       }));
     const proof: NewProof = before === null ? { ...about, factor_ids: factors.map(({ id }) => id) } : about;
     const after = factor === null ? before : (await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, proof, null))).state;
@@ -178,7 +179,8 @@ export class SignIn {
   }
 
   /** A client that heard no answer asks again, and gets the session that began. */
-  private async begunBefore(context: RequestContext, session: StoredSession, { user, client }: Progress): Promise<Authentication> {
+  private async begunBefore(context: RequestContext, session: StoredSession, { user, client, holdsFactor }: Progress): Promise<Authentication> {
+    if (session.has_second_factor === true && !holdsFactor) throw invalidPendingToken();
     const read = await this.families.read(context.environment, session.id);
     const isRepeat = mayBeAskedAgain(session, this.clock.now());
     if (!isRepeat || read === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidPendingToken();

@@ -24,6 +24,6 @@ export class AuthorizationCodeGrant implements Grant<'code'> {
     const { session_id: sessionId, user_id, chosen } = await this.codes.require(context, client, code, code_verifier);
     const user = await this.people.withId(context.environment, user_id);
     if (user === null) throw invalidGrant();
-    return { sessionId, user, factor: null, chosen, isChallenged: false, token: null };
+    return { sessionId, user, factor: null, chosen, isChallenged: false, holdsFactor: true, token: null };
   }
 }

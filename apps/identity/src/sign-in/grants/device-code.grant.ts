@@ -23,6 +23,6 @@ export class DeviceCodeGrant implements Grant<'device_code'> {
     const { session_id: sessionId, user_id, chosen } = await this.codes.require(context, client.id, device_code);
     const user = await this.people.withId(context.environment, user_id);
     if (user === null) throw invalidGrant();
-    return { sessionId, user, factor: null, chosen, isChallenged: false, token: null };
+    return { sessionId, user, factor: null, chosen, isChallenged: false, holdsFactor: true, token: null };
   }
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EmailVerifications } from '../../codes/email-verifications.ts';
 import { Attempts } from '../attempts.ts';
 import { ContinuedSignIns } from '../continued-sign-ins.ts';
+import { proofOf } from '../pending-authentications.ts';
 import type { SignInClient } from '../sign-in-client.ts';
 import type { Given, Grant, Proof } from './grant.ts';
 
@@ -21,7 +22,7 @@ export class EmailVerificationGrant implements Grant<'code' | 'pending_authentic
   /** @throws DomainError `invalid_pending_authentication_token`, `too_many_requests`, and as `EmailVerifications.redeem` */
   async prove({ context, code, pending_authentication_token: token }: Given<'code' | 'pending_authentication_token'>, client: SignInClient): Promise<Proof> {
     const { pending, user: before, hasPassword } = await this.continued.require(context, client, token);
-    const { session_id: sessionId, chosen } = pending;
+    const { session_id: sessionId } = pending;
     await this.attempts.count(context, sessionId);
     const redemption = { userId: before.id, code, redeemedBy: sessionId, hasPassword };
     const user = await this.attempts.redeemed(context, 'email_verification', () => this.verifications.redeem(context, redemption), {
@@ -29,6 +30,6 @@ export class EmailVerificationGrant implements Grant<'code' | 'pending_authentic
       user_id: async () => before.id,
       email: before.email ?? '',
     });
-    return { sessionId, user, factor: 'email_verification', chosen, isChallenged: pending.is_challenged === true, token };
+    return { ...proofOf(pending, token), user, factor: 'email_verification' };
   }
 }

@@ -52,6 +52,11 @@ export interface Proof {
   readonly chosen: string | null;
   /** Whether a code is asked for, since something speaks against this sign-in. */
   readonly isChallenged: boolean;
+  /**
+   * Whether it is the one who asks now that proved the second factor, with this request or the token that it came with. Two who showed the same code go on with one sign-in,
+   * and what the one proves says nothing of the other.
+   */
+  readonly holdsFactor: boolean;
   /** The token that this request came with; null: it is the first. */
   readonly token: string | null;
   /** What is still to be done once the request was decided, whatever came of it. */

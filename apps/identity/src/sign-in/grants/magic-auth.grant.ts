@@ -40,6 +40,6 @@ export class MagicAuthGrant implements Grant<'email' | 'code'> {
       email,
     });
     await this.risk.succeeded(admission);
-    return { sessionId, user, factor: 'magic_auth', chosen: null, isChallenged: admission.isChallenged, token: null };
+    return { sessionId, user, factor: 'magic_auth', chosen: null, isChallenged: admission.isChallenged, holdsFactor: false, token: null };
   }
 }

@@ -8,6 +8,7 @@ import { invalidCode } from '../../domain/one-time-code.decider.ts';
 import type { StoredUser } from '../../domain/user.decider.ts';
 import { Attempts } from '../attempts.ts';
 import { ContinuedSignIns } from '../continued-sign-ins.ts';
+import { PendingAuthentications, proofOf } from '../pending-authentications.ts';
 import type { SignInClient } from '../sign-in-client.ts';
 import type { Given, Grant, Proof } from './grant.ts';
 
@@ -28,6 +29,7 @@ export class MfaTotpGrant implements Grant<Needed> {
 
   constructor(
     private readonly continued: ContinuedSignIns,
+    private readonly pending: PendingAuthentications,
     private readonly challenges: AuthenticationChallenges,
     private readonly factors: SecondFactors,
     private readonly attempts: Attempts,
@@ -45,7 +47,8 @@ export class MfaTotpGrant implements Grant<Needed> {
       user_id: async () => user.id,
       email: user.email ?? '',
     });
-    return { sessionId: pending.session_id, user, factor: 'mfa', chosen: pending.chosen, isChallenged: pending.is_challenged === true, token };
+    await this.pending.passFactor(token);
+    return { ...proofOf(pending, token), user, factor: 'mfa', holdsFactor: true };
   }
 
   private async redeem(

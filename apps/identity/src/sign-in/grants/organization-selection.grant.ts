@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { ContinuedSignIns } from '../continued-sign-ins.ts';
-import { PendingAuthentications } from '../pending-authentications.ts';
+import { PendingAuthentications, proofOf } from '../pending-authentications.ts';
 import type { SignInClient } from '../sign-in-client.ts';
 import { SignInPeople } from '../sign-in-people.ts';
 import type { Given, Grant, Proof } from './grant.ts';
@@ -28,6 +28,6 @@ export class OrganizationSelectionGrant implements Grant<'organization_id' | 'pe
     if ((await this.people.membership(context, user.id, organization_id)) === null)
       throw new DomainError('invalid', 'invalid_organization_id', 'The user is no active member of this organization.');
     await this.pending.choose(token, organization_id);
-    return { sessionId: pending.session_id, user, factor: null, chosen: organization_id, isChallenged: pending.is_challenged === true, token };
+    return { ...proofOf(pending, token), user, factor: null, chosen: organization_id };
   }
 }

@@ -43,6 +43,6 @@ export class PasswordGrant implements Grant<'email' | 'password'> {
     await this.risk.succeeded(admission);
     const sessionId = await this.ids.ofCommand(context);
     const afterwards = () => this.passwords.rehash(context, user, password);
-    return { sessionId, user, factor: 'password', chosen: null, isChallenged: admission.isChallenged, token: null, afterwards };
+    return { sessionId, user, factor: 'password', chosen: null, isChallenged: admission.isChallenged, holdsFactor: false, token: null, afterwards };
   }
 }

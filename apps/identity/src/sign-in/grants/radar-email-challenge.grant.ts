@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { RadarChallenges } from '../../codes/radar-challenges.ts';
 import { Attempts } from '../attempts.ts';
 import { ContinuedSignIns } from '../continued-sign-ins.ts';
-import { PendingAuthentications } from '../pending-authentications.ts';
+import { PendingAuthentications, proofOf } from '../pending-authentications.ts';
 import type { SignInClient } from '../sign-in-client.ts';
 import type { Given, Grant, Proof } from './grant.ts';
 
@@ -25,10 +25,10 @@ export class RadarEmailChallengeGrant implements Grant<Needed> {
   /** @throws DomainError `invalid_pending_authentication_token`, `too_many_requests`, and as `RadarChallenges.redeem` */
   async prove({ context, code, radar_challenge_id: id, pending_authentication_token: token }: Given<Needed>, client: SignInClient): Promise<Proof> {
     const { pending, user: before, hasPassword } = await this.continued.require(context, client, token);
-    const { session_id: sessionId, chosen } = pending;
+    const { session_id: sessionId } = pending;
     await this.attempts.count(context, sessionId);
     const user = await this.challenges.redeem(context, before, { id, given: code, by: sessionId, hasPassword });
     await this.pending.passChallenge(token);
-    return { sessionId, user, factor: null, chosen, isChallenged: false, token };
+    return { ...proofOf(pending, token), user, factor: null, isChallenged: false };
   }
 }
