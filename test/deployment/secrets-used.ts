@@ -1,4 +1,5 @@
 import { authorizationApp } from '#apps/authorization/src/authorization.app';
+import { directorySyncApp } from '#apps/directory-sync/src/directory-sync.app';
 import { gatewayApp } from '#apps/gateway/src/gateway.app';
 import { identityApp } from '#apps/identity/src/identity.app';
 import { notificationsApp } from '#apps/notifications/src/notifications.app';
@@ -8,7 +9,7 @@ import { settingsOfProcess, type App, type Run } from '#libs/runtime/src/app';
 
 /** What the image runs, by its first argument; the command line, where it does not fill views, may be asked for anything. */
 const PROCESSES: Readonly<Record<string, { readonly app: App; readonly run: Run }>> = {
-  ...Object.fromEntries([gatewayApp, identityApp, authorizationApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }])),
+  ...Object.fromEntries([gatewayApp, identityApp, authorizationApp, directorySyncApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }])),
   gatehouse: { app: Suite.app, run: 'nothing' },
 };
 

@@ -6,8 +6,8 @@ import { MAX_BODY } from '#libs/contracts/src/operation';
 import type { GatewaySettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { badRequest, refusal, send } from './http-answer.ts';
-import { refusedOverflow, uriTooLong } from './request-head.ts';
-import { requestIdOf } from './request-id.ts';
+import { refusedOverflow, uriTooLong } from '#libs/platform/src/request-head';
+import { requestIdOf } from '#libs/platform/src/request-id';
 
 /** 128 characters, each percent-encoded, with room to spare. */
 const MAX_PARAMETER = 512;

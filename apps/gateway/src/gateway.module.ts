@@ -10,7 +10,7 @@ import { Idempotency } from './idempotency.ts';
 import { MailboxPage } from './mailbox-page.ts';
 import { OperationRoutes } from './operation-routes.ts';
 import { RateLimits } from './rate-limits.ts';
-import { RequestCounters } from './request-counters.ts';
+import { RequestCounters } from '#libs/read-models/src/request-counters';
 import { RequestMetrics } from './request-metrics.ts';
 import { SessionEnvironments } from './session-environments.ts';
 

@@ -16,7 +16,7 @@ import { OperationRoutes } from './operation-routes.ts';
 import { MailboxPage } from './mailbox-page.ts';
 import { MethodNotAllowed, noSuchPath, refusal, send } from './http-answer.ts';
 import { PathTable } from './path-table.ts';
-import { refusedHead } from './request-head.ts';
+import { refusedHead } from '#libs/platform/src/request-head';
 import { RequestMetrics } from './request-metrics.ts';
 
 /** The public surface: puts the routes on the server when the application is put together, and empties it when the application stops. */

@@ -35,7 +35,7 @@ import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
 import { badRequest, MethodNotAllowed, noSuchPath, send, type HttpAnswer } from './http-answer.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { RateLimits } from './rate-limits.ts';
-import { uriTooLong } from './request-head.ts';
+import { uriTooLong } from '#libs/platform/src/request-head';
 import { RequestMetrics } from './request-metrics.ts';
 
 declare module 'fastify' {

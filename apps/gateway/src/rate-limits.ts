@@ -4,7 +4,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import type { Caller } from './authentication.ts';
 import { LimitReached, tooManyBytes } from './http-answer.ts';
-import { RequestCounters } from './request-counters.ts';
+import { RequestCounters } from '#libs/read-models/src/request-counters';
 
 /** A limit, and with whom a caller shares it. */
 interface SharedLimit {

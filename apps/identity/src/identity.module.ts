@@ -1,3 +1,4 @@
+import { ORGANIZATIONS_OF_DIRECTORIES } from '#libs/contracts/src/directories/organizations-of-directories';
 import { service } from '#libs/runtime/src/feature';
 import { apiKeys } from './api-keys/api-keys.feature.ts';
 import { authenticationFactors } from './authentication-factors/authentication-factors.feature.ts';
@@ -19,7 +20,7 @@ import { tokenKeys } from './token-keys/token-keys.feature.ts';
 import { widgets } from './widgets/widgets.feature.ts';
 import { users } from './users/users.feature.ts';
 
-export const identity = service('identity', [
+const features = [
   environments,
   environmentSettings,
   tokenKeys,
@@ -39,4 +40,8 @@ export const identity = service('identity', [
   sms,
   risk,
   signIn,
-]);
+];
+
+export const identity = service('identity', features, {
+  awaits: [{ ...ORGANIZATIONS_OF_DIRECTORIES, handles: ['organization.deleted', 'organization_domain.created', 'organization_domain.deleted'] }],
+});

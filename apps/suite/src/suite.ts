@@ -1,4 +1,5 @@
 import { authorizationApp } from '#apps/authorization/src/authorization.app';
+import { directorySyncApp } from '#apps/directory-sync/src/directory-sync.app';
 import { gatewayApp } from '#apps/gateway/src/gateway.app';
 import { ensureKey, identityApp } from '#apps/identity/src/identity.app';
 import { notificationsApp } from '#apps/notifications/src/notifications.app';
@@ -11,7 +12,7 @@ import { listenForAdmin } from './admin/admin-socket.ts';
 import { carryOutOnData } from './admin/commands.ts';
 import { firstKey, type FirstKey } from './first-key.ts';
 
-const apps: readonly App[] = [gatewayApp, identityApp, authorizationApp, notificationsApp];
+const apps: readonly App[] = [gatewayApp, identityApp, authorizationApp, directorySyncApp, notificationsApp];
 
 /** The gateway and the services in one process. */
 export class Suite {
@@ -21,6 +22,7 @@ export class Suite {
     services: apps.flatMap(({ services }) => services),
     settings: [...new Set(apps.flatMap(({ settings }) => settings))],
     api: gatewayApp.api,
+    faces: apps.flatMap(({ faces = [] }) => faces),
   };
 
   /** Only in development mode, and only while serving. */

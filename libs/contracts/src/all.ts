@@ -5,6 +5,7 @@ import './authentication-factors/operations.ts';
 import './authentication-policy/operations.ts';
 import './authorization-resources/operations.ts';
 import './browser-addresses/operations.ts';
+import './directories/operations.ts';
 import './email-verification/operations.ts';
 import './environment-settings/operations.ts';
 import './environments/operations.ts';

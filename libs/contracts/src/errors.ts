@@ -97,6 +97,7 @@ export const ERRORS = declare({
     status: 422,
     doc: 'The role is scoped to another type of resource than organizations; `role_slug` names it.',
   },
+  directory_token_limit_reached: { kind: 'invalid', status: 422, doc: 'The directory has as many tokens as it may have: revoke one.' },
   group_membership_limit_exceeded: { kind: 'invalid', status: 400, doc: 'The group has as many members as it may have.' },
   webhook_endpoint_disabled: { kind: 'conflict', status: 409, doc: 'The webhook endpoint is disabled: nothing is sent to it.' },
   resource_type_slug_conflict: { kind: 'conflict', status: 409, doc: 'Another resource type of this environment has this slug.' },

@@ -1,4 +1,7 @@
 import { ApiKey, UpdatedApiKey } from './api-keys/api-key.ts';
+import { DirectoryGroup, UpdatedDirectoryGroup } from './directories/directory-group.ts';
+import { DirectoryGroupUser, EventDirectoryUser, UpdatedDirectoryUser } from './directories/directory-user.ts';
+import { ActivatedDirectory, DirectoryToken, EventDirectory } from './directories/directory.ts';
 import type { Class } from './operation.ts';
 import { AuthenticationEvent } from './feed/authentication-event.ts';
 import {
@@ -58,18 +61,18 @@ export const PUBLIC_EVENTS = {
   'connection.deleted': webhook(),
   'connection.saml_certificate_renewal_required': webhook(),
   'connection.saml_certificate_renewed': webhook(),
-  'dsync.activated': webhook(),
-  'dsync.deleted': webhook(),
-  'dsync.user.created': webhook(),
-  'dsync.user.updated': webhook(),
-  'dsync.user.deleted': webhook(),
-  'dsync.group.created': webhook(),
-  'dsync.group.updated': webhook(),
-  'dsync.group.deleted': webhook(),
-  'dsync.group.user_added': webhook(),
-  'dsync.group.user_removed': webhook(),
-  'dsync.token.created': feedOnly(),
-  'dsync.token.revoked': feedOnly(),
+  'dsync.activated': webhook(() => ActivatedDirectory),
+  'dsync.deleted': webhook(() => EventDirectory),
+  'dsync.user.created': webhook(() => EventDirectoryUser),
+  'dsync.user.updated': webhook(() => UpdatedDirectoryUser),
+  'dsync.user.deleted': webhook(() => EventDirectoryUser),
+  'dsync.group.created': webhook(() => DirectoryGroup),
+  'dsync.group.updated': webhook(() => UpdatedDirectoryGroup),
+  'dsync.group.deleted': webhook(() => DirectoryGroup),
+  'dsync.group.user_added': webhook(() => DirectoryGroupUser),
+  'dsync.group.user_removed': webhook(() => DirectoryGroupUser),
+  'dsync.token.created': feedOnly(() => DirectoryToken),
+  'dsync.token.revoked': feedOnly(() => DirectoryToken),
   'email_verification.created': webhook(() => EventEmailVerification),
   'magic_auth.created': webhook(() => EventMagicAuth),
   'password_reset.created': webhook(() => EventPasswordReset),

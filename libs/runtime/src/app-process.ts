@@ -4,6 +4,7 @@ import 'reflect-metadata';
 import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Operation, ServiceName } from '#libs/contracts/src/operation';
 import { DirectOperationTransport } from '#libs/messaging/src/direct.operation-transport';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
@@ -11,9 +12,11 @@ import type { RemoteOperations } from '#libs/messaging/src/routed.operation-tran
 import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { readSettings, unknownSettings, type Variables } from '#libs/platform/src/config/setting';
 import { EngineSettings, GatewaySettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import type { HttpFace } from '#libs/platform/src/http-face';
 import type { Log } from '#libs/platform/src/log';
 import { settingsOfProcess, type App, type Run, type RunningApp } from './app.ts';
 import type { Engines } from './engines.ts';
+import { FaceServer } from './face-server.ts';
 import { NestLog } from './nest-log.ts';
 import { openEngines } from './open-engines.ts';
 import { requireSettings } from './required-settings.ts';
@@ -41,6 +44,8 @@ export class AppProcess implements RunningApp {
   private nest!: INestApplicationContext;
   private operations: Server | null = null;
   private server: OperationServer | null = null;
+  /** Of a process without an API: where its faces are asked. */
+  readonly faceUrls: string[] = [];
 
   private constructor(
     private readonly app: App,
@@ -139,6 +144,7 @@ export class AppProcess implements RunningApp {
     // Also where a command has started it.
     this.stopLater(() => this.runtime.projector.stop());
     await this.nest.init();
+    if (api !== undefined) await this.mountFaces((this.nest as NestFastifyApplication).getHttpAdapter().getInstance() as unknown as FastifyInstance);
   }
 
   /** Listens first, so that a taken port is told at once and readiness can be asked; the gateway refuses until everything behind it is there. */
@@ -154,9 +160,26 @@ export class AppProcess implements RunningApp {
     await api?.listen(this.nest as NestFastifyApplication, this.settings);
     await this.startParts();
     await this.app.prepare?.(this);
+    if (api === undefined) await this.serveFaces();
     if (api === undefined) await this.serveOperations();
     else this.stopLater(() => api.drain(this));
     readiness.start();
+  }
+
+  private async mountFaces(server: FastifyInstance): Promise<void> {
+    for (const face of this.app.faces ?? []) await this.get<HttpFace>(face.of).mount(server);
+  }
+
+  /** Faces of a process without an API, each on a server of its own. */
+  private async serveFaces(): Promise<void> {
+    for (const face of this.app.faces ?? []) {
+      const server = await FaceServer.listen(this.get<HttpFace>(face.of), face.address(this.settings));
+      this.faceUrls.push(server.url);
+      this.stopLater(async () => {
+        this.runtime.readiness.drain();
+        await server.close(this.settings.of(PlatformSettings).SHUTDOWN_TIMEOUT);
+      });
+    }
   }
 
   private async serveOperations(): Promise<void> {

@@ -4,6 +4,7 @@ import type { AbstractHttpAdapter } from '@nestjs/core';
 import { operations, type Operation } from '#libs/contracts/src/operation';
 import type { Clock } from '#libs/platform/src/clock';
 import { EngineSettings, KafkaSettings, PlatformSettings, TransportSettings } from '#libs/platform/src/config/settings';
+import type { HttpFace } from '#libs/platform/src/http-face';
 import type { Engines } from './engines.ts';
 import type { Runtime } from './runtime.ts';
 import type { Service, SettingsOfProcess } from './service.ts';
@@ -34,6 +35,13 @@ export interface Api {
   drain(process: RunningApp): Promise<void>;
 }
 
+/** A face of a service, and where it listens in a process that has no API. */
+export interface Face {
+  readonly of: Type<HttpFace>;
+  /** `setting`: what the port is set by. */
+  address(settings: SettingsOfProcess): { readonly host: string; readonly port: number; readonly setting: string };
+}
+
 /** What one process runs: the gateway, a service, or all of them together. */
 export interface App {
   readonly name: string;
@@ -44,6 +52,8 @@ export interface App {
   readonly settings: readonly (new () => object)[];
   /** Absent: the app is reached by other processes alone. */
   readonly api?: Api;
+  /** What its services answer over HTTP beside operations. */
+  readonly faces?: readonly Face[];
   /** Done before the first request is taken, with everything behind it running. */
   prepare?(process: RunningApp): Promise<void>;
 }

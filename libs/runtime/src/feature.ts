@@ -28,13 +28,15 @@ export interface Feature {
   readonly backgroundComponents: readonly Type<BackgroundComponent>[];
   /** Facts by which callers take something away although their type does not end in `.deleted`: a repeated command finds that it did so. */
   readonly removals: readonly string[];
+  /** Views of the service that tell which aggregates of another one live, by their category: where something here hangs on those, and is to be met if it begins behind their end. */
+  readonly parents: Readonly<Record<string, Pick<View<unknown>, 'name' | 'version'>>>;
   /** Times that are kept of what the service decides on; whoever notices a use records it. */
   readonly stamps: readonly KeptStamp[];
 }
 
 /** A feature folder of a service. */
 export function feature(declared: Partial<Feature>): Feature {
-  return { deciders: [], views: [], providers: [], reactions: [], backgroundComponents: [], removals: [], stamps: [], ...declared };
+  return { deciders: [], views: [], providers: [], reactions: [], backgroundComponents: [], removals: [], parents: {}, stamps: [], ...declared };
 }
 
 interface Options {
@@ -50,6 +52,8 @@ export function service(owner: ServiceName, features: readonly Feature[], { awai
   const views = features.flatMap((one) => one.views);
   const primaries = primariesOf(views);
   const deletions = deletionsView(owner, [...[...primaries.values()].flatMap(deletedTypes), ...features.flatMap((one) => one.removals)]);
+  const parents = features.flatMap((one) => Object.entries(one.parents));
+  const living = new Map([...primaries, ...(parents as unknown as typeof primaries)]);
   const reactions = features.flatMap((one) => one.reactions);
   const backgroundComponents = features.flatMap((one) => one.backgroundComponents);
   const stamps = features.flatMap((one) => one.stamps);
@@ -72,7 +76,7 @@ export function service(owner: ServiceName, features: readonly Feature[], { awai
       const cascade = this.get(Cascade);
       for (const name of new Set(deciders.flatMap(({ hangsOn }) => hangsOn?.reaction ?? []))) {
         const hanging = deciders.filter(({ hangsOn }) => hangsOn?.reaction === name);
-        this.get(Reactions).add(cascade.reactionOf(hanging as unknown as readonly Decider<unknown, Fact>[], primaries));
+        this.get(Reactions).add(cascade.reactionOf(hanging as unknown as readonly Decider<unknown, Fact>[], living));
       }
       for (const reaction of reactions) this.get(Reactions).add(this.get(reaction));
       for (const kept of stamps) this.get(Reactions).add(stampEnds(kept, this.get(Stamps)));

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { authorizationApp } from '#apps/authorization/src/authorization.app';
+import { directorySyncApp } from '#apps/directory-sync/src/directory-sync.app';
 import { identityApp } from '#apps/identity/src/identity.app';
 import { notificationsApp } from '#apps/notifications/src/notifications.app';
 import '#libs/contracts/src/all';
@@ -24,7 +25,7 @@ import { modulesOf } from '#libs/runtime/src/service';
 /** The environment in which they are asked. */
 export const ENVIRONMENT = 'environment_01J00000000000000000000000';
 
-const apps = [identityApp, authorizationApp, notificationsApp];
+const apps = [identityApp, authorizationApp, directorySyncApp, notificationsApp];
 
 @Module({})
 class AppModule {}

@@ -4,7 +4,7 @@ import { changes, namesOf } from '#libs/event-sourcing/src/deciding/changes.deci
 import type { NewPublicEvent, Claim, Decider, Decision, Erasable, Fact, Folded, Sealing } from '#libs/event-sourcing/src/deciding/decider';
 import type { Erasure } from '#libs/event-sourcing/src/erasure/erasing';
 import { notFound, refusedField, type DomainError } from '#libs/platform/src/domain-error';
-import { foldedText } from './folded-text.decider.ts';
+import { foldedText } from '#libs/platform/src/folded-text.decider';
 import { isUnknownTo, type Beginning, type LaterFact } from './known-version.decider.ts';
 import { mergedMetadata } from './metadata.decider.ts';
 import type { StoredPassword } from './stored-password.ts';

@@ -43,7 +43,7 @@ import {
 import { MembershipReader } from '../readers/membership-reader.ts';
 import { ParentReader } from '../readers/parent-reader.ts';
 import { groupMembersView, groupSearchKey, groupsView, pairId, toPublicGroupText } from '../views/groups.view.ts';
-import { pageOfNamed, searchWords } from '../views/name-search.ts';
+import { pageOfNamed, searchWords } from '#libs/read-models/src/name-search';
 
 const serialiseMembership = serialiserOf(OrganizationMembershipWithUser);
 /** Memberships that one request may name. */

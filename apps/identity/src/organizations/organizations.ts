@@ -18,7 +18,7 @@ import { invalidField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { createOrganization, deleteOrganization, organizationDecider, requireOrganization, updateOrganization } from '../domain/organization.decider.ts';
-import { pageOfNamed, searchWords } from '../views/name-search.ts';
+import { pageOfNamed, searchWords } from '#libs/read-models/src/name-search';
 import { organizationsView } from '../views/organizations.view.ts';
 import { requestedDomains } from './requested-domains.ts';
 import { domainName } from '../domain/domain-name.ts';

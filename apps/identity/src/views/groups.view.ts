@@ -4,7 +4,7 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import { primaryView, type View } from '#libs/event-sourcing/src/views/view';
 import { groupDecider, type GroupEvent, type GroupState, type StoredGroup } from '../domain/group.decider.ts';
-import { searchKeys } from './name-search.ts';
+import { searchKeys } from '#libs/read-models/src/name-search';
 
 /** Every live group. Rows hold the members, whom no answer shows: they are answered through `shownGroup`. */
 export const groupsView = primaryView<GroupState, GroupEvent, StoredGroup>({

@@ -3,7 +3,7 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import { organizationDecider, type OrganizationEvent, type OrganizationState } from '../domain/organization.decider.ts';
-import { searchKeys } from './name-search.ts';
+import { searchKeys } from '#libs/read-models/src/name-search';
 
 const indexes: readonly Index<Organization>[] = [
   { name: 'external_id', keys: ({ external_id }) => (external_id === null ? [] : [external_id]) },

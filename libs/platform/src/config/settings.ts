@@ -159,6 +159,9 @@ export class TransportSettings {
 
   @Setting(addresses, { doc: 'Where authorization listens.', default: '127.0.0.1:7403' })
   readonly AUTHORIZATION_ADDRESS!: readonly string[];
+
+  @Setting(addresses, { doc: 'Where directory-sync listens.', default: '127.0.0.1:7404' })
+  readonly DIRECTORY_SYNC_ADDRESS!: readonly string[];
 }
 
 export class GatewaySettings {
@@ -325,6 +328,24 @@ export class AuthorizationSettings {
   readonly RESOURCES_PER_TYPE!: number;
 }
 
+export class DirectorySyncSettings {
+  @Setting(hostName, {
+    doc: 'Address where directory-sync listens for SCIM, where it is a process of its own; in the suite it answers on the port of the API.',
+    default: { development: '127.0.0.1', production: '0.0.0.0' },
+  })
+  readonly SCIM_HOST!: string;
+
+  @Setting(port, { doc: 'Port where directory-sync listens for SCIM, where it is a process of its own.', default: '3001' })
+  readonly SCIM_PORT!: number;
+
+  // Providers give up on a directory that takes less.
+  @Setting(integer({ minimum: 25, maximum: 100_000 }), {
+    doc: 'SCIM requests per second and directory. Not limited where it is unset.',
+    default: { development: '', production: '100' },
+  })
+  readonly SCIM_RATE_LIMIT!: number | null;
+}
+
 /** Every class above; the generated table and the check for misspelt names go through it. */
 export const SETTINGS_CLASSES = [
   PlatformSettings,
@@ -337,4 +358,5 @@ export const SETTINGS_CLASSES = [
   WebhookSettings,
   NotificationsSettings,
   AuthorizationSettings,
+  DirectorySyncSettings,
 ] as const;

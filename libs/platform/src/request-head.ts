@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { DomainError } from '#libs/platform/src/domain-error';
-import { badRequest } from './http-answer.ts';
+import { DomainError } from './domain-error.ts';
 
 /** More than any client or chain of proxies sends. */
 const MAX_HEADERS = 100;
@@ -42,4 +41,8 @@ function pathLengthOf(url: string): number {
 
 function isHost(name: string): boolean {
   return name.length === 4 && name.toLowerCase() === 'host';
+}
+
+function badRequest(message: string): DomainError {
+  return new DomainError('invalid', 'bad_request', message);
 }

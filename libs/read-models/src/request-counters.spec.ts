@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { KeptLog } from '#libs/testing/src/kept-log';
-import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { LmdbShortLived } from './lmdb.short-lived.ts';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { until } from '#libs/testing/src/until';
 import { RequestCounters, type CountedWindow } from './request-counters.ts';

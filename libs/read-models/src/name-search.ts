@@ -1,8 +1,8 @@
 import type { Serialised, List } from '#libs/contracts/src/operation';
 import type { PageQuery } from '#libs/contracts/src/pages';
-import { pageOf, filteredPage } from '#libs/read-models/src/pages';
-import { contentOf, type StoredRow, type PageRequest, type Table } from '#libs/read-models/src/read-models';
-import { foldedText } from '../domain/folded-text.decider.ts';
+import { pageOf, filteredPage } from './pages.ts';
+import { contentOf, type StoredRow, type PageRequest, type Table } from './read-models.ts';
+import { foldedText } from '#libs/platform/src/folded-text.decider';
 
 const WORDS = 8;
 /** What a name of 256 characters can have; compatibility forms may be longer than what they stand for. */
@@ -55,6 +55,11 @@ export async function pageOfNamed<Row extends { readonly name: string }, T>(
   });
 }
 
+/** What finds few rows of those that have a name with these words, where any of the words does. */
+export function rarestOf<Row>(table: Table<Row>, query: PageQuery<unknown>, words: readonly string[]): Promise<NonNullable<PageRequest['where']>> {
+  return rarest(table, query, words.slice(0, TRIED_WORDS));
+}
+
 /** Of several keys one that finds few rows, if any does: a name with a common word and a rare one is found by the rare one. */
 async function rarest<Row>(table: Table<Row>, { context }: PageQuery<unknown>, keys: readonly string[]): Promise<NonNullable<PageRequest['where']>> {
   const wheres = keys.map((key) => ({ index: 'search', values: [key] }));
@@ -63,7 +68,8 @@ async function rarest<Row>(table: Table<Row>, { context }: PageQuery<unknown>, k
   return wheres[counts.indexOf(Math.min(...counts))]!;
 }
 
-function isNamed(name: string, words: readonly string[]): boolean {
+/** Whether each of these words begins one of the first 8 of a name. */
+export function isNamed(name: string, words: readonly string[]): boolean {
   const own = wordsOf(name).slice(0, WORDS);
   return words.every((word) => own.some((candidate) => candidate.startsWith(word)));
 }

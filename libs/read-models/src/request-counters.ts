@@ -3,7 +3,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
-import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLived } from './short-lived.ts';
 
 const COLLECTION = 'requests';
 /** How long another process may not know of what is counted here, */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { newUlid } from '#libs/platform/src/ids';
+import { newUlid } from './ids.ts';
 
 const ACCEPTED = /^[A-Za-z0-9_-]{1,64}$/;
 

@@ -1,0 +1,86 @@
+import { isObject, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
+
+/** A filter as it was read. Paths are as they were written. */
+export type ScimFilter =
+  | { readonly op: 'and' | 'or'; readonly filters: readonly ScimFilter[] }
+  | { readonly op: 'not'; readonly filter: ScimFilter }
+  | { readonly op: 'pr'; readonly path: string }
+  | { readonly op: '[]'; readonly path: string; readonly filter: ScimFilter }
+  | Comparison;
+
+export interface Comparison {
+  readonly op: 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'lt' | 'ge' | 'le';
+  readonly path: string;
+  readonly value: string | number | boolean | null;
+}
+
+/** Attributes whose case counts (RFC 7643); of all others it does not. */
+const EXACT: ReadonlySet<string> = new Set(['id', 'externalid', '$ref', 'meta.location', 'meta.version', 'members.value', 'members', 'manager.value']);
+
+/** Whether something fits a filter. */
+export function fits(value: unknown, filter: ScimFilter, above = ''): boolean {
+  switch (filter.op) {
+    case 'and':
+      return filter.filters.every((each) => fits(value, each, above));
+    case 'or':
+      return filter.filters.some((each) => fits(value, each, above));
+    case 'not':
+      return !fits(value, filter.filter, above);
+    case 'pr':
+      return valuesAt(value, stepsOf(filter.path)).some((found) => found !== '' && !(isObject(found) && Object.keys(found).length === 0));
+    case '[]':
+      return valuesAt(value, stepsOf(filter.path)).some((item) => fits(item, filter.filter, `${filter.path}.`));
+    default:
+      return compares(value, filter, above);
+  }
+}
+
+function compares(value: unknown, { op, path, value: wanted }: Comparison, above: string): boolean {
+  const found = valuesAt(value, stepsOf(path)).map((each) => (isObject(each) && 'value' in each ? each['value'] : each));
+  const fold = (text: string): string => (EXACT.has(`${above}${path}`.toLowerCase()) ? text : text.toLowerCase());
+  if (wanted === null) return op === 'eq' ? found.length === 0 : op === 'ne' && found.length > 0;
+  if (op === 'ne') return !found.some((each) => isEqual(each, wanted, fold));
+  return found.some((each) => {
+    if (op === 'eq') return isEqual(each, wanted, fold);
+    if (typeof each === 'number' && typeof wanted === 'number') return ordered(op, each - wanted);
+    if (typeof each !== 'string' || typeof wanted !== 'string') return false;
+    const [one, other] = [fold(each), fold(wanted)];
+    switch (op) {
+      case 'co':
+        return one.includes(other);
+      case 'sw':
+        return one.startsWith(other);
+      case 'ew':
+        return one.endsWith(other);
+      default:
+        return ordered(op, orderOf(one, other));
+    }
+  });
+}
+
+function isEqual(one: unknown, wanted: string | number | boolean, fold: (text: string) => string): boolean {
+  // Entra writes truth values as text, of either side.
+  if (typeof one === 'boolean' || typeof wanted === 'boolean') return truthOf(one) !== null && truthOf(one) === truthOf(wanted);
+  if (typeof one === 'string' && typeof wanted === 'string') return fold(one) === fold(wanted);
+  return one === wanted;
+}
+
+/** Times sort as times, whatever the number of digits; other texts by their characters. */
+function orderOf(one: string, other: string): number {
+  const [first, second] = [Date.parse(one), Date.parse(other)];
+  if (!Number.isNaN(first) && !Number.isNaN(second)) return first - second;
+  return one < other ? -1 : one === other ? 0 : 1;
+}
+
+function ordered(op: Comparison['op'], difference: number): boolean {
+  switch (op) {
+    case 'gt':
+      return difference > 0;
+    case 'ge':
+      return difference >= 0;
+    case 'lt':
+      return difference < 0;
+    default:
+      return op === 'le' && difference <= 0;
+  }
+}

@@ -1,0 +1,122 @@
+import { invalidValue, ScimError } from './scim-domain-error.ts';
+import { attributeNamed, subAttributeNamed, type ResourceKind, type ScimAttribute } from './scim-schema.decider.ts';
+import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, isObject, truthOf, USER_SCHEMA, type Attributes } from './scim-values.decider.ts';
+
+/** What nobody keeps: what is secret, and what the answer is made of elsewhere. */
+const LEFT_OUT: Readonly<Record<ResourceKind, ReadonlySet<string>>> = {
+  User: new Set(['password', 'id', 'meta', 'groups']),
+  Group: new Set(['id', 'meta', 'members']),
+};
+const OWN_SCHEMA: Readonly<Record<ResourceKind, string>> = { User: USER_SCHEMA, Group: GROUP_SCHEMA };
+const MAX_TEXT = 255;
+const MAX_ADDRESS = 320;
+const MAX_DEPTH = 10;
+/** Names that a copy in some program would take for something else. */
+const FORBIDDEN: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+/**
+ * The attributes of a resource in the form in which they are kept: as they were sent, names spelled as their schemas have them, without what is empty.
+ * @throws ScimError `invalidValue`
+ */
+export function keptAttributes(kind: ResourceKind, sent: Attributes): Attributes {
+  const kept: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(sent)) put(kind, kept, name, value);
+  requireText(kept, kind === 'User' ? 'userName' : 'displayName', true);
+  for (const name of ['userName', 'displayName', 'externalId']) requireText(kept, name, false);
+  const extensions = Object.keys(kept).filter((name) => name.toLowerCase().startsWith('urn:'));
+  const named = Array.isArray(kept['schemas']) ? kept['schemas'].filter((schema) => typeof schema === 'string') : [];
+  const { schemas: _, ...rest } = kept;
+  return { schemas: [...new Set([OWN_SCHEMA[kind], ...named, ...extensions])], ...rest };
+}
+
+function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, value: unknown): void {
+  const folded = name.toLowerCase();
+  if (LEFT_OUT[kind].has(folded) || isEmpty(value)) return;
+  requireName(name);
+  const own = OWN_SCHEMA[kind].toLowerCase();
+  // What belongs to the schema of the resource itself may be said with its name.
+  if (folded === own && isObject(value)) {
+    for (const [inner, each] of Object.entries(value)) put(kind, kept, inner, each);
+  } else if (folded.startsWith(`${own}:`)) {
+    put(kind, kept, name.slice(own.length + 1), value);
+  } else if (folded === ENTERPRISE_SCHEMA.toLowerCase() && kind === 'User') {
+    const extension = keptExtension(value);
+    if (Object.keys(extension).length > 0) kept[ENTERPRISE_SCHEMA] = extension;
+  } else {
+    const attribute = attributeNamed(kind, name);
+    const keptValue = attribute === null ? keptValueOf(value, 1) : keptOf(attribute, value);
+    if (!isEmpty(keptValue)) kept[attribute?.name ?? name] = keptValue;
+  }
+}
+
+function keptExtension(value: unknown): Attributes {
+  if (!isObject(value)) throw invalidValue('The attributes of a schema are an object.');
+  const kept: Record<string, unknown> = {};
+  for (const [name, each] of Object.entries(value)) {
+    requireName(name);
+    const attribute = attributeNamed('User', name, ENTERPRISE_SCHEMA);
+    // Entra sends the manager as a text alone.
+    const meant = attribute?.name === 'manager' && typeof each === 'string' ? (each === '' ? null : { value: each }) : each;
+    const keptValue = isEmpty(meant) ? null : attribute === null ? keptValueOf(meant, 1) : keptOf(attribute, meant);
+    if (!isEmpty(keptValue)) kept[attribute?.name ?? name] = keptValue;
+  }
+  return kept;
+}
+
+function keptOf(attribute: ScimAttribute, value: unknown): unknown {
+  if (attribute.multiValued !== true) return keptOne(attribute, value);
+  const items = (Array.isArray(value) ? value : [value]).filter((item) => !isEmpty(item)).map((item) => keptOne(attribute, item));
+  if (items.filter((item) => isObject(item) && item['primary'] === true).length > 1) throw invalidValue(`At most one of ${attribute.name} is primary.`);
+  return items;
+}
+
+function keptOne(attribute: ScimAttribute, value: unknown): unknown {
+  if (attribute.type === 'boolean') {
+    const truth = truthOf(value);
+    if (truth === null) throw invalidValue(`${attribute.name} is true or false.`);
+    return truth;
+  }
+  if (attribute.type !== 'complex') {
+    if (typeof value === 'object') throw invalidValue(`${attribute.name} is a text.`);
+    return value;
+  }
+  if (!isObject(value)) {
+    if (typeof value !== 'string' || subAttributeNamed(attribute, 'value') === null) throw invalidValue(`${attribute.name} is an object.`);
+    return { value };
+  }
+  const kept: Record<string, unknown> = {};
+  for (const [name, each] of Object.entries(value)) {
+    requireName(name);
+    if (each === null || each === undefined) continue;
+    const sub = subAttributeNamed(attribute, name);
+    kept[sub?.name ?? name] = sub === null ? keptValueOf(each, 2) : keptOne(sub, each);
+  }
+  const address = kept['value'];
+  if (attribute.name === 'emails' && typeof address === 'string' && address.length > MAX_ADDRESS) throw invalidValue('An address of mail is too long.');
+  return kept;
+}
+
+/** What no schema describes is kept as it is, within limits. */
+function keptValueOf(value: unknown, depth: number): unknown {
+  if (depth > MAX_DEPTH) throw invalidValue('The resource is nested too deeply.');
+  if (Array.isArray(value)) return value.map((item) => keptValueOf(item, depth + 1));
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).filter(([, each]) => each !== null && each !== undefined);
+  for (const [name] of entries) requireName(name);
+  return Object.fromEntries(entries.map(([name, each]) => [name, keptValueOf(each, depth + 1)]));
+}
+
+function requireName(name: string): void {
+  if (name === '' || name.length > MAX_TEXT || FORBIDDEN.has(name)) throw new ScimError(400, 'invalidSyntax', 'An attribute has a name that none can have.');
+}
+
+function requireText(kept: Attributes, name: string, isRequired: boolean): void {
+  const value = kept[name];
+  if (value === undefined && !isRequired) return;
+  if (typeof value !== 'string' || value.trim() === '') throw invalidValue(`${name} is a text that is not empty.`);
+  if (value.length > MAX_TEXT) throw invalidValue(`${name} has at most ${MAX_TEXT} characters.`);
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || value === undefined || (Array.isArray(value) && value.length === 0) || (isObject(value) && Object.keys(value).length === 0);
+}

@@ -1,0 +1,283 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { Clock } from '#libs/platform/src/clock';
+import { unavailable } from '#libs/platform/src/domain-error';
+import { derivedId, isIdOf } from '#libs/platform/src/ids';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import {
+  changeDirectoryGroup,
+  createDirectoryGroup,
+  deleteDirectoryGroup,
+  directoryGroupDecider,
+  MembersOutrun,
+  requireScimGroup,
+  type MembersChange,
+  type SeenMembers,
+  type StoredDirectoryGroup,
+} from '../domain/directory-group.decider.ts';
+import type { ExpectedVersion } from '../domain/directory-user.decider.ts';
+import type { StoredDirectory } from '../domain/directory.decider.ts';
+import { invalidValue, noSuchResource, ScimError } from '../domain/scim-domain-error.ts';
+import { fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import { patched } from '../domain/scim-patch.decider.ts';
+import { keptAttributes } from '../domain/scim-resource.decider.ts';
+import { ownName, type Attributes } from '../domain/scim-values.decider.ts';
+import { GroupCleaning } from '../people/group-cleaning.ts';
+import { GroupMembers, slicesOf } from '../readers/group-members.ts';
+import { directoryCountsView, NOTHING_COUNTED, type DirectoryCounts } from '../views/directory-counts.view.ts';
+import { directoryGroupMembersView, directoryGroupsView, groupOfMember, type DirectoryGroupMember } from '../views/directory-groups.view.ts';
+import { isOfMembers, memberIds, memberOperation, membersAfter, namedBy, needsAll, type MemberOperation } from './member-changes.ts';
+import { parsePatch } from './patch-request.ts';
+import { groupResource, type GroupOfUser } from './representation.ts';
+import { byBeginning, byTime, byValue, ScimSearch, type Found, type Indexed, type SearchRequest } from './search.ts';
+import { SINCE, type Change } from './users.ts';
+
+/** Ids in one record of a change of members. */
+const MOST_IN_RECORD = 10_000;
+/** Bytes of a group beside its members. */
+const MAX_ATTRIBUTES = 32 * 1024;
+const PAUSE_MS = 5;
+const GROUPS_AT_ONCE = 500;
+
+/** Groups, as providers write and read them. */
+@Injectable()
+export class ScimGroups {
+  private readonly rows: Table<StoredDirectoryGroup>;
+  private readonly members: Table<DirectoryGroupMember>;
+  private readonly counts: Table<DirectoryCounts>;
+  private readonly search: ScimSearch;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly groupMembers: GroupMembers,
+    private readonly cleaning: GroupCleaning,
+    private readonly clock: Clock,
+    shortLived: ShortLived,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(directoryGroupsView));
+    this.members = readModels.table(tableOf(directoryGroupMembersView));
+    this.counts = readModels.table(tableOf(directoryCountsView));
+    this.search = new ScimSearch(shortLived, clock);
+  }
+
+  async create(context: RequestContext, directory: StoredDirectory, body: Attributes): Promise<StoredDirectoryGroup> {
+    const attributes = keptGroup(body);
+    const ids = memberIds(body[ownName(body, 'members') ?? 'members']);
+    await this.requirePeople(context, directory, ids);
+    const [first = [], ...rest] = slicesOf(ids, MOST_IN_RECORD);
+    const id = `directory_group_${derivedId(context.commandId, 0)}`;
+    const { state } = await this.repository.transact(directoryGroupDecider, context, id, createDirectoryGroup(directory, attributes, first));
+    let group = requireScimGroup(state);
+    for (const some of rest) group = await this.changeMembers(context, id, { change: { added: some, removed: [] } });
+    return group;
+  }
+
+  /** @throws ScimError where there is no such group in the directory */
+  async get({ environment }: Pick<RequestContext, 'environment'>, directory: StoredDirectory, id: string): Promise<StoredDirectoryGroup> {
+    if (!isIdOf('directory_group', id)) throw noSuchResource('Group');
+    const group = requireScimGroup(await this.repository.load(directoryGroupDecider, environment, id));
+    if (group.directory_id !== directory.id) throw noSuchResource('Group');
+    return group;
+  }
+
+  /** A group with its members, of one moment. */
+  async withMembers(
+    context: Pick<RequestContext, 'environment'>,
+    directory: StoredDirectory,
+    id: string,
+  ): Promise<{ readonly group: StoredDirectoryGroup; readonly members: readonly string[] }> {
+    await this.get(context, directory, id);
+    return this.groupMembers.withGroup(context.environment, id);
+  }
+
+  /** Members that are not named stay as they are. */
+  async replace(context: RequestContext, directory: StoredDirectory, id: string, { body, expected }: Change): Promise<StoredDirectoryGroup> {
+    const attributes = keptGroup(body);
+    const own = ownName(body, 'members');
+    const operations: readonly MemberOperation[] = own === undefined ? [] : [{ op: 'replace', ids: memberIds(body[own]) }];
+    return this.change(context, directory, id, { expected, to: () => attributes, operations });
+  }
+
+  async patch(context: RequestContext, directory: StoredDirectory, id: string, { body, expected }: Change): Promise<StoredDirectoryGroup> {
+    const operations = parsePatch('Group', body);
+    const ofAttributes = operations.filter((operation) => !isOfMembers(operation));
+    return this.change(context, directory, id, {
+      expected,
+      to: (before) => (ofAttributes.length === 0 ? before : keptGroup(patched('Group', before, ofAttributes))),
+      operations: operations.filter(isOfMembers).map(memberOperation),
+    });
+  }
+
+  async delete(context: RequestContext, directory: StoredDirectory, id: string, expected: ExpectedVersion): Promise<void> {
+    await this.get(context, directory, id);
+    await this.repository.transact(directoryGroupDecider, context, id, deleteDirectoryGroup(expected));
+  }
+
+  async find(request: SearchRequest): Promise<Found<StoredDirectoryGroup>> {
+    const { environment, directoryId, filter } = request;
+    const row = await this.counts.get(environment, directoryId);
+    const { groups } = row === null ? NOTHING_COUNTED : contentOf(row);
+    const named = filter === null ? null : memberNamedBy(filter);
+    if (named !== null) return this.findOfMember(request, named);
+    return this.search.find(request, {
+      table: this.rows,
+      size: groups,
+      total: (asked) => (asked === null ? groups : null),
+      indexed: (comparison, now) => indexed(comparison, { now, since: Date.parse(SINCE) }),
+      resourceOf: (group) => groupResource(group, '', null),
+      withId: (id) => this.rowOf(environment, directoryId, id),
+    });
+  }
+
+  /** The groups that a person is in, by name. */
+  async ofUser(environment: string, userId: string): Promise<readonly GroupOfUser[]> {
+    const groups: GroupOfUser[] = [];
+    for (let after: string | undefined, more = true; more;) {
+      const page = await this.members.page(environment, { where: { index: 'user', values: [userId] }, order: 'asc', limit: GROUPS_AT_ONCE, after });
+      const rows = await this.rows.getMany(
+        environment,
+        page.rows.map(({ id }) => groupOfMember(id)),
+      );
+      for (const row of rows) if (row !== null) groups.push({ id: row.id, name: String(contentOf(row).attributes['displayName']) });
+      after = page.rows.at(-1)?.id;
+      more = page.hasAfter;
+    }
+    return groups;
+  }
+
+  /** A filter that asks who has a member is answered by the pairs. */
+  private async findOfMember(
+    request: SearchRequest,
+    { id, rest }: { readonly id: string; readonly rest: readonly ScimFilter[] },
+  ): Promise<Found<StoredDirectoryGroup>> {
+    const { environment, directoryId, startIndex, count } = request;
+    const ids: readonly string[] = rest.flatMap((part) => (part.op === 'eq' && part.path.toLowerCase() === 'id' ? [String(part.value)] : []));
+    const own =
+      ids[0] === undefined ? await this.ofUser(environment, id) : (await this.groupMembers.among(environment, ids[0], [id])).size > 0 ? [{ id: ids[0] }] : [];
+    const rows: StoredDirectoryGroup[] = [];
+    for (const each of own) {
+      const row = await this.rowOf(environment, directoryId, each.id);
+      if (row !== null) rows.push(contentOf(row));
+    }
+    const found = rows.filter((row) => rest.every((part) => fits(groupResource(row, '', null), part)));
+    return { total: found.length, rows: found.slice(startIndex - 1, startIndex - 1 + count) };
+  }
+
+  private async rowOf(environment: string, directoryId: string, id: string): Promise<StoredRow<StoredDirectoryGroup> | null> {
+    const row = isIdOf('directory_group', id) ? await this.rows.get(environment, id) : null;
+    return row !== null && contentOf(row).directory_id === directoryId ? row : null;
+  }
+
+  private async change(
+    context: RequestContext,
+    directory: StoredDirectory,
+    id: string,
+    {
+      expected,
+      to,
+      operations,
+    }: { readonly expected: ExpectedVersion; readonly to: (attributes: Attributes) => Attributes; readonly operations: readonly MemberOperation[] },
+  ): Promise<StoredDirectoryGroup> {
+    const { environment } = context;
+    const isOfAll = needsAll(operations);
+    const named = namedBy(operations);
+    for (;;) {
+      const before = await this.get(context, directory, id);
+      if (operations.length === 0) return this.decide(context, id, { expected, to, seen: null });
+      const members = isOfAll ? await this.groupMembers.all(environment, id) : await this.groupMembers.among(environment, id, named);
+      const after = membersAfter(members, operations);
+      const added = [...after].filter((member) => !members.has(member));
+      const removed = [...members].filter((member) => !after.has(member));
+      await this.requirePeople(context, directory, added);
+      const [first = { added: [], removed: [] }, ...rest] = recordsOf({ added, removed });
+      try {
+        let group = await this.decide(context, id, { expected, to, seen: { version: before.version, change: first } });
+        for (const change of rest) group = await this.changeMembers(context, id, { change });
+        return group;
+      } catch (error) {
+        if (!(error instanceof MembersOutrun)) throw error;
+        await this.waitForTurn(context);
+      }
+    }
+  }
+
+  /** What one record does not take: as members are by then. */
+  private async changeMembers(context: RequestContext, id: string, { change }: { readonly change: MembersChange }): Promise<StoredDirectoryGroup> {
+    const { environment } = context;
+    for (;;) {
+      const { version } = requireScimGroup(await this.repository.load(directoryGroupDecider, environment, id));
+      const members = await this.groupMembers.among(environment, id, [...change.added, ...change.removed]);
+      const left = { added: change.added.filter((each) => !members.has(each)), removed: change.removed.filter((each) => members.has(each)) };
+      try {
+        return await this.decide(context, id, { expected: undefined, to: (attributes) => attributes, seen: { version, change: left } });
+      } catch (error) {
+        if (!(error instanceof MembersOutrun)) throw error;
+        await this.waitForTurn(context);
+      }
+    }
+  }
+
+  private async decide(
+    context: RequestContext,
+    id: string,
+    { expected, to, seen }: { readonly expected: ExpectedVersion; readonly to: (attributes: Attributes) => Attributes; readonly seen: SeenMembers | null },
+  ): Promise<StoredDirectoryGroup> {
+    const { state } = await this.repository.transact(directoryGroupDecider, context, id, changeDirectoryGroup(expected, to, seen));
+    return requireScimGroup(state);
+  }
+
+  /** Of those who come at once, somebody was faster. @throws DomainError `service_unavailable` past the deadline */
+  private async waitForTurn({ deadline }: RequestContext): Promise<void> {
+    if (this.clock.now() > deadline) throw unavailable('The group changes too fast.');
+    await pause(Math.random() * PAUSE_MS);
+  }
+
+  /** @throws ScimError `invalidValue` where one of them is not in the directory */
+  private async requirePeople({ environment }: RequestContext, directory: StoredDirectory, ids: readonly string[]): Promise<void> {
+    const areIds = ids.every((id) => isIdOf('directory_user', id));
+    if (!areIds || !(await this.groupMembers.areIn(environment, directory.id, ids))) throw invalidValue('A member is no User of this directory.');
+  }
+}
+
+/** @throws ScimError */
+function keptGroup(body: Attributes): Attributes {
+  const attributes = keptAttributes('Group', body);
+  if (JSON.stringify(attributes).length > MAX_ATTRIBUTES) throw new ScimError(413, null, 'The attributes of a Group beside its members are at most 32 KiB.');
+  return attributes;
+}
+
+/** Removals before additions, at most so many ids in each. */
+function recordsOf({ added, removed }: MembersChange): readonly MembersChange[] {
+  const all = [...removed.map((id) => ({ id, isAdded: false })), ...added.map((id) => ({ id, isAdded: true }))];
+  return slicesOf(all, MOST_IN_RECORD).map((some) => ({
+    added: some.flatMap(({ id, isAdded }) => (isAdded ? [id] : [])),
+    removed: some.flatMap(({ id, isAdded }) => (isAdded ? [] : [id])),
+  }));
+}
+
+/** The person whom one part of a filter names as a member, and the rest of it. */
+function memberNamedBy(filter: ScimFilter): { readonly id: string; readonly rest: readonly ScimFilter[] } | null {
+  const parts = filter.op === 'and' ? filter.filters : [filter];
+  const isMember = (part: ScimFilter): part is Comparison => part.op === 'eq' && /^members(\.value)?$/i.test(part.path) && typeof part.value === 'string';
+  const place = parts.findIndex(
+    (part) =>
+      isMember(part) || (part.op === '[]' && part.path.toLowerCase() === 'members' && part.filter.op === 'eq' && part.filter.path.toLowerCase() === 'value'),
+  );
+  const part = parts[place];
+  if (part === undefined) return null;
+  const { value } = (part.op === '[]' ? part.filter : part) as Comparison;
+  return { id: String(value), rest: parts.filter((_, other) => other !== place) };
+}
+
+function indexed({ op, path, value }: Comparison, times: { readonly now: number; readonly since: number }): Indexed | null {
+  const name = path.toLowerCase().replace(/^urn:ietf:params:scim:schemas:core:2\.0:group:/, '');
+  if (op === 'eq' && name === 'displayname') return byValue('display_name', value);
+  if (op === 'eq' && name === 'externalid') return typeof value === 'string' ? { index: 'idp_id', values: [value], isExact: false } : null;
+  if (op === 'sw' && name === 'displayname') return byBeginning('display_name_beginning', value);
+  return name === 'meta.lastmodified' && (op === 'gt' || op === 'ge' || op === 'lt' || op === 'le') ? byTime(op, value, times) : null;
+}

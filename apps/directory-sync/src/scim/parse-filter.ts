@@ -1,0 +1,73 @@
+import { parse, type Filter } from 'scim2-parse-filter';
+import { ScimError } from '../domain/scim-domain-error.ts';
+import type { Comparison, ScimFilter } from '../domain/scim-filter.decider.ts';
+
+const MAX_LENGTH = 2_048;
+const MAX_DEPTH = 16;
+const MAX_TERMS = 100;
+
+/** @throws ScimError `invalidFilter` */
+export function parseFilter(text: string): ScimFilter {
+  // The parser takes exponential time over line breaks within a text that does not end, and goes down once for each bracket.
+  if (text.length > MAX_LENGTH || [...text].some((character) => character < ' ') || depthOf(text) > MAX_DEPTH) throw invalidFilter();
+  let parsed: Filter;
+  try {
+    parsed = parse(text);
+  } catch {
+    throw invalidFilter();
+  }
+  const filter = asOurs(parsed);
+  if (termsOf(filter) > MAX_TERMS) throw invalidFilter();
+  return filter;
+}
+
+function invalidFilter(): ScimError {
+  return new ScimError(400, 'invalidFilter', 'The filter cannot be read, or is too long or too deep.');
+}
+
+function depthOf(text: string): number {
+  let [depth, deepest] = [0, 0];
+  for (const word of text.match(/[([]|[)\]]|\bnot\b/gi) ?? []) {
+    if (word === ')' || word === ']') depth--;
+    else deepest = Math.max(deepest, ++depth);
+  }
+  return deepest;
+}
+
+function asOurs(filter: Filter): ScimFilter {
+  switch (filter.op) {
+    case 'and':
+    case 'or':
+      return { op: filter.op as 'and' | 'or', filters: (filter as { readonly filters: readonly Filter[] }).filters.map(asOurs) };
+    case 'not':
+      return { op: 'not', filter: asOurs((filter as { readonly filter: Filter }).filter) };
+    case '[]': {
+      const { attrPath, valFilter } = filter as { readonly attrPath: string; readonly valFilter: Filter };
+      return { op: '[]', path: attrPath, filter: asOurs(valFilter) };
+    }
+    case 'pr':
+      return { op: 'pr', path: (filter as { readonly attrPath: string }).attrPath };
+    default: {
+      const { op, attrPath, compValue } = filter as { readonly op: Comparison['op']; readonly attrPath: string; readonly compValue: Comparison['value'] };
+      return { op, path: attrPath, value: typeof compValue === 'string' ? unescaped(compValue) : compValue };
+    }
+  }
+}
+
+/** The parser doubles what escapes all but quotation marks, so that a lone backslash is one: those that were doubled already, and codes of characters, are mended here. */
+function unescaped(text: string): string {
+  return text.replaceAll(/\\\\|\\u([0-9a-fA-F]{4})/g, (_, code?: string) => (code === undefined ? '\\' : String.fromCharCode(Number.parseInt(code, 16))));
+}
+
+function termsOf(filter: ScimFilter): number {
+  switch (filter.op) {
+    case 'and':
+    case 'or':
+      return filter.filters.reduce((sum, each) => sum + termsOf(each), 0);
+    case 'not':
+    case '[]':
+      return 1 + termsOf(filter.filter);
+    default:
+      return 1;
+  }
+}

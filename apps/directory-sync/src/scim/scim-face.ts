@@ -1,0 +1,442 @@
+import { hash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Clock } from '#libs/platform/src/clock';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { HttpFace } from '#libs/platform/src/http-face';
+import { Log } from '#libs/platform/src/log';
+import { Readiness } from '#libs/platform/src/readiness';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { ShortLived } from '#libs/read-models/src/short-lived';
+import type { StoredDirectoryGroup } from '../domain/directory-group.decider.ts';
+import type { ExpectedVersion, StoredDirectoryUser } from '../domain/directory-user.decider.ts';
+import { invalidValue, ScimError } from '../domain/scim-domain-error.ts';
+import { isObject, valueOf, type Attributes } from '../domain/scim-values.decider.ts';
+import { ScimAccess, type Admitted } from './access.ts';
+import { BodyParser } from './body-parser.ts';
+import { listOf, MAX_RESULTS, resourceTypes, schemas, serviceProviderConfig } from './discovery.ts';
+import { ScimGroups } from './groups.ts';
+import { parseFilter } from './parse-filter.ts';
+import { invalidSyntax } from './patch-request.ts';
+import { etagOf, EVERYTHING, groupResource, isAskedFor, projected, userResource, type Projection } from './representation.ts';
+import { ScimRequestLog } from './request-log.ts';
+import type { SearchRequest } from './search.ts';
+import { ScimUsers } from './users.ts';
+
+const PREFIX = '/scim/v2/';
+const CONTENT_TYPE = 'application/scim+json; charset=utf-8';
+const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error';
+const MAX_USER = 32 * 1024;
+const MAX_GROUP = 8 * 1024 * 1024;
+const DEFAULT_COUNT = 100;
+const IDEMPOTENCY = 'scim_idempotency';
+const IDEMPOTENCY_MS = 24 * 60 * 60 * 1_000;
+/** Methods that each kind of address has. */
+const METHODS: Readonly<Record<'discovery' | 'resources' | 'resource' | 'search', readonly string[]>> = {
+  discovery: ['GET'],
+  resources: ['GET', 'POST'],
+  resource: ['GET', 'PUT', 'PATCH', 'DELETE'],
+  search: ['POST'],
+};
+
+interface ScimAnswer {
+  readonly status: number;
+  readonly body: Attributes | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request, taken apart. */
+interface Asked extends Admitted {
+  readonly method: string;
+  readonly segments: readonly string[];
+  readonly query: Attributes;
+  readonly body: unknown;
+  readonly headers: FastifyRequest['headers'];
+  /** The address of the directory. */
+  readonly base: string;
+}
+
+/** SCIM 2.0 (RFC 7643, 7644), by which the products of customers write people and groups. */
+@Injectable()
+export class ScimFace implements HttpFace {
+  constructor(
+    private readonly access: ScimAccess,
+    private readonly users: ScimUsers,
+    private readonly groups: ScimGroups,
+    private readonly bodies: BodyParser,
+    private readonly requests: ScimRequestLog,
+    private readonly readiness: Readiness,
+    private readonly shortLived: ShortLived,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {}
+
+  async mount(server: FastifyInstance): Promise<void> {
+    const admitted = new WeakMap<FastifyRequest, Admitted>();
+    await server.register(async (scope) => {
+      scope.removeAllContentTypeParsers();
+      scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+      scope.setErrorHandler((error, request, reply) => this.answer(request, reply, this.refusal(error, request.id)));
+      scope.route({
+        method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+        url: `${PREFIX}*`,
+        exposeHeadRoute: false,
+        bodyLimit: MAX_GROUP,
+        // Before the body is read.
+        onRequest: async (request) => {
+          if (!this.readiness.isServing) throw new DomainError('unavailable', 'service_unavailable', 'The server is starting.', { retryAfter: 1 });
+          const [directoryId = '', kind] = segmentsOf(request);
+          admitted.set(request, await this.access.admit(directoryId, request.headers.authorization, request.id));
+          const length = Number(request.headers['content-length'] ?? 0);
+          if (length > longestOf(kind)) throw tooLarge(kind);
+        },
+        handler: async (request, reply) => this.answer(request, reply, await this.carryOut(request, admitted.get(request)!)),
+      });
+    });
+  }
+
+  private async carryOut(request: FastifyRequest, admitted: Admitted): Promise<ScimAnswer> {
+    try {
+      const [, ...segments] = segmentsOf(request);
+      const bytes = request.body as Buffer | undefined;
+      if (bytes !== undefined && bytes.length > longestOf(segments[0])) throw tooLarge(segments[0]);
+      const hasBody = bytes !== undefined && bytes.length > 0 && request.method !== 'GET' && request.method !== 'DELETE';
+      if (hasBody) requireType(request.headers['content-type']);
+      const asked: Asked = {
+        ...admitted,
+        method: request.method,
+        segments,
+        query: request.query as Attributes,
+        body: hasBody ? await this.bodies.parse(bytes) : undefined,
+        headers: request.headers,
+        base: `${request.protocol}://${request.host}${PREFIX}${admitted.directory.id}`,
+      };
+      noted.set(request, asked.body);
+      return await this.answerTo(asked);
+    } catch (error) {
+      return this.refusal(error, request.id);
+    }
+  }
+
+  private answerTo(asked: Asked): Promise<ScimAnswer> | ScimAnswer {
+    const { segments, base } = asked;
+    const [kind, id, more] = segments;
+    if (more !== undefined) throw noSuchAddress();
+    switch (kind) {
+      case 'ServiceProviderConfig':
+        requireMethod(asked, 'discovery');
+        return { status: 200, body: serviceProviderConfig(base) };
+      case 'ResourceTypes':
+        requireMethod(asked, 'discovery');
+        return listed(resourceTypes(base), id, asked);
+      case 'Schemas':
+        requireMethod(asked, 'discovery');
+        return listed(schemas(base), id, asked);
+      case 'Users':
+      case 'Groups': {
+        requireMethod(asked, id === undefined ? 'resources' : id === '.search' ? 'search' : 'resource');
+        const isUsers = kind === 'Users';
+        if (id === '.search') return this.find(asked, isUsers, searchOfBody(asked.body));
+        if (id !== undefined) return isUsers ? this.ofUser(asked, id) : this.ofGroup(asked, id);
+        return asked.method === 'GET' ? this.find(asked, isUsers, searchOfQuery(asked.query)) : this.create(asked, isUsers);
+      }
+      case 'Me':
+      case 'Bulk':
+      case '.search':
+        throw new ScimError(501, null, `${kind} is not supported.`);
+      default:
+        throw noSuchAddress();
+    }
+  }
+
+  private async create(asked: Asked, isUsers: boolean): Promise<ScimAnswer> {
+    const { directory, base } = asked;
+    const body = objectOf(asked.body);
+    const context = await this.withKey(asked);
+    const projection = projectionOf(asked.query);
+    if (isUsers) {
+      const user = await this.users.create(context, directory, body);
+      return {
+        status: 201,
+        body: await this.shownUser(user, asked, projection),
+        headers: { Location: `${base}/Users/${user.id}`, ETag: etagOf(user.version) },
+      };
+    }
+    const group = await this.groups.create(context, directory, body);
+    const shown = await this.shownGroup(group, asked, projection);
+    return { status: 201, body: shown, headers: { Location: `${base}/Groups/${group.id}`, ETag: etagOf(group.version) } };
+  }
+
+  private async ofUser(asked: Asked, id: string): Promise<ScimAnswer> {
+    const { context, directory, method, headers } = asked;
+    const expected = expectedOf(headers['if-match']);
+    if (method === 'DELETE') {
+      await this.users.delete(context, directory, id, expected);
+      return { status: 204, body: null };
+    }
+    const user =
+      method === 'GET'
+        ? await this.users.get(context, directory, id)
+        : await this.users[method === 'PUT' ? 'replace' : 'patch'](context, directory, id, { body: objectOf(asked.body), expected });
+    const etag = { ETag: etagOf(user.version) };
+    if (method === 'GET' && isKnown(headers['if-none-match'], user.version)) return { status: 304, body: null, headers: etag };
+    return { status: 200, body: await this.shownUser(user, asked, projectionOf(asked.query)), headers: etag };
+  }
+
+  private async ofGroup(asked: Asked, id: string): Promise<ScimAnswer> {
+    const { context, directory, method, headers } = asked;
+    const expected = expectedOf(headers['if-match']);
+    const projection = projectionOf(asked.query);
+    if (method === 'DELETE') {
+      await this.groups.delete(context, directory, id, expected);
+      return { status: 204, body: null };
+    }
+    const group =
+      method === 'GET'
+        ? await this.groups.get(context, directory, id)
+        : await this.groups[method === 'PUT' ? 'replace' : 'patch'](context, directory, id, { body: objectOf(asked.body), expected });
+    const etag = { ETag: etagOf(group.version) };
+    // Whoever changes members seldom wants to read all of them.
+    if (method === 'PATCH' && projection.attributes === null) return { status: 204, body: null, headers: etag };
+    if (method === 'GET' && isKnown(headers['if-none-match'], group.version)) return { status: 304, body: null, headers: etag };
+    const shown = await this.shownGroup(group, asked, projection);
+    const { meta } = shown as { readonly meta?: { readonly version: string } };
+    return { status: 200, body: shown, headers: { ETag: meta?.version ?? etag.ETag } };
+  }
+
+  private async find(asked: Asked, isUsers: boolean, { projection, ...search }: Search): Promise<ScimAnswer> {
+    const { context, directory } = asked;
+    const request: SearchRequest = {
+      environment: context.environment,
+      directoryId: directory.id,
+      ...search,
+      text: `${isUsers ? 'Users' : 'Groups'} ${search.text}`,
+      filter: search.text === '' ? null : parseFilter(search.text),
+    };
+    if (isUsers) {
+      const { total, rows } = await this.users.find(request);
+      const resources = await Promise.all(rows.map((user) => this.shownUser(user, asked, projection)));
+      return { status: 200, body: listOf(resources, total, request.startIndex) };
+    }
+    const { total, rows } = await this.groups.find(request);
+    const resources: Attributes[] = [];
+    // One after the other: each may have many members.
+    for (const group of rows) resources.push(await this.shownGroup(group, asked, projection));
+    return { status: 200, body: listOf(resources, total, request.startIndex) };
+  }
+
+  private async shownUser(user: StoredDirectoryUser, { context, base }: Asked, projection: Projection): Promise<Attributes> {
+    const groups = isAskedFor(projection, 'groups', true) ? await this.groups.ofUser(context.environment, user.id) : null;
+    return projected(userResource(user, base, groups), projection);
+  }
+
+  /** Members and version are of one moment, where members are asked for. */
+  private async shownGroup(group: StoredDirectoryGroup, { context, directory, base }: Asked, projection: Projection): Promise<Attributes> {
+    if (!isAskedFor(projection, 'members')) return projected(groupResource(group, base, null), projection);
+    const { group: now, members } = await this.groups.withMembers(context, directory, group.id);
+    return projected(groupResource(now, base, members), projection);
+  }
+
+  /** The same key has the same command: a repeated request meets what it made. */
+  private async withKey({ context, directory, headers, segments }: Asked): Promise<RequestContext> {
+    const key = headers['idempotency-key'];
+    if (key === undefined) return context;
+    if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) throw invalidValue('Idempotency-Key has 1 to 255 visible characters.');
+    const name = `${context.environment} ${directory.id} ${segments[0]} ${hash('sha256', key, 'base64url')}`;
+    const { stored, entry } = await this.shortLived.putIfAbsent(IDEMPOTENCY, name, context.commandId, this.clock.now() + IDEMPOTENCY_MS);
+    return stored ? context : { ...context, commandId: entry.value, attempt: 2 };
+  }
+
+  private refusal(error: unknown, requestId: string): ScimAnswer {
+    if (error instanceof ScimError) {
+      const { status, scimType, message: detail, retryAfter } = error;
+      return {
+        status,
+        body: { schemas: [ERROR], status: String(status), ...(scimType !== null && { scimType }), detail },
+        ...(status === 401 && { headers: { 'WWW-Authenticate': 'Bearer' } }),
+        ...(retryAfter !== undefined && { headers: { 'Retry-After': String(retryAfter) } }),
+      };
+    }
+    const { code = '', statusCode = 500 } = error as { readonly code?: string; readonly statusCode?: number };
+    if (error instanceof DomainError && error.kind === 'unavailable')
+      return { status: 503, body: errorOf(503, error.message), headers: { 'Retry-After': String(error.details.retryAfter ?? 1) } };
+    if (error instanceof DomainError) {
+      const status = code === 'payload_too_large' ? 413 : error.kind === 'not-found' ? 404 : error.kind === 'conflict' ? 409 : 400;
+      return { status, body: errorOf(status, error.message) };
+    }
+    if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return this.refusal(tooLarge('Groups'), requestId);
+    if (code.startsWith('FST_') && statusCode < 500)
+      return { status: 400, body: { ...errorOf(400, 'The request cannot be read.'), scimType: 'invalidSyntax' } };
+    this.log.error('A SCIM request failed unexpectedly.', { error, requestId });
+    return { status: 500, body: errorOf(500, `Something went wrong on our side. Please report the request id ${requestId}.`) };
+  }
+
+  private answer(request: FastifyRequest, reply: FastifyReply, { status, body, headers = {} }: ScimAnswer): FastifyReply {
+    this.note(request, status, body, reply.elapsedTime);
+    reply.code(status).headers(headers).header('Cache-Control', 'no-store');
+    return body === null ? reply.send() : reply.header('Content-Type', CONTENT_TYPE).send(JSON.stringify(body));
+  }
+
+  private note(request: FastifyRequest, status: number, body: Attributes | null, elapsed: number): void {
+    const [directoryId = '', ...segments] = segmentsOf(request);
+    const environment = this.access.environmentOf(directoryId);
+    if (environment === null) return;
+    const text = (name: string): string | null => (status >= 400 && typeof body?.[name] === 'string' ? body[name] : null);
+    this.requests.note(environment, directoryId, {
+      method: request.method,
+      path: `/${segments.map((segment) => segment.slice(0, 128)).join('/')}${redactedQuery(request.query as Attributes)}`,
+      attributes: namesIn(noted.get(request)),
+      status,
+      error: text('scimType'),
+      detail: text('detail'),
+      request_id: request.id,
+      duration_ms: Math.round(elapsed),
+    });
+  }
+}
+
+/** Bodies that were read, for what is noted of them. */
+const noted = new WeakMap<FastifyRequest, unknown>();
+const MOST_NAMES = 50;
+const LONGEST_NAME = 128;
+
+/** Names alone: values may be personal. */
+function namesIn(body: unknown): readonly string[] {
+  if (!isObject(body)) return [];
+  const operations = valueOf(body, 'Operations');
+  const names = Array.isArray(operations)
+    ? operations.slice(0, MOST_NAMES).map((operation) => {
+        if (!isObject(operation)) return '';
+        const [path, value] = [valueOf(operation, 'path'), valueOf(operation, 'value')];
+        const target = typeof path === 'string' ? withoutValues(path) : isObject(value) ? Object.keys(value).map(withoutValues).join(', ') : '';
+        return `${String(valueOf(operation, 'op')).toLowerCase().slice(0, 8)} ${target}`;
+      })
+    : Object.keys(body).map(withoutValues);
+  return names.slice(0, MOST_NAMES).map((name) => name.slice(0, LONGEST_NAME));
+}
+
+function withoutValues(text: string): string {
+  return text.replaceAll(/"(?:[^"\\]|\\.)*"?/g, '"…"').slice(0, 512);
+}
+
+function redactedQuery(query: Attributes): string {
+  const known = ['filter', 'startIndex', 'count', 'attributes', 'excludedAttributes', 'sortBy', 'sortOrder'];
+  const parts = known.flatMap((name) => (typeof query[name] === 'string' ? [`${name}=${withoutValues(query[name])}`] : []));
+  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+}
+
+function errorOf(status: number, detail: string): Attributes {
+  return { schemas: [ERROR], status: String(status), detail };
+}
+
+function segmentsOf({ url }: FastifyRequest): readonly string[] {
+  const path = url.slice(PREFIX.length).split('?', 1)[0]!;
+  const segments = path.split('/').map((segment) => {
+    try {
+      return decodeURIComponent(segment);
+    } catch {
+      throw invalidSyntax('The path cannot be read.');
+    }
+  });
+  return segments.at(-1) === '' ? segments.slice(0, -1) : segments;
+}
+
+function longestOf(kind: string | undefined): number {
+  return kind === 'Groups' ? MAX_GROUP : MAX_USER;
+}
+
+function tooLarge(kind: string | undefined): ScimError {
+  return new ScimError(413, null, kind === 'Groups' ? 'A Group has at most 8 MiB.' : 'A User has at most 32 KiB.');
+}
+
+function requireType(contentType: string | undefined): void {
+  const type = (contentType ?? 'application/scim+json').split(';', 1)[0]!.trim().toLowerCase();
+  if (type !== 'application/json' && !type.endsWith('+json')) throw new ScimError(415, null, 'The body is application/scim+json or application/json.');
+}
+
+function requireMethod({ method }: Asked, address: keyof typeof METHODS): void {
+  if (!METHODS[address].includes(method)) throw new ScimError(405, null, `${method} is not allowed here.`);
+}
+
+function noSuchAddress(): ScimError {
+  return new ScimError(404, null, 'There is no such address.');
+}
+
+function objectOf(body: unknown): Attributes {
+  if (!isObject(body)) throw invalidSyntax('The body is an object of JSON.');
+  return body;
+}
+
+function listed(resources: readonly Attributes[], id: string | undefined, { query }: Asked): ScimAnswer {
+  // RFC 7644, section 4.
+  if (query['filter'] !== undefined) throw new ScimError(403, null, 'What the server can do is not filtered.');
+  if (id === undefined) return { status: 200, body: listOf(resources, resources.length, 1) };
+  const found = resources.find((resource) => String(resource['id']).toLowerCase() === id.toLowerCase());
+  if (found === undefined) throw noSuchAddress();
+  return { status: 200, body: found };
+}
+
+interface Search extends Pick<SearchRequest, 'text' | 'startIndex' | 'count'> {
+  readonly projection: Projection;
+}
+
+function searchOfQuery(query: Attributes): Search {
+  return {
+    text: textIn(query, 'filter'),
+    startIndex: Math.max(1, integerIn(query['startIndex'], 1)),
+    count: Math.min(MAX_RESULTS, Math.max(0, integerIn(query['count'], DEFAULT_COUNT))),
+    projection: projectionOf(query),
+  };
+}
+
+/** What a search asks in its body is what a query would. */
+function searchOfBody(body: unknown): Search {
+  const asked = objectOf(body);
+  const list = (name: string): string | undefined => {
+    const value = valueOf(asked, name);
+    return Array.isArray(value) ? value.filter((each) => typeof each === 'string').join(',') : typeof value === 'string' ? value : undefined;
+  };
+  const fields = {
+    filter: valueOf(asked, 'filter'),
+    startIndex: valueOf(asked, 'startIndex'),
+    count: valueOf(asked, 'count'),
+    attributes: list('attributes'),
+    excludedAttributes: list('excludedAttributes'),
+  };
+  return searchOfQuery(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)));
+}
+
+function textIn(query: Attributes, name: string): string {
+  const value = query[name] ?? '';
+  if (typeof value !== 'string') throw invalidValue(`${name} is given once.`);
+  return value;
+}
+
+function integerIn(value: unknown, otherwise: number): number {
+  if (value === undefined || value === '') return otherwise;
+  const number = Number(value);
+  if (!Number.isSafeInteger(number)) throw invalidValue('startIndex and count are whole numbers.');
+  return number;
+}
+
+function projectionOf(query: Attributes): Projection {
+  const names = (name: string): readonly string[] =>
+    textIn(query, name)
+      .split(',')
+      .map((each) => each.trim())
+      .filter((each) => each !== '');
+  const [attributes, excluded] = [names('attributes'), names('excludedAttributes')];
+  if (attributes.length > 0) return { attributes, excluded: [] };
+  return excluded.length > 0 ? { attributes: null, excluded } : EVERYTHING;
+}
+
+/** The versions that `If-Match` names. */
+function expectedOf(header: string | undefined): ExpectedVersion {
+  if (header === undefined) return undefined;
+  return header.split(',').map((each) => /^\s*(?:W\/)?"([^"]*)"\s*$/.exec(each)?.[1] ?? each.trim());
+}
+
+function isKnown(header: string | undefined, version: number): boolean {
+  const known = expectedOf(header);
+  return known !== undefined && (known.includes('*') || known.includes(String(version)));
+}
