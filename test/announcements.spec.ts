@@ -62,6 +62,7 @@ const ANNOUNCED = [
       'authentication_factor',
     ],
   },
+  { service: 'directory-sync', categories: ['directory', 'directory_user', 'directory_group'] },
   { service: 'authorization', categories: ['authorization_model', 'organization_roles', 'resource_tree', 'role_assignment', 'group_role_assignment'] },
 ] as const;
 /** A password, as another product would have stored it. */

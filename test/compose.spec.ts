@@ -118,7 +118,8 @@ describe('the compose file', () => {
       return username;
     };
     expect(users[nameAt('gateway')]!.roles).toEqual(['gateway']);
-    for (const service of ['identity', 'authorization', 'notifications', 'gatehouse']) expect(users[nameAt(service)]!.roles).toEqual(['readWrite']);
+    for (const service of ['identity', 'authorization', 'directory-sync', 'notifications', 'gatehouse'])
+      expect(users[nameAt(service)]!.roles).toEqual(['readWrite']);
     expect(roles['gateway']!.roles).toEqual([]);
     // What its adapters of short-lived entries and of keys keep things in, what its start notes, and when something was last used; and nothing else.
     const adapters = ['mongodb.short-lived', 'mongodb.key-store', 'distributed'];
@@ -148,10 +149,11 @@ describe('the compose file', () => {
     ]);
   });
 
-  it('publishes one port', () => {
+  it('publishes the port of the API, and that of SCIM', () => {
     const published = Object.entries(services).filter(([, { ports = [] }]) => ports.length > 0);
     expect(published.map(([name, { ports, profiles }]) => [name, ports, profiles])).toEqual([
       ['gateway', ['127.0.0.1:3000:3000'], undefined],
+      ['directory-sync', ['127.0.0.1:3001:3001'], undefined],
       ['suite', ['127.0.0.1:3000:3000'], ['suite']],
     ]);
   });

@@ -4,6 +4,9 @@ import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
 import { AuthenticationChallenge, AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { CorsOrigin, RedirectUri } from '#libs/contracts/src/browser-addresses/browser-addresses';
+import { DirectoryGroup } from '#libs/contracts/src/directories/directory-group';
+import { DirectoryUser } from '#libs/contracts/src/directories/directory-user';
+import { ConfiguredDirectory, Directory, DirectoryRequest, DirectoryToken, DirectoryTokenWithValue } from '#libs/contracts/src/directories/directory';
 import { EmailVerification } from '#libs/contracts/src/email-verification/email-verification';
 import { Event } from '#libs/contracts/src/feed/event';
 import { Group } from '#libs/contracts/src/groups/group';
@@ -93,7 +96,20 @@ export async function organization(caller: Caller, clientId: string, externalId:
   const sessions = await caller.get(`/user_management/users/${member}/sessions`).expect(200);
   // Never verified: nobody is asked for it.
   const factor = await created('/auth/factors/enroll', { type: 'generic_otp', user_id: member });
+  const directory = await created('/admin/directories', { organization_id: id, type: 'okta scim v2.0', name: 'People' });
+  const token = await caller.post(`/admin/directories/${directory}/tokens`).expect(201);
+  const scim = async (path: string, body: object): Promise<string> => (await caller.scim('POST', directory, path, token.token, { body })).body.id;
+  const person = await scim('/Users', { userName: email, externalId: externalId, emails: [{ value: email, primary: true }] });
+  const team = await scim('/Groups', { displayName: 'Engineering', members: [{ value: person }] });
+  const requests = await caller.eventually(`/admin/directories/${directory}/requests?limit=1`, { data: [{ status: 201 }] });
   const ids = new Map<Class, string>([
+    [Directory, directory],
+    [ConfiguredDirectory, directory],
+    [DirectoryToken, token.id],
+    [DirectoryTokenWithValue, token.id],
+    [DirectoryUser, person],
+    [DirectoryGroup, team],
+    [DirectoryRequest, requests.data[0].id],
     [AuthenticationFactor, factor],
     [AuthenticationChallenge, await created(`/auth/factors/${factor}/challenge`, {})],
     [Session, sessions.data[0].id],

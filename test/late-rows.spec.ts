@@ -101,14 +101,20 @@ async function lateThings(): Promise<readonly Late[]> {
       create: ['SendInvitation', { email: `invited-${external_id}@acme.test`, organization_id, expires_in_days: 7 }],
       get: { GetInvitation: byId, FindInvitationByToken: ({ token }) => ({ token }) },
     },
+    {
+      create: ['CreateDirectory', { organization_id, type: 'okta scim v2.0', name: 'Late' }],
+      get: { GetDirectory: byId, GetConfiguredDirectory: byId },
+    },
     { create: ['CreateWebhookEndpoint', { endpoint_url: `https://${external_id}.test/`, events: [] }], get: { GetWebhookEndpoint: byId } },
   ];
 }
 
+/** What no operation creates. */
+const BY_SCIM = ['GetDirectoryUser', 'GetDirectoryGroup'];
 /** What is no row that a projector writes, and, of email verifications and challenges, what no answer to its creation names: it is found as a magic code is. */
 const ELSEWHERE = [
   ...['GetWebhookDelivery', 'GetAuthenticationPolicy', 'GetEnvironmentSettings', 'GetJwtTemplate', 'GetTokenKeySet'],
-  ...['GetEmailVerification', 'GetRadarChallenge'],
+  ...['GetEmailVerification', 'GetRadarChallenge', ...BY_SCIM],
 ];
 const lookUps = operations()
   .filter(({ route, options }) => route?.method === 'get' && options.answers.shape === 'one')

@@ -242,7 +242,7 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
       expect([container!.startupProbe, container!.readinessProbe, container!.livenessProbe]).not.toContain(undefined);
       for (const kind of ['HorizontalPodAutoscaler', 'PodDisruptionBudget']) expect(named(kind, of.metadata.name)).toBeDefined();
     }
-    expect(deployments).toHaveLength(4);
+    expect(deployments).toHaveLength(5);
   });
 });
 
@@ -283,7 +283,7 @@ describeRendered('the manifests of production', () => {
       expect(MONGODB_URL).toMatch(
         /^mongodb:\/\/[a-z-]+:p{40}@mongodb-1\.example\.com:27017,.*\/\?authSource=admin&replicaSet=rs0&tls=true&tlsCAFile=\/etc\/gatehouse\/engines-ca\.crt$/,
       );
-      const announces = ['identity', 'authorization'].includes(labels['app.kubernetes.io/name']!);
+      const announces = ['identity', 'authorization', 'directory-sync'].includes(labels['app.kubernetes.io/name']!);
       if (!announces) expect({ KAFKA_USERNAME, KAFKA_PASSWORD }).toEqual({ KAFKA_USERNAME: null, KAFKA_PASSWORD: null });
       else
         expect({ KAFKA_TLS, KAFKA_TLS_CA, KAFKA_USERNAME, KAFKA_PASSWORD }).toEqual({

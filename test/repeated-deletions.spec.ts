@@ -28,6 +28,7 @@ const permission = async () => {
 const resource = (organization_id: string, external_id = 'p-1') =>
   made('/authorization/resources', { organization_id, resource_type_slug: 'project', external_id, name: 'Project' });
 const membership = async (organization_id: string) => made('/user_management/organization_memberships', { organization_id, user_id: await user() });
+const directory = async () => made('/admin/directories', { organization_id: await organization(), type: 'okta scim v2.0', name: 'Directory' });
 const group = (organization_id: string) => made(`/organizations/${organization_id}/groups`, { name: 'Group' });
 
 async function customRole(organization_id: string): Promise<string> {
@@ -48,6 +49,11 @@ const GIVEN: Readonly<Record<string, () => Promise<object>>> = {
   }),
   DeleteUser: async () => ({ id: await user() }),
   DeleteAuthenticationFactor: async () => ({ id: await made('/auth/factors/enroll', { type: 'generic_otp', user_id: await user() }) }),
+  DeleteDirectory: async () => ({ id: await directory() }),
+  RevokeDirectoryToken: async () => {
+    const id = await directory();
+    return { id, token_id: await made(`/admin/directories/${id}/tokens`, {}) };
+  },
   DeleteOrganizationMembership: async () => ({ id: await membership(await organization()) }),
   DeleteApiKey: async () => ({ id: await made(`/organizations/${await organization()}/api_keys`, { name: 'Build server' }) }),
   DeleteGroup: async () => {

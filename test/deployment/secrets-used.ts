@@ -9,7 +9,9 @@ import { settingsOfProcess, type App, type Run } from '#libs/runtime/src/app';
 
 /** What the image runs, by its first argument; the command line, where it does not fill views, may be asked for anything. */
 const PROCESSES: Readonly<Record<string, { readonly app: App; readonly run: Run }>> = {
-  ...Object.fromEntries([gatewayApp, identityApp, authorizationApp, directorySyncApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }])),
+  ...Object.fromEntries(
+    [gatewayApp, identityApp, authorizationApp, directorySyncApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }]),
+  ),
   gatehouse: { app: Suite.app, run: 'nothing' },
 };
 

@@ -41,6 +41,8 @@ describe('the document of announcements', () => {
     expect(Object.entries(document.channels).map(([name, { address }]) => [name, address])).toEqual([
       ['authorization', '{installation}.{environment}.authorization'],
       ['authorization-domain', '{installation}.{environment}.authorization.domain'],
+      ['directory-sync', '{installation}.{environment}.directory-sync'],
+      ['directory-sync-domain', '{installation}.{environment}.directory-sync.domain'],
       ['identity', '{installation}.{environment}.identity'],
       ['identity-domain', '{installation}.{environment}.identity.domain'],
     ]);

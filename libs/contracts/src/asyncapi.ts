@@ -1,4 +1,5 @@
 import { compare, Components } from './components.ts';
+import { EVENTS_OF_SCIM } from './directories/events-of-scim.ts';
 import { eventDataOf, PUBLIC_EVENT_NAMES, type PublicEventName } from './events.ts';
 import { exampleOf } from './examples.ts';
 import { DomainEvent } from './feed/domain-event.ts';
@@ -55,6 +56,7 @@ function announced(): readonly [ServiceName, readonly PublicEventName[]][] {
   // What an operation emits first is its own service's; what follows from it may be another's.
   const emitted = operations().flatMap(({ options: { owner, emits = [] } }) => emits.map((name, place) => ({ owner, name, place })));
   for (const { owner, name } of emitted.toSorted((one, other) => other.place - one.place)) owners.set(name, owner);
+  for (const name of EVENTS_OF_SCIM.names) owners.set(name, EVENTS_OF_SCIM.owner);
   const names = PUBLIC_EVENT_NAMES.filter((name) => owners.has(name) && eventDataOf(name) !== null).toSorted(compare);
   return [...new Set(names.map((name) => owners.get(name)!))].sort(compare).map((owner) => [owner, names.filter((name) => owners.get(name) === owner)]);
 }

@@ -68,6 +68,11 @@ export class ProductInProcesses implements RunningProduct {
     return this.cluster.urls;
   }
 
+  get scimUrl(): string {
+    const { scimUrls } = this.cluster;
+    return scimUrls[this.chosen(scimUrls.length)]!;
+  }
+
   get key(): string {
     return this.cluster.settings['GATEHOUSE_API_KEY']!;
   }

@@ -57,6 +57,10 @@ export class ReplicasInProcess implements RunningProduct {
     return this.suites.map(({ url }) => url);
   }
 
+  get scimUrl(): string {
+    return this.url;
+  }
+
   get key(): string {
     return this.suites[0]!.firstKey!.value;
   }

@@ -16,6 +16,8 @@ export interface RunningProduct {
   readonly url: string;
   /** Through each of them. */
   readonly urls: readonly string[];
+  /** Where SCIM is asked. */
+  readonly scimUrl: string;
   /** An API key of its first environment. */
   readonly key: string;
   readonly events: EventStore;
@@ -60,6 +62,10 @@ export class ProductInProcess implements RunningProduct {
 
   get urls(): readonly string[] {
     return [this.url];
+  }
+
+  get scimUrl(): string {
+    return this.url;
   }
 
   get key(): string {

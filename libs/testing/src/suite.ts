@@ -43,6 +43,7 @@ export class Caller {
   constructor(
     private readonly baseUrl: () => string,
     readonly key: string,
+    private readonly scimUrl: () => string = baseUrl,
   ) {}
 
   get(path: string, headers: Headers = {}): Asked {
@@ -68,6 +69,23 @@ export class Caller {
   /** Asks again and again until the answer is 200 and has these fields. */
   async eventually(path: string, partial: object, timeoutMs?: number): Promise<Answer['body']> {
     return eventually(() => this.get(path).expect(200, partial), timeoutMs);
+  }
+
+  /** A request of a product of a customer, with a token of its directory. */
+  async scim(
+    method: Method,
+    directoryId: string,
+    path: string,
+    token: string,
+    { body, headers = {} }: { body?: unknown; headers?: Headers } = {},
+  ): Promise<Answer> {
+    const response = await fetch(`${this.scimUrl()}/scim/v2/${directoryId}${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, ...(body !== undefined && { 'Content-Type': 'application/scim+json' }), ...headers },
+      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: Object.fromEntries(response.headers), text, body: text === '' ? undefined : JSON.parse(text) };
   }
 
   private async send(method: Method, path: string, body: unknown, headers: Headers): Promise<Answer> {
@@ -112,8 +130,9 @@ class OtherEnvironment extends Caller {
     key: string,
     /** Stands in what is recorded of it. */
     readonly id: string,
+    scimUrl?: () => string,
   ) {
-    super(baseUrl, key);
+    super(baseUrl, key, scimUrl);
   }
 }
 
@@ -135,7 +154,11 @@ export class GivenSuite extends Caller {
     key: string,
     private readonly past: Past,
   ) {
-    super(() => product.url, key);
+    super(
+      () => product.url,
+      key,
+      () => product.scimUrl,
+    );
   }
 
   static async open({ variables = {}, clock, replicas = false, onLogLine }: GivenSuiteOptions): Promise<GivenSuite> {
@@ -183,7 +206,12 @@ export class GivenSuite extends Caller {
     const unique = `${name}-${randomUUID().slice(0, 8)}`;
     const { id } = await this.call(CreateEnvironment, { name: unique });
     const { value } = await this.call(CreateEnvironmentKey, { environment_name: unique, name: 'test' });
-    return new OtherEnvironment(() => this.product.url, value, id);
+    return new OtherEnvironment(
+      () => this.product.url,
+      value,
+      id,
+      () => this.product.scimUrl,
+    );
   }
 
   /** What names the environment of a caller where no key is shown. */

@@ -25,8 +25,6 @@ export function userResource(user: StoredDirectoryUser, base: string, groups: re
     schemas,
     id: user.id,
     ...attributes,
-    // Where nobody said so: clients read it.
-    active: user.active,
     ...(groups !== null && { groups: groups.map(({ id, name }) => ({ value: id, $ref: `${base}/Groups/${id}`, display: name })) }),
     meta: metaOf('User', user, user.updated_at, base),
   };

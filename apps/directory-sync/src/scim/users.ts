@@ -88,7 +88,8 @@ export class ScimUsers {
       size: active + inactive,
       total: (filter) => (filter === null ? active + inactive : countedBy(filter, active, inactive)),
       indexed: (comparison, now) => indexed(comparison, { now, since }),
-      resourceOf: (user) => userResource(user, '', null),
+      // Whoever was never said to be inactive is active.
+      resourceOf: (user) => ({ ...userResource(user, '', null), active: user.active }),
       withId: async (id) => {
         const found = isIdOf('directory_user', id) ? await this.rows.get(environment, id) : null;
         return found !== null && contentOf(found).directory_id === directoryId ? found : null;

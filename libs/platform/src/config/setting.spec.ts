@@ -68,6 +68,8 @@ describe('settings', () => {
     RATE_LIMITS: { development: false, production: true },
     ACCESS_LOG: { development: false, production: true },
     MAIL: { development: true, production: false },
+    SCIM_HOST: { development: '127.0.0.1', production: '0.0.0.0' },
+    SCIM_RATE_LIMIT: { development: null, production: 100 },
     APPLICATION_URL: { development: 'http://localhost:3000', production: null },
   };
   const fields = TYPES.flatMap((type) => settingsOf(type).map((field) => ({ type, field })));

@@ -14,6 +14,8 @@ export interface PlannedProcess extends Startable {
   readonly url: string;
   /** Where health and metrics are asked. */
   readonly operationsUrl: string;
+  /** Where SCIM is asked, in directory-sync. */
+  readonly scimUrl: string;
   /** What else somebody asks it, by who asks: addresses. */
   readonly asked: Readonly<Record<string, string>>;
 }

@@ -18,6 +18,8 @@ interface Placed {
   /** Of the API, or of the transport between services. */
   readonly port: number;
   readonly operationsPort: number;
+  /** Of SCIM, where the app takes it. */
+  readonly scimPort: number;
 }
 
 /** How many there are to be of every app, or of each; two where nothing is said. */
@@ -30,7 +32,7 @@ export async function place(replicas: Replicas, ports: readonly number[]): Promi
     const count = typeof replicas === 'number' ? replicas : (replicas[app] ?? 2);
     for (let replica = 0; replica < count; replica += 1) {
       const port = (app === 'gateway' ? ports[replica] : undefined) ?? (await freePort());
-      placed.push({ app, name: `${app}-${replica + 1}`, port, operationsPort: await freePort() });
+      placed.push({ app, name: `${app}-${replica + 1}`, port, operationsPort: await freePort(), scimPort: app === 'directory-sync' ? await freePort() : 0 });
     }
   }
   return placed;
@@ -49,7 +51,7 @@ function addressesAt(name: string, all: readonly Placed[]): string {
 }
 
 /** The program of the build itself, with settings that are the same for every process. */
-export function planned({ app, name, port, operationsPort }: Placed, settings: Settings): PlannedProcess {
+export function planned({ app, name, port, operationsPort, scimPort }: Placed, settings: Settings): PlannedProcess {
   const url = `http://127.0.0.1:${port}`;
   // In development mode a gateway answers for itself on the port of the API, as the suite does.
   const isApart = app !== 'gateway' || modeOf(settings) === 'production';
@@ -58,12 +60,14 @@ export function planned({ app, name, port, operationsPort }: Placed, settings: S
     name,
     url,
     operationsUrl: isApart ? `http://127.0.0.1:${operationsPort}` : url,
+    scimUrl: `http://127.0.0.1:${scimPort}`,
     asked: {},
     command: [process.execPath, join(ROOT, `dist/apps/${app}/src/main.js`)],
     variables: {
       ...(app === 'gateway' || app === 'notifications' ? withoutKafka(settings) : settings),
       ...(isApart && { OPERATIONS_PORT: String(operationsPort) }),
       ...(app === 'gateway' ? { HOST: '127.0.0.1', PORT: String(port) } : { SERVICE_HOST: '127.0.0.1', SERVICE_PORT: String(port) }),
+      ...ownScim(app, scimPort),
     },
   };
 }
@@ -73,7 +77,7 @@ export function planned({ app, name, port, operationsPort }: Placed, settings: S
  * @param way as `startableOf` has it
  */
 export function plannedContainer(placed: Placed, containers: readonly AppContainer[], { all, way }: Surroundings): PlannedProcess {
-  const { app, name, port, operationsPort } = placed;
+  const { app, name, port, operationsPort, scimPort } = placed;
   const container = containers.find((each) => each.name === app)!;
   const { host, port: own, operationsPort: ofOperations } = listeningOf(container);
   // Others reach a container only where it listens at all of its addresses.
@@ -81,15 +85,26 @@ export function plannedContainer(placed: Placed, containers: readonly AppContain
   const moved = new Map([[own, port] as const, [ofOperations, operationsPort] as const]);
   const asked = Object.entries(container.asked).map(([who, { path, port: asks }]) => [who, `http://127.0.0.1:${moved.get(asks)}${path}`]);
   const listening = { [app === 'gateway' ? 'HOST' : 'SERVICE_HOST']: '127.0.0.1', [app === 'gateway' ? 'PORT' : 'SERVICE_PORT']: String(port) };
-  const variables = { ...withAddresses(container.variables, containers, all), ...listening, OPERATIONS_PORT: String(operationsPort) };
+  const variables = {
+    ...withAddresses(container.variables, containers, all),
+    ...listening,
+    ...ownScim(app, scimPort),
+    OPERATIONS_PORT: String(operationsPort),
+  };
   return {
     app,
     name,
     url: `http://127.0.0.1:${port}`,
     operationsUrl: `http://127.0.0.1:${operationsPort}`,
+    scimUrl: `http://127.0.0.1:${scimPort}`,
     asked: Object.fromEntries(asked) as Record<string, string>,
     ...startableOf({ ...container, variables }, way),
   };
+}
+
+/** Replicas share a machine here. */
+function ownScim(app: App, port: number): Settings {
+  return app === 'directory-sync' ? { SCIM_HOST: '127.0.0.1', SCIM_PORT: String(port) } : {};
 }
 
 interface Surroundings {

@@ -69,6 +69,11 @@ export class SharedCluster {
     return this.processes.filter(({ app }) => app === 'gateway').map(({ url }) => url);
   }
 
+  /** Where SCIM is asked. */
+  get scimUrls(): readonly string[] {
+    return this.processes.filter(({ app }) => app === 'directory-sync').map(({ planned }) => planned.scimUrl);
+  }
+
   /** Every process, on the data that is there. */
   async restart(): Promise<void> {
     if (!mayBeHurt()) throw new Error('Other specs use these processes too: a spec that restarts them belongs to the suite `hurt` (.ci/suites.mjs).');
