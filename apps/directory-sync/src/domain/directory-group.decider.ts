@@ -186,9 +186,10 @@ export function changeDirectoryGroup(expected: ExpectedVersion, change: (attribu
   };
 }
 
-/** @throws ScimError where it is gone, or another version is there than was expected */
+/** Nothing where it is gone. @throws ScimError where it never was, or another version is there than was expected */
 export function deleteDirectoryGroup(expected: ExpectedVersion): Decide {
   return (state) => {
+    if (state?.object === 'ended_directory_group') return [];
     const group = requireScimGroup(state);
     requireVersion(group, expected);
     return [{ type: 'dsync.group.deleted', data: { id: group.id, directory_id: group.directory_id } }];

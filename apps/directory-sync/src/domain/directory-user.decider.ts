@@ -291,9 +291,10 @@ function folded({ attributes: mapping }: DirectoryOfUser, attributes: Attributes
   return { active: truthOf(attributes['active']) ?? true, attributes, custom_attributes: customAttributesOf(attributes, mapping) };
 }
 
-/** @throws ScimError where it is gone, or another version is there than was expected */
+/** Nothing where it is gone. @throws ScimError where it never was, or another version is there than was expected */
 export function deleteDirectoryUser(expected: ExpectedVersion): Decide {
   return (state) => {
+    if (state?.object === 'ended_directory_user') return [];
     const user = requireScimUser(state);
     requireVersion(user, expected);
     return [{ type: 'dsync.user.deleted', data: { id: user.id, directory_id: user.directory_id, active: user.active } }];

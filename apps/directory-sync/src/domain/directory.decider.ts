@@ -192,7 +192,7 @@ export function deleteDirectory(id: string): Decide {
 }
 
 /** What follows where its organization is gone. */
-function recordDeletion(id: string): Decide {
+function recordDeletion(): Decide {
   return (state) => (state?.object === 'directory' ? [{ type: 'dsync.deleted', data: { id: state.id } }] : []);
 }
 

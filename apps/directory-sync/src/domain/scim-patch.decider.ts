@@ -96,14 +96,14 @@ function merged(before: Attributes, value: Attributes): Attributes {
 
 /** The items of a list, as objects of their own. */
 function listIn(holder: Changeable, name: string): Changeable[] {
-  const list = Array.isArray(holder[name]) ? holder[name] : holder[name] === undefined ? [] : [holder[name]];
+  const list: readonly unknown[] = Array.isArray(holder[name]) ? holder[name] : holder[name] === undefined ? [] : [holder[name]];
   const items = list.map((item) => (isObject(item) ? { ...item } : { value: item }));
   holder[name] = items;
   return items;
 }
 
 function changeList(holder: Changeable, name: string, { op, value }: PatchOperation): void {
-  const given = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
+  const given: readonly unknown[] = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
   if (op === 'replace') {
     holder[name] = given;
   } else if (op === 'remove') {

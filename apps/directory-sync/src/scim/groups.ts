@@ -115,7 +115,9 @@ export class ScimGroups {
 
   async delete(context: RequestContext, directory: StoredDirectory, id: string, expected: ExpectedVersion): Promise<void> {
     await this.get(context, directory, id);
-    await this.repository.transact(directoryGroupDecider, context, id, deleteDirectoryGroup(expected));
+    const { facts } = await this.repository.transact(directoryGroupDecider, context, id, deleteDirectoryGroup(expected));
+    // Of those who delete at once, one is told that it did so.
+    if (facts.length === 0) throw noSuchResource('Group');
   }
 
   async find(request: SearchRequest): Promise<Found<StoredDirectoryGroup>> {

@@ -12,7 +12,7 @@ export function parseFilter(text: string): ScimFilter {
   if (text.length > MAX_LENGTH || [...text].some((character) => character < ' ') || depthOf(text) > MAX_DEPTH) throw invalidFilter();
   let parsed: Filter;
   try {
-    parsed = parse(text);
+    parsed = parse(ofOneItem(text));
   } catch {
     throw invalidFilter();
   }
@@ -23,6 +23,16 @@ export function parseFilter(text: string): ScimFilter {
 
 function invalidFilter(): ScimError {
   return new ScimError(400, 'invalidFilter', 'The filter cannot be read, or is too long or too deep.');
+}
+
+const ITEMS = /"(?:[^"\\]|\\.)*"|\[|\](?:\.([\w$-]+\s+(?:pr\b|(?:eq|ne|co|sw|ew|gt|ge|lt|le)\s+(?:"(?:[^"\\]|\\.)*"|[^\s)\]]+))))?/gi;
+
+/** What is compared behind a bracket is of the item that fits the bracket; the parser would take it for that of any item. `emails[a].value eq b` is `emails[(a) and value eq b]`. */
+function ofOneItem(text: string): string {
+  return text.replaceAll(ITEMS, (found, compared?: string) => {
+    if (found === '[') return '[(';
+    return found.startsWith(']') ? (compared === undefined ? ')]' : `) and ${compared}]`) : found;
+  });
 }
 
 function depthOf(text: string): number {
@@ -38,7 +48,7 @@ function asOurs(filter: Filter): ScimFilter {
   switch (filter.op) {
     case 'and':
     case 'or':
-      return { op: filter.op as 'and' | 'or', filters: (filter as { readonly filters: readonly Filter[] }).filters.map(asOurs) };
+      return { op: filter.op, filters: (filter as { readonly filters: readonly Filter[] }).filters.map(asOurs) };
     case 'not':
       return { op: 'not', filter: asOurs((filter as { readonly filter: Filter }).filter) };
     case '[]': {

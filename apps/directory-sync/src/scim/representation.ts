@@ -96,7 +96,7 @@ function left(value: unknown, paths: readonly (readonly string[])[], isTop: bool
     if (named.length === 0) answer[name] = each;
     else
       answer[name] = Array.isArray(each)
-        ? each.map((item) => (isObject(item) ? left(item, named, false) : item))
+        ? each.map((item: unknown) => (isObject(item) ? left(item, named, false) : item))
         : isObject(each)
           ? left(each, named, false)
           : each;

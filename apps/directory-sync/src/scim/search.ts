@@ -153,7 +153,11 @@ function conjuncts(filter: ScimFilter): readonly ScimFilter[] {
 }
 
 function indexedOf<Row>(part: ScimFilter, searched: Searched<Row>, now: number): Indexed | null {
-  return 'value' in part ? searched.indexed(part, now) : null;
+  if ('value' in part) return searched.indexed(part, now);
+  if (part.op !== '[]') return null;
+  // Of an item: what is said of its value.
+  const value = conjuncts(part.filter).find((each): each is Comparison => each.op === 'eq' && each.path.toLowerCase() === 'value');
+  return value === undefined ? null : searched.indexed({ ...value, path: `${part.path}.value` }, now);
 }
 
 function tooMany(): ScimError {

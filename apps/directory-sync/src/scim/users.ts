@@ -74,7 +74,9 @@ export class ScimUsers {
   /** The person is in no group any more when this is answered. */
   async delete(context: RequestContext, directory: StoredDirectory, id: string, expected: ExpectedVersion): Promise<void> {
     await this.get(context, directory, id);
-    await this.repository.transact(directoryUserDecider, context, id, deleteDirectoryUser(expected));
+    const { facts } = await this.repository.transact(directoryUserDecider, context, id, deleteDirectoryUser(expected));
+    // Of those who delete at once, one is told that it did so.
+    if (facts.length === 0) throw noSuchResource('User');
     await this.cleaning.leaveGroups(context.environment, id);
   }
 

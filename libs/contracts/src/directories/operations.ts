@@ -38,7 +38,13 @@ export class DeleteDirectory extends Command<void> {
   @Ref(() => Directory, { doc: 'The directory.' }) id!: string;
 }
 
-@Operation({ get: '/directory_users', owner: 'directory-sync', summary: 'List people of directories', answers: listOf(DirectoryUser) })
+@Operation({
+  get: '/directory_users',
+  owner: 'directory-sync',
+  summary: 'List people of directories',
+  answers: listOf(DirectoryUser),
+  refuses: ['entity_not_found'],
+})
 export class ListDirectoryUsers extends PageQuery<DirectoryUser> {
   @Optional() @Ref(() => Directory, { doc: 'Of this directory.' }) directory?: string;
   @Optional() @Ref(() => DirectoryGroup, { doc: 'In this group.' }) group?: string;
@@ -51,7 +57,13 @@ export class GetDirectoryUser extends Query<DirectoryUser> {
   @Ref(() => DirectoryUser, { doc: 'The person.' }) id!: string;
 }
 
-@Operation({ get: '/directory_groups', owner: 'directory-sync', summary: 'List groups of directories', answers: listOf(DirectoryGroup) })
+@Operation({
+  get: '/directory_groups',
+  owner: 'directory-sync',
+  summary: 'List groups of directories',
+  answers: listOf(DirectoryGroup),
+  refuses: ['entity_not_found'],
+})
 export class ListDirectoryGroups extends PageQuery<DirectoryGroup> {
   @Optional() @Ref(() => Directory, { doc: 'Of this directory.' }) directory?: string;
   @Optional() @Ref(() => DirectoryUser, { doc: 'That this person is in.' }) user?: string;

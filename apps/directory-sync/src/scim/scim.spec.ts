@@ -1,0 +1,529 @@
+import { randomUUID } from 'node:crypto';
+import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
+
+const USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
+const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
+const NOBODY = 'directory_user_01J0000000000000000000000A';
+
+type Answer = Awaited<ReturnType<GivenSuite['scim']>>;
+type Method = Parameters<GivenSuite['scim']>[0];
+
+let suite: GivenSuite;
+beforeAll(async () => void (suite = await givenSuite()));
+
+/** A directory with a token. */
+class GivenDirectory {
+  private constructor(
+    readonly id: string,
+    readonly organization: string,
+    readonly token: string,
+    readonly tokenId: string,
+  ) {}
+
+  static async open(organization?: string): Promise<GivenDirectory> {
+    const organization_id = organization ?? (await suite.post('/organizations', { name: 'Acme' }).expect(201)).id;
+    const { id } = await suite.post('/admin/directories', { organization_id, type: 'okta scim v2.0', name: 'Acme Okta' }).expect(201);
+    const { token, id: tokenId } = await suite.post(`/admin/directories/${id}/tokens`).expect(201);
+    return new GivenDirectory(id, organization_id, token, tokenId);
+  }
+
+  ask(method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
+    return suite.scim(method, this.id, path, this.token, { body, ...(headers && { headers }) });
+  }
+
+  async expect(status: number, method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer['body']> {
+    const answer = await this.ask(method, path, body, headers);
+    expect(answer.status === status ? status : `${answer.status} ${answer.text}`).toBe(status);
+    if (answer.text !== '') expect(answer.headers['content-type']).toBe('application/scim+json; charset=utf-8');
+    return answer.body;
+  }
+
+  get(path: string): Promise<Answer['body']> {
+    return this.expect(200, 'GET', path);
+  }
+
+  filtered(kind: 'Users' | 'Groups', filter: string, more = ''): Promise<Answer['body']> {
+    return this.get(`/${kind}?filter=${encodeURIComponent(filter)}${more}`);
+  }
+
+  person(fields: object = {}): Promise<Answer['body']> {
+    return this.expect(201, 'POST', '/Users', { schemas: [USER], userName: `${randomUUID()}@acme.test`, ...fields });
+  }
+
+  group(fields: object = {}): Promise<Answer['body']> {
+    return this.expect(201, 'POST', '/Groups', { displayName: `Group ${randomUUID()}`, ...fields });
+  }
+
+  patch(path: string, status: number, ...Operations: readonly object[]): Promise<Answer['body']> {
+    return this.expect(status, 'PATCH', path, { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'], Operations });
+  }
+
+  async members(group: string): Promise<readonly string[]> {
+    return ((await this.get(`/Groups/${group}`)).members ?? []).map(({ value }: { readonly value: string }) => value).sort();
+  }
+
+  /** What was announced of it, by name and id. */
+  async told(): Promise<readonly (readonly [name: string, of: string])[]> {
+    const records = (await suite.records()).filter(({ data }) => JSON.stringify(data).includes(this.id));
+    return records.flatMap(({ public: names, subject }) =>
+      names.map(({ name }) => {
+        const { id, user } = subject as { readonly id?: string; readonly user?: { readonly id: string } };
+        return [name, user?.id ?? id!] as const;
+      }),
+    );
+  }
+}
+
+const sorted = (...people: readonly { readonly id: string }[]) => people.map(({ id }) => id).sort();
+
+describe('requests of providers', () => {
+  let directory: GivenDirectory;
+  beforeAll(async () => void (directory = await GivenDirectory.open()));
+
+  it('entra: test connection', async () => {
+    expect(await directory.filtered('Users', `userName eq "${randomUUID()}"`)).toMatchObject({ totalResults: 0, Resources: [] });
+  });
+
+  it('okta: test connection', async () => {
+    for (const path of ['/Users?startIndex=1&count=2', '/Groups?startIndex=1&count=100'])
+      expect(await directory.get(path)).toMatchObject({ totalResults: expect.any(Number), startIndex: 1, itemsPerPage: expect.any(Number) });
+  });
+
+  it('okta: look, create; okta: spec test', async () => {
+    const userName = `${randomUUID()}@acme.test`;
+    expect(await directory.filtered('Users', `userName eq "${userName}"`, '&startIndex=1&count=100')).toMatchObject({ totalResults: 0 });
+    const body = { schemas: [USER], userName, externalId: '00u1', groups: [], password: 'hunter-2-password', name: { givenName: 'Ada' }, active: true };
+    const made = await directory.ask('POST', '/Users', body);
+    expect(made).toMatchObject({ status: 201, headers: { location: expect.stringContaining(`/scim/v2/${directory.id}/Users/`), etag: 'W/"1"' } });
+    expect(made.text).not.toContain('hunter-2-password');
+    expect(await directory.get(`/Users/${made.body.id}`)).toEqual(made.body);
+    expect(await directory.expect(409, 'POST', '/Users', body)).toMatchObject({ status: '409', scimType: 'uniqueness', detail: expect.any(String) });
+    expect(await directory.filtered('Users', `userName eq "${userName.toUpperCase()}"`)).toMatchObject({ totalResults: 1, Resources: [made.body] });
+    expect(await directory.expect(404, 'GET', `/Users/${NOBODY}`)).toEqual({
+      schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'],
+      status: '404',
+      detail: 'There is no such User.',
+    });
+  });
+
+  it('okta: update; okta: deactivate', async () => {
+    const person = await directory.person({ externalId: '00u2' });
+    const put = { ...person, groups: [{ value: 'x' }], meta: { version: 'x' }, id: 'other', title: 'Dr' };
+    expect(await directory.expect(200, 'PUT', `/Users/${person.id}`, put)).toMatchObject({ id: person.id, title: 'Dr', externalId: '00u2' });
+    expect(await directory.patch(`/Users/${person.id}`, 200, { op: 'replace', value: { active: false } })).toMatchObject({ active: false, title: 'Dr' });
+    expect(await directory.get(`/Users/${person.id}`)).toMatchObject({ active: false });
+    await suite.get(`/directory_users/${person.id}`).expect(200, { state: 'inactive' });
+  });
+
+  it('okta: group push; okta: rename', async () => {
+    const [one, two] = [await directory.person(), await directory.person()];
+    const group = await directory.group({ members: [] });
+    const path = `/Groups/${group.id}`;
+    await directory.patch(path, 204, { op: 'add', path: 'members', value: [{ value: one.id, display: 'one' }] });
+    await directory.patch(path, 204, { op: 'remove', path: `members[value eq "${one.id}"]` }, { op: 'add', path: 'members', value: [{ value: two.id }] });
+    expect(await directory.members(group.id)).toEqual([two.id]);
+    await directory.patch(path, 204, { op: 'replace', path: 'members', value: [{ value: one.id }, { value: two.id }] });
+    expect(await directory.members(group.id)).toEqual(sorted(one, two));
+    await directory.expect(200, 'PUT', path, { displayName: group.displayName, members: [{ value: one.id }] });
+    expect(await directory.members(group.id)).toEqual([one.id]);
+    const { version } = (await directory.get(path)).meta;
+    await directory.patch(path, 204, { op: 'replace', value: { id: group.id, displayName: group.displayName } });
+    expect((await directory.get(path)).meta.version).toBe(version);
+    const other = await directory.group();
+    expect(await directory.patch(path, 409, { op: 'replace', value: { displayName: other.displayName.toUpperCase() } })).toMatchObject({
+      scimType: 'uniqueness',
+    });
+  });
+
+  it('entra: create; entra: patch; entra: manager; entra: absent work mail; entra: roles', async () => {
+    const group = await directory.group({
+      schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group', 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group'],
+      meta: { resourceType: 'Group' },
+    });
+    expect(group.schemas).toContain('http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group');
+    const person = await directory.person({ meta: { resourceType: 'User' }, roles: [], externalId: 'e-1' });
+    const path = `/Users/${person.id}`;
+    expect(
+      await directory.patch(
+        path,
+        200,
+        { op: 'Replace', path: 'active', value: 'False' },
+        { op: 'Add', value: { 'name.givenName': 'Ada', [`${ENTERPRISE}:employeeNumber`]: '7' } },
+        { op: 'Replace', path: 'emails[type eq "work"].value', value: 'ada@acme.test' },
+        { op: 'Add', path: `${ENTERPRISE}:manager`, value: 'manager-1' },
+      ),
+    ).toMatchObject({
+      active: false,
+      name: { givenName: 'Ada' },
+      emails: [{ type: 'work', value: 'ada@acme.test' }],
+      [ENTERPRISE]: { employeeNumber: '7', manager: { value: 'manager-1' } },
+    });
+    await directory.patch(
+      path,
+      200,
+      { op: 'Remove', path: `${ENTERPRISE}:manager` },
+      { op: 'Add', path: 'roles', value: [{ value: 'admin', primary: 'True' }] },
+    );
+    expect(await directory.patch(path, 200, { op: 'Replace', path: 'roles[primary eq "True"].value', value: 'owner' })).toMatchObject({
+      roles: [{ value: 'owner', primary: true }],
+      [ENTERPRISE]: { employeeNumber: '7' },
+    });
+    await suite.get(`/directory_users/${person.id}`).expect(200, { email: 'ada@acme.test', custom_attributes: { employee_number: '7' } });
+  });
+
+  it('entra: group look-up; entra: remove members', async () => {
+    const [one, two, three] = [await directory.person(), await directory.person(), await directory.person()];
+    const group = await directory.group({ members: [one, two, three].map(({ id }) => ({ value: id })) });
+    const found = await directory.filtered('Groups', `displayName eq "${group.displayName}"`, '&excludedAttributes=members');
+    expect(found).toMatchObject({ totalResults: 1, Resources: [{ id: group.id }] });
+    expect(found.Resources[0]).not.toHaveProperty('members');
+    expect(await directory.filtered('Groups', `id eq "${group.id}" and members eq "${one.id}"`)).toMatchObject({ totalResults: 1 });
+    await directory.patch(`/Groups/${group.id}`, 204, { op: 'Remove', path: 'members', value: [{ value: one.id }] });
+    expect(await directory.filtered('Groups', `id eq "${group.id}" and members eq "${one.id}"`)).toMatchObject({ totalResults: 0 });
+    expect(await directory.filtered('Groups', `members.value eq "${two.id}"`)).toMatchObject({ totalResults: 1 });
+    await directory.patch(`/Groups/${group.id}`, 204, { op: 'Remove', path: `members[value eq "${two.id}"]` });
+    expect(await directory.members(group.id)).toEqual([three.id]);
+    await directory.patch(`/Groups/${group.id}`, 204, { op: 'Remove', path: 'members' });
+    expect(await directory.members(group.id)).toEqual([]);
+  });
+
+  it('entra: soft delete, restore; entra: hard delete; entra: userName change', async () => {
+    const person = await directory.person({ externalId: 'hard' });
+    const path = `/Users/${person.id}`;
+    await directory.patch(path, 200, { op: 'Replace', path: 'active', value: 'False' });
+    expect(await directory.filtered('Users', `userName eq "${person.userName}"`)).toMatchObject({ Resources: [{ id: person.id, active: false }] });
+    expect(await directory.patch(path, 200, { op: 'Replace', path: 'active', value: 'True' })).toMatchObject({ id: person.id, active: true });
+    await directory.patch(path, 200, { op: 'Replace', path: 'userName', value: `new-${person.userName}` });
+    const second = await directory.person({ userName: person.userName });
+    await directory.expect(204, 'DELETE', path);
+    await directory.expect(404, 'DELETE', path);
+    await directory.expect(404, 'GET', path);
+    const again = await directory.person({ userName: `new-${person.userName}`, externalId: 'hard' });
+    expect(again.id).not.toBe(person.id);
+    expect(await directory.filtered('Users', 'externalId eq "hard"')).toMatchObject({ totalResults: 1, Resources: [{ id: again.id }] });
+    expect(second.id).not.toBe(again.id);
+  });
+
+  it('jumpcloud: activation', async () => {
+    const [person, group] = [await directory.person(), await directory.group()];
+    await directory.patch(`/Groups/${group.id}`, 204, { op: 'add', path: 'members', value: [{ value: person.id }] });
+    await directory.expect(200, 'PUT', `/Users/${person.id}`, { ...person, active: false });
+    await directory.expect(204, 'DELETE', `/Groups/${group.id}`);
+    await directory.expect(204, 'DELETE', `/Users/${person.id}`);
+  });
+
+  it('group PATCH; members', async () => {
+    const other = await GivenDirectory.open();
+    const [person, stranger] = [await directory.person(), await other.person()];
+    const group = await directory.group({ members: [{ value: person.id }] });
+    const path = `/Groups/${group.id}`;
+    const version = async (): Promise<string> => (await directory.get(path)).meta.version;
+    const before = await version();
+    expect(await directory.patch(path, 204, { op: 'add', path: 'members', value: [{ value: person.id }] })).toBeUndefined();
+    await directory.patch(path, 204, { op: 'remove', path: `members[value eq "${NOBODY}"]` });
+    expect(await version()).toBe(before);
+    for (const id of [NOBODY, stranger.id, 'nothing'])
+      expect(await directory.patch(path, 400, { op: 'add', path: 'members', value: [{ value: id }] })).toMatchObject({ scimType: 'invalidValue' });
+    expect(await directory.patch(`${path}?attributes=members`, 200, { op: 'remove', path: 'members' })).not.toHaveProperty('displayName');
+  });
+
+  it('paging', async () => {
+    const own = await GivenDirectory.open();
+    const people = [];
+    for (let each = 0; each < 5; each++) people.push(await own.person({ displayName: 'Zoë Two Words' }));
+    const ids = people.map(({ id }) => id);
+    const page = async (query: string) => {
+      const { totalResults, Resources } = await own.get(`/Users?${query}`);
+      expect(totalResults).toBe(5);
+      return Resources.map(({ id }: { readonly id: string }) => id);
+    };
+    expect(await page('count=0')).toEqual([]);
+    expect(await page('count=-1')).toEqual([]);
+    expect(await page('startIndex=0&count=2')).toEqual(ids.slice(0, 2));
+    expect(await page('startIndex=3&count=2')).toEqual(ids.slice(2, 4));
+    // Without the page before it.
+    expect(await page('startIndex=2&count=1')).toEqual(ids.slice(1, 2));
+    expect(await page('startIndex=5&count=2')).toEqual(ids.slice(4));
+    expect(await page('startIndex=9')).toEqual([]);
+    expect(await page('filter=displayName+eq+%22zo%C3%AB+two+words%22')).toEqual(ids);
+  });
+
+  it('races', async () => {
+    const people = await Promise.all(Array.from({ length: 6 }, () => directory.person()));
+    const group = await directory.group();
+    const path = `/Groups/${group.id}`;
+    const adding = people.map(({ id }) => directory.ask('PATCH', path, { Operations: [{ op: 'add', path: 'members', value: [{ value: id }] }] }));
+    const deleting = people.slice(0, 3).map(({ id }) => directory.expect(204, 'DELETE', `/Users/${id}`));
+    for (const { status } of await Promise.all(adding)) expect([204, 400]).toContain(status);
+    await Promise.all(deleting);
+    expect(await directory.members(group.id)).toEqual(sorted(...people.slice(3)));
+  });
+});
+
+describe('SCIM', () => {
+  let directory: GivenDirectory;
+  beforeAll(async () => void (directory = await GivenDirectory.open()));
+
+  it('tells what it can, as lists without nulls', async () => {
+    for (const path of ['/ServiceProviderConfig', '/ResourceTypes', '/Schemas', '/ResourceTypes/User', `/Schemas/${USER}`]) {
+      const answer = await directory.get(path);
+      expect(JSON.stringify(answer)).not.toContain('null');
+      if (path.endsWith('s') && path !== '/ServiceProviderConfig') expect(answer.Resources.length).toBe(answer.totalResults);
+    }
+    expect(await directory.get('/ServiceProviderConfig')).toMatchObject({ patch: { supported: true }, bulk: { supported: false }, sort: { supported: false } });
+    for (const path of ['/Me', '/Bulk']) await directory.expect(501, 'GET', path);
+    await directory.expect(404, 'GET', '/Nothing');
+    await directory.expect(405, 'DELETE', '/Users');
+  });
+
+  it('answers what is asked for of a resource', async () => {
+    const person = await directory.person({ name: { givenName: 'Ada', familyName: 'L' }, emails: [{ value: 'a@acme.test', type: 'work' }] });
+    const group = await directory.group({ members: [{ value: person.id }] });
+    const path = `/Users/${person.id}`;
+    expect(await directory.get(`${path}?attributes=userName,name.givenName`)).toEqual({
+      schemas: [USER],
+      id: person.id,
+      userName: person.userName,
+      name: { givenName: 'Ada' },
+    });
+    expect(await directory.get(`${path}?excludedAttributes=emails.type,name`)).toMatchObject({ emails: [{ value: 'a@acme.test' }] });
+    expect(await directory.get(`${path}?attributes=groups`)).toMatchObject({ groups: [{ value: group.id, display: group.displayName }] });
+    const search = { schemas: ['urn:ietf:params:scim:api:messages:2.0:SearchRequest'], filter: `userName eq "${person.userName}"`, attributes: ['userName'] };
+    expect(await directory.expect(200, 'POST', '/Users/.search', search)).toMatchObject({ Resources: [{ id: person.id, userName: person.userName }] });
+  });
+
+  it('has versions: what changed meanwhile is not changed, and what is known is not sent again', async () => {
+    const { id } = await directory.person();
+    const path = `/Users/${id}`;
+    await directory.expect(304, 'GET', path, undefined, { 'If-None-Match': 'W/"1"' });
+    const change = { Operations: [{ op: 'replace', path: 'title', value: 'Dr' }] };
+    await directory.expect(412, 'PATCH', path, change, { 'If-Match': 'W/"7"' });
+    expect((await directory.expect(200, 'PATCH', path, change, { 'If-Match': 'W/"1"' })).meta.version).toBe('W/"2"');
+    await directory.expect(412, 'DELETE', path, undefined, { 'If-Match': 'W/"1"' });
+    await directory.expect(204, 'DELETE', path, undefined, { 'If-Match': '*' });
+  });
+
+  it('makes a resource once for each Idempotency-Key', async () => {
+    const body = { schemas: [USER], userName: `${randomUUID()}@acme.test` };
+    const key = { 'Idempotency-Key': randomUUID() };
+    const first = await directory.expect(201, 'POST', '/Users', body, key);
+    expect(await directory.expect(201, 'POST', '/Users', body, key)).toEqual(first);
+    await directory.expect(409, 'POST', '/Users', body, { 'Idempotency-Key': randomUUID() });
+  });
+
+  it('filters by indexes', async () => {
+    const own = await GivenDirectory.open();
+    const ada = await own.person({ userName: 'ada.lovelace@acme.test', displayName: 'Ada Lovelace', emails: [{ value: 'ADA@acme.test', type: 'work' }] });
+    const bob = await own.person({ userName: 'adam@acme.test', active: false, emails: [{ value: 'ada@acme.test', type: 'home' }] });
+    const found = async (filter: string) => (await own.filtered('Users', filter)).Resources.map(({ id }: { readonly id: string }) => id);
+    expect(await found('userName sw "ada"')).toEqual([ada.id, bob.id]);
+    expect(await found('userName sw "ada.lovelace@"')).toEqual([ada.id]);
+    expect(await found('displayName sw "Ada L"')).toEqual([ada.id]);
+    expect(await found('emails.value eq "ada@ACME.test"')).toEqual([ada.id, bob.id]);
+    expect(await found('emails[type eq "work"].value eq "ada@acme.test"')).toEqual([ada.id]);
+    expect(await found('active eq false')).toEqual([bob.id]);
+    expect(await found('active eq "True" and userName co "a"')).toEqual([ada.id]);
+    expect(await found(`id eq "${bob.id}"`)).toEqual([bob.id]);
+    expect(await found('meta.lastModified gt "2025-06-01T00:00:00Z"')).toEqual([ada.id, bob.id]);
+    expect(await found(`meta.lastModified gt "${ada.meta.lastModified}"`)).toEqual([bob.id]);
+    expect(await found(`meta.lastModified le "${ada.meta.lastModified}"`)).toEqual([ada.id]);
+    expect(await found('not (userName eq "adam@acme.test")')).toEqual([ada.id]);
+  });
+
+  it.each([
+    ['GET', '/Users?filter=userName+is+%22x%22', undefined, 400, 'invalidFilter'],
+    ['POST', '/Users', '{', 400, 'invalidSyntax'],
+    ['POST', '/Users', [], 400, 'invalidSyntax'],
+    ['POST', '/Users', { schemas: [USER] }, 400, 'invalidValue'],
+    ['POST', '/Users', { userName: 'x'.repeat(300) }, 400, 'invalidValue'],
+    ['POST', '/Users', '{"userName": "proto@acme.test", "__proto__": {"a": 1}}', 400, 'invalidSyntax'],
+    [
+      'POST',
+      '/Users',
+      {
+        userName: 'x',
+        emails: [
+          { value: 'a', primary: true },
+          { value: 'b', primary: true },
+        ],
+      },
+      400,
+      'invalidValue',
+    ],
+    ['POST', '/Users', { userName: 'long@acme.test', title: 'x'.repeat(40_000) }, 413, undefined],
+    ['POST', '/Groups', { displayName: 'x', members: [{ value: NOBODY }] }, 400, 'invalidValue'],
+    ['POST', '/Groups', { displayName: 'x', members: [{ display: 'nobody' }] }, 400, 'invalidValue'],
+    ['POST', '/Groups', { displayName: 'x', description: 'x'.repeat(40_000) }, 413, undefined],
+    ['GET', '/Users?startIndex=1.5', undefined, 400, 'invalidValue'],
+  ] as const)('refuses %s %s with what is wrong: %#', async (method, path, body, status, scimType) => {
+    expect(await directory.expect(status, method, path, body)).toMatchObject({
+      status: String(status),
+      detail: expect.any(String),
+      ...(scimType && { scimType }),
+    });
+  });
+
+  it('takes a large group, beside the event loop', async () => {
+    const people = await Promise.all(Array.from({ length: 20 }, () => directory.person()));
+    const members = Array.from({ length: 2_000 }, (_, index) => ({ value: people[index % 20]!.id, display: 'x'.repeat(30) }));
+    const group = await directory.group({ members });
+    expect(await directory.members(group.id)).toEqual(sorted(...people));
+  });
+});
+
+describe('a directory', () => {
+  it('is linked by the first request, once, and lets only its own tokens in', async () => {
+    const directory = await GivenDirectory.open();
+    const path = `/directories/${directory.id}`;
+    await suite.get(path).expect(200, { state: 'validating', metadata: { users: { active: 0, inactive: 0 }, groups: 0 } });
+    expect((await suite.scim('GET', directory.id, '/Users', 'dst_unknown')).status).toBe(401);
+    await suite.get(path).expect(200, { state: 'validating' });
+    await directory.get('/Users');
+    await directory.get('/Users');
+    await suite.get(path).expect(200, { state: 'linked' });
+    expect((await directory.told()).map(([name]) => name)).toEqual(['dsync.token.created', 'dsync.activated']);
+
+    const other = await GivenDirectory.open();
+    expect((await suite.scim('GET', directory.id, '/Users', other.token)).status).toBe(404);
+    expect((await suite.scim('GET', 'directory_01J0000000000000000000000A', '/Users', other.token)).status).toBe(404);
+  });
+
+  it('has invalid credentials where its product goes on with a token that was revoked, until it comes with a good one', async () => {
+    const directory = await GivenDirectory.open();
+    await directory.get('/Users');
+    await suite.delete(`/admin/directories/${directory.id}/tokens/${directory.tokenId}`).expect(204);
+    for (let each = 0; each < 4; each++) expect((await directory.ask('GET', '/Users')).status).toBe(401);
+    await suite.get(`/directories/${directory.id}`).expect(200, { state: 'linked' });
+    await directory.ask('GET', '/Users');
+    await suite.get(`/directories/${directory.id}`).expect(200, { state: 'invalid_credentials' });
+    const { token } = await suite.post(`/admin/directories/${directory.id}/tokens`).expect(201);
+    expect((await suite.scim('GET', directory.id, '/Users', token)).status).toBe(200);
+    await suite.get(`/directories/${directory.id}`).expect(200, { state: 'linked' });
+  });
+
+  it('is unlinked and linked by hand', async () => {
+    const directory = await GivenDirectory.open();
+    await directory.person();
+    const path = `/admin/directories/${directory.id}`;
+    await suite.patch(path, { state: 'unlinked', name: 'Off' }).expect(200, { state: 'unlinked', name: 'Off' });
+    await directory.expect(403, 'GET', '/Users');
+    await suite.patch(path, { state: 'linked' }).expect(200, { state: 'linked' });
+    await directory.get('/Users');
+  });
+
+  it('is found by organization, domain and name', async () => {
+    const directory = await GivenDirectory.open();
+    const domain = `${randomUUID()}.test`;
+    await suite.post('/organization_domains', { domain, organization_id: directory.organization }).expect(201);
+    const word = randomUUID();
+    await suite.patch(`/admin/directories/${directory.id}`, { name: `People of ${word}` }).expect(200);
+    for (const query of [
+      `domain=${domain}`,
+      `organization_id=${directory.organization}`,
+      `search=${word}`,
+      `domain=${domain}&search=people&organization_id=${directory.organization}`,
+    ])
+      expect((await suite.get(`/directories?${query}`).expect(200)).data).toMatchObject([{ id: directory.id, domain }]);
+    for (const query of ['domain=nothing.test', `domain=${domain}&search=nobody`]) await suite.get(`/directories?${query}`).expect(200, { data: [] });
+  });
+
+  it('shows its people and groups, by their filters', async () => {
+    const directory = await GivenDirectory.open();
+    const ada = await directory.person({ externalId: 'e-1', name: { givenName: 'Ada' }, emails: [{ value: 'Ada@acme.test' }], title: 'Dr' });
+    const bob = await directory.person();
+    const group = await directory.group({ externalId: 'g-1', members: [{ value: ada.id }] });
+    const list = async (path: string) => (await suite.get(path).expect(200)).data;
+    const shown = { id: ada.id, idp_id: 'e-1', email: 'Ada@acme.test', first_name: 'Ada', job_title: 'Dr', groups: [{ id: group.id, idp_id: 'g-1' }] };
+    await suite.get(`/directory_users/${ada.id}`).expect(200, { ...shown, custom_attributes: { job_title: 'Dr' } });
+    await suite.get(`/directory_groups/${group.id}`).expect(200, { name: group.displayName, directory_id: directory.id });
+    expect(await list(`/directory_users?directory=${directory.id}`)).toMatchObject([{ id: bob.id, idp_id: bob.id, groups: [] }, shown]);
+    expect(await list(`/directory_users?group=${group.id}`)).toMatchObject([{ id: ada.id, groups: [] }]);
+    expect(await list(`/directory_users?directory=${directory.id}&idp_id=e-1`)).toMatchObject([shown]);
+    expect(await list(`/directory_users?directory=${directory.id}&email=ada@ACME.test`)).toMatchObject([shown]);
+    expect(await list(`/directory_users?directory=${directory.id}&email=ada@acme.test&group=${group.id}&idp_id=other`)).toEqual([]);
+    expect(await list(`/directory_groups?directory=${directory.id}`)).toMatchObject([{ id: group.id }]);
+    expect(await list(`/directory_groups?user=${ada.id}`)).toMatchObject([{ id: group.id }]);
+    expect(await list(`/directory_groups?user=${bob.id}`)).toEqual([]);
+    await suite.get('/directory_users?email=ada@acme.test').expect(422, { errors: [{ field: 'email' }] });
+    await suite.get(`/directories/${directory.id}`).expect(200, { metadata: { users: { active: 2, inactive: 0 }, groups: 1 } });
+    await suite.patch(`/admin/directories/${directory.id}`, { attributes: [{ name: 'call_me', source: 'name.givenName' }] }).expect(200);
+    await suite.get(`/directory_users/${ada.id}`).expect(200, { custom_attributes: { call_me: 'Ada' } });
+  });
+
+  it('tells of people before their groups, of removals before additions, and of nobody after their end', async () => {
+    const directory = await GivenDirectory.open();
+    const [ada, bob] = [await directory.person(), await directory.person()];
+    const group = await directory.group({ members: [{ value: ada.id }] });
+    await directory.patch(`/Groups/${group.id}`, 204, { op: 'replace', path: 'members', value: [{ value: bob.id }] });
+    await directory.patch(`/Users/${bob.id}`, 200, { op: 'replace', path: 'title', value: 'Dr' });
+    const { data } = await suite.eventually(`/events?events=dsync.user.updated&order=desc&limit=1`, { data: [{ data: { id: bob.id } }] });
+    expect(data[0].data.previous_attributes).toEqual({ job_title: null, custom_attributes: {}, raw_attributes: { title: null } });
+    await suite.eventually(`/events?events=dsync.group.user_added&order=desc&limit=1`, {
+      data: [{ data: { user: { id: bob.id, raw_attributes: {} }, group: { id: group.id } } }],
+    });
+    await directory.expect(204, 'DELETE', `/Users/${bob.id}`);
+    await directory.expect(204, 'DELETE', `/Groups/${group.id}`);
+    const told = (await directory.told()).filter(([name]) => name.startsWith('dsync.user') || name.startsWith('dsync.group'));
+    const named = told.map(([name, id]) => `${name} ${id === ada.id ? 'ada' : id === bob.id ? 'bob' : 'group'}`);
+    expect(named.slice(0, 4)).toEqual(['dsync.user.created ada', 'dsync.user.created bob', 'dsync.group.created group', 'dsync.group.user_added ada']);
+    expect(named.filter((name) => name.includes('user_'))).toEqual([
+      'dsync.group.user_added ada',
+      'dsync.group.user_removed ada',
+      'dsync.group.user_added bob',
+    ]);
+    expect(named.filter((name) => name.endsWith('bob')).at(-1)).toBe('dsync.user.deleted bob');
+    expect(named.filter((name) => name.endsWith('group'))).toEqual(['dsync.group.created group', 'dsync.group.deleted group']);
+  });
+
+  it('ends with one event, and all that is in it with it', async () => {
+    const directory = await GivenDirectory.open();
+    const person = await directory.person();
+    const group = await directory.group({ members: [{ value: person.id }] });
+    await suite.delete(`/directories/${directory.id}`).expect(202);
+    for (const path of [
+      `/directories/${directory.id}`,
+      `/directory_users/${person.id}`,
+      `/directory_groups/${group.id}`,
+      `/directory_users?directory=${directory.id}`,
+    ])
+      await suite.get(path).expect(404);
+    expect((await suite.get('/directory_users?limit=100').expect(200)).data.map(({ id }: { readonly id: string }) => id)).not.toContain(person.id);
+    await directory.expect(404, 'GET', '/Users');
+    await suite.delete(`/directories/${directory.id}`).expect(404);
+    await eventuallyRecorded('directory_user.ended', person.id);
+    await eventuallyRecorded('directory_group.ended', group.id);
+    expect((await directory.told()).map(([name]) => name).filter((name) => name.endsWith('deleted'))).toEqual(['dsync.deleted']);
+  });
+
+  it('ends with its organization', async () => {
+    const directory = await GivenDirectory.open();
+    await directory.person();
+    await suite.delete(`/organizations/${directory.organization}`).expect(202);
+    await suite.get(`/directories/${directory.id}`).expect(404);
+    await directory.expect(404, 'GET', '/Users');
+    await eventuallyRecorded('dsync.deleted', directory.id);
+  });
+
+  it('shows what came by SCIM, and nothing personal of it', async () => {
+    const directory = await GivenDirectory.open();
+    const secret = randomUUID();
+    await directory.person({ userName: `${secret}@acme.test`, password: secret });
+    await directory.filtered('Users', `userName eq "${secret}@acme.test"`);
+    await directory.expect(409, 'POST', '/Users', { userName: `${secret}@acme.test` });
+    const { data } = await suite.get(`/admin/directories/${directory.id}/requests`).expect(200);
+    expect(data).toMatchObject([
+      { method: 'POST', path: '/Users', status: 409, error: 'uniqueness', attributes: ['userName'] },
+      { method: 'GET', path: '/Users?filter=userName eq "…"', status: 200, error: null },
+      { method: 'POST', status: 201, attributes: ['schemas', 'userName', 'password'] },
+    ]);
+    expect(JSON.stringify(data)).not.toContain(secret);
+  });
+});
+
+async function eventuallyRecorded(type: string, id: string): Promise<void> {
+  await eventually(async () => {
+    const records = await suite.records(type);
+    expect(records.map(({ data }) => (data as { readonly id: string }).id)).toContain(id);
+  });
+}
