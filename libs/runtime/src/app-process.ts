@@ -144,7 +144,7 @@ export class AppProcess implements RunningApp {
     // Also where a command has started it.
     this.stopLater(() => this.runtime.projector.stop());
     await this.nest.init();
-    if (api !== undefined) await this.mountFaces((this.nest as NestFastifyApplication).getHttpAdapter().getInstance<FastifyInstance>());
+    if (api !== undefined) await this.mountFaces((this.nest as NestFastifyApplication).getHttpAdapter().getInstance());
   }
 
   /** Listens first, so that a taken port is told at once and readiness can be asked; the gateway refuses until everything behind it is there. */

@@ -2,7 +2,7 @@ import { SCHEMAS, type ScimAttribute } from '../domain/scim-schema.decider.ts';
 import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, USER_SCHEMA, type Attributes } from '../domain/scim-values.decider.ts';
 
 const CORE = 'urn:ietf:params:scim:schemas:core:2.0';
-export const LIST_RESPONSE = 'urn:ietf:params:scim:api:messages:2.0:ListResponse';
+const LIST_RESPONSE = 'urn:ietf:params:scim:api:messages:2.0:ListResponse';
 /** Resources of one page. */
 export const MAX_RESULTS = 200;
 

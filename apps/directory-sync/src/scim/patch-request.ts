@@ -48,7 +48,7 @@ function withoutPath(kind: ResourceKind, op: 'add' | 'replace', name: string, va
 }
 
 /** @throws ScimError `invalidPath`, `invalidFilter` */
-export function parsePath(kind: ResourceKind, path: string): PatchPath {
+function parsePath(kind: ResourceKind, path: string): PatchPath {
   if (path.length > 2_048) throw invalidPath();
   const bracket = path.indexOf('[');
   const end = path.lastIndexOf(']');
