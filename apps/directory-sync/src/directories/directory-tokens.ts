@@ -9,7 +9,7 @@ import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { notFound, unavailable } from '#libs/platform/src/domain-error';
-import { derivedId, isIdOf } from '#libs/platform/src/ids';
+import { derivedId } from '#libs/platform/src/ids';
 import { pageOfIds } from '#libs/read-models/src/pages';
 import { createToken, directoryDecider, requireDirectory, revokeToken, toPublicToken } from '../domain/directory.decider.ts';
 import { DirectoryReader } from '../readers/directory-reader.ts';
@@ -47,7 +47,7 @@ export class DirectoryTokens {
     return pageOfIds(query, {
       idPrefix: 'directory_token',
       ids: directory.tokens.map(({ id }) => id).sort(),
-      isKnown: (id) => isIdOf('directory_token', id),
+      isKnown: (id) => [...directory.tokens, ...directory.revoked].some((token) => token.id === id),
       textsOf: (ids) => ids.map((id) => serialise(toPublicToken(directory, id)!)),
     });
   }

@@ -32,8 +32,8 @@ export interface StoredDirectory extends DirectoryCreated {
   readonly is_unlinked: boolean;
   readonly is_activated: boolean;
   readonly tokens: readonly (StoredToken & Pick<DirectoryToken, 'created_at'>)[];
-  /** Hashes of those that were revoked last: who still comes with one is told from who never had any. */
-  readonly revoked: readonly string[];
+  /** Those that were revoked last: who still comes with one is told from who never had any. */
+  readonly revoked: readonly Pick<StoredToken, 'id' | 'hash'>[];
   readonly created_at: string;
   readonly updated_at: string;
 }
@@ -72,7 +72,7 @@ function evolve(state: DirectoryState, event: DirectoryEvent & { readonly at: st
     }
     case 'dsync.token.revoked': {
       const gone = state.tokens.filter(({ id }) => id === event.data.id);
-      const revoked = [...state.revoked, ...gone.map(({ hash }) => hash)].slice(-MOST_REVOKED);
+      const revoked = [...state.revoked, ...gone.map(({ id, hash }) => ({ id, hash }))].slice(-MOST_REVOKED);
       return { ...state, tokens: state.tokens.filter((token) => !gone.includes(token)), revoked };
     }
   }

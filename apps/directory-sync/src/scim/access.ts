@@ -111,7 +111,7 @@ export class ScimAccess {
 
   private async refuse(environment: string, directory: StoredDirectory, hash: string): Promise<never> {
     const { id } = directory;
-    if (directory.revoked.includes(hash)) {
+    if (directory.revoked.some((token) => token.hash === hash)) {
       const now = this.clock.now();
       const refused = await this.shortLived.add(COLLECTION, `${environment} ${id} ${Math.floor(now / REFUSALS_MS)}`, 1, now + REFUSALS_MS);
       if (refused >= REFUSALS && directory.link !== 'invalid_credentials') {

@@ -5,7 +5,7 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { List, Serialised } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Clock } from '#libs/platform/src/clock';
-import { isIdOf, newUlid, timeOfId } from '#libs/platform/src/ids';
+import { newUlid, timeOfId } from '#libs/platform/src/ids';
 import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { pageOfIds } from '#libs/read-models/src/pages';
@@ -61,7 +61,7 @@ export class ScimRequestLog implements BackgroundComponent {
     return pageOfIds(query, {
       idPrefix: 'directory_request',
       ids: [...requests.keys()].sort(),
-      isKnown: (cursor) => isIdOf('directory_request', cursor),
+      isKnown: (cursor) => requests.has(cursor),
       textsOf: (ids) => ids.map((each) => serialise(requests.get(each)!)),
     });
   }
