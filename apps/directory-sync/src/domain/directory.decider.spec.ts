@@ -33,7 +33,10 @@ const tokenCreated = (of = token): DirectoryEvent => ({
 const tokenRevoked: DirectoryEvent = { type: 'dsync.token.revoked', data: { id: token, directory_id: directory } };
 
 const stateOf = (...events: readonly DirectoryEvent[]) => {
-  const state = events.reduce((before, event) => directoryDecider.evolve(before, { ...event, at: '2026-01-15T12:00:00.000Z', version: 1 }), directoryDecider.initial);
+  const state = events.reduce(
+    (before, event) => directoryDecider.evolve(before, { ...event, at: '2026-01-15T12:00:00.000Z', version: 1 }),
+    directoryDecider.initial,
+  );
   return shownState(state as StoredDirectory);
 };
 
