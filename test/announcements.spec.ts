@@ -120,8 +120,27 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     await caller.post(`/admin/organization_domains/${bad.id}/verification`, { state: 'failed' });
     await caller.post(`/organization_domains/${bad.id}/verify`);
     await caller.delete(`/organization_domains/${good.id}`);
+    await useDirectory(caller, id, hook.id);
     await usePeople(caller, id, hook.id);
     await caller.delete(`/organizations/${id}`);
+  }
+
+  async function useDirectory(caller: Caller, organization_id: string, secretsOf: string): Promise<void> {
+    const { id } = await caller.post('/admin/directories', { organization_id, type: 'okta scim v2.0', name: 'Okta' }).expect(201);
+    const { token, id: tokenId } = await caller.post(`/admin/directories/${id}/tokens`).expect(201);
+    canaries.add(`directory token ${secretsOf}`, token);
+    const ask = async (method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: object) => (await caller.scim(method, id, path, token, { body })).body;
+    const password = canaries.add(`directory password ${secretsOf}`, `ride-a-zebra-${randomUUID()}`);
+    const { id: user } = await ask('POST', '/Users', { userName: `${randomUUID()}@acme.test`, password });
+    await ask('PATCH', `/Users/${user}`, { Operations: [{ op: 'replace', value: { title: 'Zoë 😀', password } }] });
+    const { id: group } = await ask('POST', '/Groups', { displayName: 'Group', members: [{ value: user }] });
+    await caller.eventually('/events?events=dsync.group.user_added&order=desc&limit=1', { data: [{ data: { user: { id: user } } }] });
+    await ask('PATCH', `/Groups/${group}`, { Operations: [{ op: 'replace', value: { displayName: 'Renamed', members: [] } }] });
+    await caller.eventually('/events?events=dsync.group.user_removed&order=desc&limit=1', { data: [{ data: { user: { id: user } } }] });
+    await ask('DELETE', `/Groups/${group}`);
+    await ask('DELETE', `/Users/${user}`);
+    await caller.delete(`/admin/directories/${id}/tokens/${tokenId}`).expect(204);
+    await caller.delete(`/directories/${id}`).expect(202);
   }
 
   async function usePeople(caller: Caller, organization: string, secretsOf: string): Promise<void> {
@@ -279,7 +298,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
     for (const name of PUBLIC_EVENT_NAMES) if (eventDataOf(name) !== null) expect(types).toContain(name);
     expect(new Set(messages.map(({ topic }) => topic.split('.')[0])).size).toBe(2);
     expect(types).toContain('webhook_endpoint.created');
-    expect(canaries.names).toHaveLength(35);
+    expect(canaries.names).toHaveLength(39);
   });
 
   it('hold no secret, in any form, and no field that is called so', () => {
