@@ -14,9 +14,11 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { Clock } from '#libs/platform/src/clock';
 import { refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
 import { isNamed, rarestOf, searchWords } from '#libs/read-models/src/name-search';
 import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -51,6 +53,7 @@ export class Directories {
     private readonly repository: Repository,
     private readonly reader: DirectoryReader,
     private readonly deletions: Deletions,
+    private readonly clock: Clock,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(directoriesView));
@@ -64,16 +67,15 @@ export class Directories {
     await this.organizations.require(context, organization_id);
     requireDistinct(attributes);
     const id = `directory_${derivedId(context.commandId, 0)}`;
-    const { state } = await this.repository.transact(directoryDecider, context, id, createDirectory({ organization_id, type, name, attributes }));
-    const directory = requireDirectory(state, id);
-    // Nobody knows the directory yet: whoever comes by SCIM finds it once this is answered.
+    // First: an address without a directory leads nowhere, and a directory without one could never be reached by SCIM.
     await this.repository.transact(
       directoryAddressDecider,
-      { ...context, environment: SYSTEM_ENVIRONMENT },
+      { ...systemContext(SYSTEM_ENVIRONMENT, this.clock.now()), deadline: context.deadline },
       id,
       registerAddress({ id, environment_id: environment }),
     );
-    return this.configured(environment, directory);
+    const { state } = await this.repository.transact(directoryDecider, context, id, createDirectory({ organization_id, type, name, attributes }));
+    return this.configured(environment, requireDirectory(state, id));
   }
 
   @Handles(GetDirectory)

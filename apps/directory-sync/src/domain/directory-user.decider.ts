@@ -198,7 +198,7 @@ export function emailsOf(attributes: Attributes): readonly DirectoryUserEmail[] 
 
 const ADDRESS = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
-function emailOf(attributes: Attributes): string | null {
+export function emailOf(attributes: Attributes): string | null {
   const emails = emailsOf(attributes).filter(({ value }) => value !== null);
   const found = emails.find(({ primary }) => primary) ?? emails.find(({ type }) => type?.toLowerCase() === 'work') ?? emails[0];
   if (found !== undefined) return found.value;

@@ -14,6 +14,20 @@ export interface Comparison {
   readonly value: string | number | boolean | null;
 }
 
+/** How much there is in a filter to look at. */
+export function termsOf(filter: ScimFilter): number {
+  switch (filter.op) {
+    case 'and':
+    case 'or':
+      return filter.filters.reduce((sum, each) => sum + termsOf(each), 0);
+    case 'not':
+    case '[]':
+      return 1 + termsOf(filter.filter);
+    default:
+      return 1;
+  }
+}
+
 /** Attributes whose case counts (RFC 7643); of all others it does not. */
 const EXACT: ReadonlySet<string> = new Set(['id', 'externalid', '$ref', 'meta.location', 'meta.version', 'members.value', 'members', 'manager.value']);
 

@@ -11,6 +11,9 @@ const OWN_SCHEMA: Readonly<Record<ResourceKind, string>> = { User: USER_SCHEMA, 
 const MAX_TEXT = 255;
 const MAX_ADDRESS = 320;
 const MAX_DEPTH = 10;
+/** Names that one object has, and items that one list has: what is asked of resources looks at each of them. */
+const MAX_NAMES = 200;
+const MAX_ITEMS = 500;
 /** Names that a copy in some program would take for something else. */
 const FORBIDDEN: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
@@ -21,6 +24,7 @@ const FORBIDDEN: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'pro
 export function keptAttributes(kind: ResourceKind, sent: Attributes): Attributes {
   const kept: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(sent)) put(kind, kept, name, value);
+  requireFewNames(kept);
   requireText(kept, kind === 'User' ? 'userName' : 'displayName', true);
   for (const name of ['userName', 'displayName', 'externalId']) requireText(kept, name, false);
   const extensions = Object.keys(kept).filter((name) => name.toLowerCase().startsWith('urn:'));
@@ -51,6 +55,7 @@ function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, va
 
 function keptExtension(value: unknown): Attributes {
   if (!isObject(value)) throw invalidValue('The attributes of a schema are an object.');
+  requireFewNames(value);
   const kept: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(value)) {
     requireName(name);
@@ -65,6 +70,7 @@ function keptExtension(value: unknown): Attributes {
 
 function keptOf(attribute: ScimAttribute, value: unknown): unknown {
   if (attribute.multiValued !== true) return keptOne(attribute, value);
+  if (Array.isArray(value)) requireFewItems(value);
   const items = (Array.isArray(value) ? value : [value]).filter((item) => !isEmpty(item)).map((item) => keptOne(attribute, item));
   if (items.filter((item) => isObject(item) && item['primary'] === true).length > 1) throw invalidValue(`At most one of ${attribute.name} is primary.`);
   return items;
@@ -84,6 +90,7 @@ function keptOne(attribute: ScimAttribute, value: unknown): unknown {
     if (typeof value !== 'string' || subAttributeNamed(attribute, 'value') === null) throw invalidValue(`${attribute.name} is an object.`);
     return { value };
   }
+  requireFewNames(value);
   const kept: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(value)) {
     requireName(name);
@@ -99,11 +106,23 @@ function keptOne(attribute: ScimAttribute, value: unknown): unknown {
 /** What no schema describes is kept as it is, within limits. */
 function keptValueOf(value: unknown, depth: number): unknown {
   if (depth > MAX_DEPTH) throw invalidValue('The resource is nested too deeply.');
-  if (Array.isArray(value)) return value.map((item) => keptValueOf(item, depth + 1));
+  if (Array.isArray(value)) {
+    requireFewItems(value);
+    return value.map((item) => keptValueOf(item, depth + 1));
+  }
   if (!isObject(value)) return value;
+  requireFewNames(value);
   const entries = Object.entries(value).filter(([, each]) => each !== null && each !== undefined);
   for (const [name] of entries) requireName(name);
   return Object.fromEntries(entries.map(([name, each]) => [name, keptValueOf(each, depth + 1)]));
+}
+
+function requireFewNames(object: Attributes): void {
+  if (Object.keys(object).length > MAX_NAMES) throw invalidValue(`An object has at most ${MAX_NAMES} attributes.`);
+}
+
+function requireFewItems(list: readonly unknown[]): void {
+  if (list.length > MAX_ITEMS) throw invalidValue(`An attribute has at most ${MAX_ITEMS} values.`);
 }
 
 function requireName(name: string): void {

@@ -30,8 +30,8 @@ import { GroupCleaning } from '../people/group-cleaning.ts';
 import { GroupMembers, slicesOf } from '../readers/group-members.ts';
 import { directoryCountsView, NOTHING_COUNTED, type DirectoryCounts } from '../views/directory-counts.view.ts';
 import { directoryGroupMembersView, directoryGroupsView, groupOfMember, type DirectoryGroupMember } from '../views/directory-groups.view.ts';
-import { isOfMembers, memberIds, memberOperation, membersAfter, namedBy, needsAll, type MemberOperation } from './member-changes.ts';
-import { parsePatch } from './patch-request.ts';
+import { memberIds, memberOperation, membersAfter, namedBy, needsAll, type MemberOperation } from './member-changes.ts';
+import { isOfMembers, parsePatch } from './patch-request.ts';
 import { groupResource, type GroupOfUser } from './representation.ts';
 import { byBeginning, byTime, byValue, ScimSearch, type Found, type Indexed, type SearchRequest } from './search.ts';
 import { SINCE, type Change } from './users.ts';
@@ -158,13 +158,15 @@ export class ScimGroups {
     { id, rest }: { readonly id: string; readonly rest: readonly ScimFilter[] },
   ): Promise<Found<StoredDirectoryGroup>> {
     const { environment, directoryId, startIndex, count } = request;
-    const ids: readonly string[] = rest.flatMap((part) => (part.op === 'eq' && part.path.toLowerCase() === 'id' ? [String(part.value)] : []));
-    const own =
-      ids[0] === undefined ? await this.ofUser(environment, id) : (await this.groupMembers.among(environment, ids[0], [id])).size > 0 ? [{ id: ids[0] }] : [];
+    if (!isIdOf('directory_user', id)) return { total: 0, rows: [] };
+    const named = rest.find((part): part is Comparison => part.op === 'eq' && part.path.toLowerCase() === 'id');
+    const own = named === undefined ? (await this.ofUser(environment, id)).map((group) => group.id) : [String(named.value)];
     const rows: StoredDirectoryGroup[] = [];
     for (const each of own) {
-      const row = await this.rowOf(environment, directoryId, each.id);
-      if (row !== null) rows.push(contentOf(row));
+      const row = await this.rowOf(environment, directoryId, each);
+      if (row === null) continue;
+      // Whoever joined or left at this moment, where one group is asked for.
+      if (named === undefined || (await this.groupMembers.among(environment, each, [id])).size > 0) rows.push(contentOf(row));
     }
     const found = rows.filter((row) => rest.every((part) => fits(groupResource(row, '', null), part)));
     return { total: found.length, rows: found.slice(startIndex - 1, startIndex - 1 + count) };

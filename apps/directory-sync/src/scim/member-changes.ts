@@ -1,5 +1,5 @@
 import { ScimError, invalidValue } from '../domain/scim-domain-error.ts';
-import { fits, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import { fits, termsOf, type ScimFilter } from '../domain/scim-filter.decider.ts';
 import type { PatchOperation } from '../domain/scim-patch.decider.ts';
 import { isObject, textOf, valueOf } from '../domain/scim-values.decider.ts';
 
@@ -10,10 +10,8 @@ export type MemberOperation =
   | { readonly op: 'remove_fitting'; readonly filter: ScimFilter };
 
 const MAX_MEMBERS = 100_000;
-
-export function isOfMembers({ path }: PatchOperation): boolean {
-  return path.schema === null && path.attribute?.toLowerCase() === 'members';
-}
+/** Comparisons of members with parts of filters that one PATCH may take: nobody else is answered meanwhile. */
+const MAX_COMPARISONS = 1_000_000;
 
 /** @throws ScimError `invalidPath`, `invalidValue` */
 export function memberOperation({ op, path: { filter, sub }, value }: PatchOperation): MemberOperation {
@@ -55,10 +53,13 @@ export function namedBy(operations: readonly MemberOperation[]): readonly string
   return [...new Set(operations.flatMap((operation) => ('ids' in operation ? operation.ids : [])))];
 }
 
-/** Members after the operations, one after the other, of those who were looked at. */
+/** Members after the operations, one after the other, of those who were looked at. @throws ScimError `tooMany` where filters have too much to look at */
 export function membersAfter(before: ReadonlySet<string>, operations: readonly MemberOperation[]): ReadonlySet<string> {
   let members = new Set(before);
+  let comparisons = 0;
   for (const operation of operations) {
+    if (operation.op === 'remove_fitting' && (comparisons += members.size * termsOf(operation.filter)) > MAX_COMPARISONS)
+      throw new ScimError(400, 'tooMany', 'The filters leave too many members to be looked at: name the members.');
     if (operation.op === 'remove_fitting') members = new Set([...members].filter((id) => !fits({ value: id, type: 'User' }, operation.filter, 'members.')));
     else if (operation.op === 'replace') members = new Set(operation.ids);
     else if (operation.op === 'add') for (const id of operation.ids) members.add(id);

@@ -1,10 +1,10 @@
 import { parse, type Filter } from 'scim2-parse-filter';
 import { ScimError } from '../domain/scim-domain-error.ts';
-import type { Comparison, ScimFilter } from '../domain/scim-filter.decider.ts';
+import { termsOf, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
 
 const MAX_LENGTH = 2_048;
 const MAX_DEPTH = 16;
-const MAX_TERMS = 100;
+const MAX_TERMS = 50;
 
 /** @throws ScimError `invalidFilter` */
 export function parseFilter(text: string): ScimFilter {
@@ -67,17 +67,4 @@ function asOurs(filter: Filter): ScimFilter {
 /** The parser doubles what escapes all but quotation marks, so that a lone backslash is one: those that were doubled already, and codes of characters, are mended here. */
 function unescaped(text: string): string {
   return text.replaceAll(/\\\\|\\u([0-9a-fA-F]{4})/g, (_, code?: string) => (code === undefined ? '\\' : String.fromCharCode(Number.parseInt(code, 16))));
-}
-
-function termsOf(filter: ScimFilter): number {
-  switch (filter.op) {
-    case 'and':
-    case 'or':
-      return filter.filters.reduce((sum, each) => sum + termsOf(each), 0);
-    case 'not':
-    case '[]':
-      return 1 + termsOf(filter.filter);
-    default:
-      return 1;
-  }
 }

@@ -5,6 +5,10 @@ import { GROUP_SCHEMA, isObject, USER_SCHEMA, valueOf } from '../domain/scim-val
 import { parseFilter } from './parse-filter.ts';
 
 const MAX_OPERATIONS = 1_000;
+/** Of attributes other than members: each is looked at beside all others, and nobody else is answered meanwhile. */
+const MAX_OF_ATTRIBUTES = 250;
+const MAX_VALUES = 2_000;
+const MAX_DEPTH = 20;
 const CORE: Readonly<Record<ResourceKind, string>> = { User: USER_SCHEMA.toLowerCase(), Group: GROUP_SCHEMA.toLowerCase() };
 /** What an object without a path may hold and nobody can change: providers send the whole resource. */
 const IGNORED: ReadonlySet<string> = new Set(['id', 'meta', 'schemas', 'groups']);
@@ -18,7 +22,28 @@ export function parsePatch(kind: ResourceKind, body: unknown): readonly PatchOpe
   const operations = isObject(body) ? valueOf(body, 'Operations') : undefined;
   if (!Array.isArray(operations) || operations.length === 0) throw invalidSyntax('A PATCH has a list of Operations.');
   if (operations.length > MAX_OPERATIONS) throw invalidSyntax(`A PATCH has at most ${MAX_OPERATIONS} Operations.`);
-  return operations.flatMap((operation) => parseOperation(kind, operation));
+  const parsed = operations.flatMap((operation) => parseOperation(kind, operation));
+  const ofAttributes = parsed.filter((operation) => !isOfMembers(operation));
+  const values = ofAttributes.reduce((sum, { value }) => (sum > MAX_VALUES ? sum : sum + valuesIn(value, MAX_VALUES)), 0);
+  if (ofAttributes.length > MAX_OF_ATTRIBUTES || values > MAX_VALUES) throw invalidSyntax('A PATCH changes too many attributes.');
+  return parsed;
+}
+
+/** Whether an operation is about the members of a group: those may be many. */
+export function isOfMembers({ path }: PatchOperation): boolean {
+  return path.schema === null && path.attribute?.toLowerCase() === 'members';
+}
+
+/** How many values there are in one, all that is nested counted, up to a little more than `most`: no deeper than that goes the look. */
+function valuesIn(value: unknown, most: number, depth = 1): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  if (depth > MAX_DEPTH) return most + 1;
+  let values = 1;
+  for (const each of Object.values(value)) {
+    if (values > most) break;
+    values += valuesIn(each, most, depth + 1);
+  }
+  return values;
 }
 
 function parseOperation(kind: ResourceKind, operation: unknown): readonly PatchOperation[] {

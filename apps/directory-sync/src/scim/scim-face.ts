@@ -20,7 +20,8 @@ import { parseFilter } from './parse-filter.ts';
 import { invalidSyntax } from './patch-request.ts';
 import { etagOf, EVERYTHING, groupResource, isAskedFor, projected, userResource, type Projection } from './representation.ts';
 import { ScimRequestLog } from './request-log.ts';
-import type { SearchRequest } from './search.ts';
+import { shownNames, shownPath } from './redaction.ts';
+import { shownTogether, type SearchRequest } from './search.ts';
 import { ScimUsers } from './users.ts';
 
 const PREFIX = '/scim/v2/';
@@ -29,6 +30,8 @@ const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error';
 const MAX_USER = 32 * 1024;
 const MAX_GROUP = 8 * 1024 * 1024;
 const DEFAULT_COUNT = 100;
+/** Attributes that an answer is asked to have, or not to have. */
+const MOST_NAMED = 100;
 const IDEMPOTENCY = 'scim_idempotency';
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1_000;
 /** Methods that each kind of address has. */
@@ -219,9 +222,7 @@ export class ScimFace implements HttpFace {
       return { status: 200, body: listOf(resources, total, request.startIndex) };
     }
     const { total, rows } = await this.groups.find(request);
-    const resources: Attributes[] = [];
-    // One after the other: each may have many members.
-    for (const group of rows) resources.push(await this.shownGroup(group, asked, projection));
+    const resources = await shownTogether(rows, (group) => this.shownGroup(group, asked, projection));
     return { status: 200, body: listOf(resources, total, request.startIndex) };
   }
 
@@ -284,8 +285,8 @@ export class ScimFace implements HttpFace {
     const text = (name: string): string | null => (status >= 400 && typeof body?.[name] === 'string' ? body[name] : null);
     this.requests.note(environment, directoryId, {
       method: request.method,
-      path: `/${segments.map((segment) => segment.slice(0, 128)).join('/')}${redactedQuery(request.query as Attributes)}`,
-      attributes: namesIn(noted.get(request)),
+      path: shownPath(segments, request.query as Attributes),
+      attributes: shownNames(noted.get(request)),
       status,
       error: text('scimType'),
       detail: text('detail'),
@@ -297,33 +298,7 @@ export class ScimFace implements HttpFace {
 
 /** Bodies that were read, for what is noted of them. */
 const noted = new WeakMap<FastifyRequest, unknown>();
-const MOST_NAMES = 50;
-const LONGEST_NAME = 128;
 
-/** Names alone: values may be personal. */
-function namesIn(body: unknown): readonly string[] {
-  if (!isObject(body)) return [];
-  const operations = valueOf(body, 'Operations');
-  const names = Array.isArray(operations)
-    ? operations.slice(0, MOST_NAMES).map((operation) => {
-        if (!isObject(operation)) return '';
-        const [path, value] = [valueOf(operation, 'path'), valueOf(operation, 'value')];
-        const target = typeof path === 'string' ? withoutValues(path) : isObject(value) ? Object.keys(value).map(withoutValues).join(', ') : '';
-        return `${String(valueOf(operation, 'op')).toLowerCase().slice(0, 8)} ${target}`;
-      })
-    : Object.keys(body).map(withoutValues);
-  return names.slice(0, MOST_NAMES).map((name) => name.slice(0, LONGEST_NAME));
-}
-
-function withoutValues(text: string): string {
-  return text.replaceAll(/"(?:[^"\\]|\\.)*"?/g, '"…"').slice(0, 512);
-}
-
-function redactedQuery(query: Attributes): string {
-  const known = ['filter', 'startIndex', 'count', 'attributes', 'excludedAttributes', 'sortBy', 'sortOrder'];
-  const parts = known.flatMap((name) => (typeof query[name] === 'string' ? [`${name}=${withoutValues(query[name])}`] : []));
-  return parts.length === 0 ? '' : `?${parts.join('&')}`;
-}
 
 function errorOf(status: number, detail: string): Attributes {
   return { schemas: [ERROR], status: String(status), detail };
@@ -338,7 +313,8 @@ function segmentsOf({ url }: FastifyRequest): readonly string[] {
       throw invalidSyntax('The path cannot be read.');
     }
   });
-  return segments.at(-1) === '' ? segments.slice(0, -1) : segments;
+  // Whoever joins an address that ends with a slash and a path has two of them there.
+  return segments.filter((segment) => segment !== '');
 }
 
 function longestOf(kind: string | undefined): number {
@@ -420,11 +396,11 @@ function integerIn(value: unknown, otherwise: number): number {
 }
 
 function projectionOf(query: Attributes): Projection {
-  const names = (name: string): readonly string[] =>
-    textIn(query, name)
-      .split(',')
-      .map((each) => each.trim())
-      .filter((each) => each !== '');
+  const names = (name: string): readonly string[] => {
+    const all = textIn(query, name).split(',');
+    if (all.length > MOST_NAMED) throw invalidValue(`${name} names at most ${MOST_NAMED} attributes.`);
+    return all.map((each) => each.trim()).filter((each) => each !== '');
+  };
   const [attributes, excluded] = [names('attributes'), names('excludedAttributes')];
   if (attributes.length > 0) return { attributes, excluded: [] };
   return excluded.length > 0 ? { attributes: null, excluded } : EVERYTHING;

@@ -62,6 +62,25 @@ interface Boundary {
   readonly total: number;
 }
 
+/** Members that the groups of one answer have together. */
+const MOST_MEMBERS = 100_000;
+
+/**
+ * Groups as they are shown, one after the other, since each may have many members: no more of them than have so many together, but one. Pages may be shorter than was asked for (RFC 7644, section
+ * 3.4.2.4).
+ */
+export async function shownTogether<Row>(rows: readonly Row[], show: (row: Row) => Promise<Attributes>, most = MOST_MEMBERS): Promise<readonly Attributes[]> {
+  const shown: Attributes[] = [];
+  let members = 0;
+  for (const row of rows) {
+    const resource = await show(row);
+    members += Array.isArray(resource['members']) ? resource['members'].length : 0;
+    if (members > most && shown.length > 0) break;
+    shown.push(resource);
+  }
+  return shown;
+}
+
 /** Finds resources by indexes, in the order of their ids. */
 export class ScimSearch {
   constructor(
@@ -118,7 +137,10 @@ export class ScimSearch {
       if (isFull && total !== null) break;
       const page = await searched.table.page(environment, { where, order: 'asc', limit: ROWS_AT_ONCE, after });
       for (const stored of page.rows) {
-        if (rest.length > 0 && !rest.every((part) => fits(searched.resourceOf(contentOf(stored)), part))) continue;
+        if (rest.length > 0) {
+          const resource = searched.resourceOf(contentOf(stored));
+          if (!rest.every((part) => fits(resource, part))) continue;
+        }
         matched++;
         if (matched >= startIndex && rows.length < count) rows.push({ id: stored.id, row: contentOf(stored) });
       }

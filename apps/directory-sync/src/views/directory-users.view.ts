@@ -2,6 +2,7 @@ import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import {
   directoryUserDecider,
+  emailOf,
   emailsOf,
   holderOfDirectoryUser,
   idpIdOf,
@@ -31,7 +32,7 @@ const indexes: readonly Index<StoredDirectoryUser>[] = [
   { name: 'user_name_beginning', keys: (row) => keysOf(row, ({ userName }) => beginningsOf(userName)) },
   { name: 'display_name', keys: (row) => keysOf(row, ({ displayName }) => [foldedOf(displayName)]) },
   { name: 'display_name_beginning', keys: (row) => keysOf(row, ({ displayName }) => beginningsOf(displayName)) },
-  { name: 'email', keys: (row) => keysOf(row, (attributes) => emailsOf(attributes).map(({ value }) => foldedOf(value))) },
+  { name: 'email', keys: (row) => keysOf(row, (attributes) => [emailOf(attributes), ...emailsOf(attributes).map(({ value }) => value)].map(foldedOf)) },
   { name: 'active', keys: ({ directory_id, active }) => [inDirectory(directory_id, String(active))] },
   { name: 'modified', keys: ({ directory_id, updated_at }) => datesOf(updated_at).map((date) => inDirectory(directory_id, date)) },
 ];
