@@ -27,6 +27,8 @@ export class FaceServer {
     const server = fastify({
       requestTimeout: REQUEST_TIMEOUT_MS,
       http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: CHECK_TIMEOUTS_MS, requireHostHeader: false },
+      // A client that joins its base address and a path has two slashes there.
+      rewriteUrl: ({ url = '/' }) => (url.startsWith('//') ? url.slice(1) : url),
       requestIdHeader: false,
       genReqId: requestIdOf,
       // Only what is in front of a service reaches it.

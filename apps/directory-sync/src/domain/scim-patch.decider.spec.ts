@@ -1,4 +1,6 @@
+import { memberOperation, membersAfter } from '../scim/member-changes.ts';
 import { parsePatch } from '../scim/patch-request.ts';
+import { shownTogether } from '../scim/search.ts';
 import { ScimError } from './scim-domain-error.ts';
 import { patched } from './scim-patch.decider.ts';
 import { keptAttributes } from './scim-resource.decider.ts';
@@ -14,9 +16,9 @@ const after = (...Operations: readonly object[]) => {
   const { schemas: _, ...attributes } = keptAttributes('User', patched('User', user, parsePatch('User', { Operations })));
   return attributes;
 };
-const refused = (operation: object): string | null => {
+const refused = (...operations: readonly object[]): string | null => {
   try {
-    after(operation);
+    after(...operations);
     return null;
   } catch (error) {
     return error instanceof ScimError ? `${error.status} ${error.scimType}` : String(error);
@@ -108,4 +110,48 @@ describe('a PATCH of a person', () => {
       '400 invalidValue',
     ],
   ])('is refused with %s', (_, operation, expected) => expect(refused(operation)).toBe(expected));
+
+  const deep = (depth: number): object => (depth === 0 ? {} : { a: [deep(depth - 1)] });
+  it.each([
+    ['too many attributes', [{ op: 'add', value: Object.fromEntries(Array.from({ length: 251 }, (_, index) => [`a${index}`, index])) }], 'invalidSyntax'],
+    ['too many values', Array.from({ length: 5 }, () => ({ op: 'add', path: 'emails', value: Array(450).fill({}) })), 'invalidSyntax'],
+    ['values too deep', Array.from({ length: 2 }, () => ({ op: 'add', path: 'emails', value: [deep(5_000)] })), 'invalidSyntax'],
+    ['a list too long', [{ op: 'replace', path: 'emails', value: Array.from({ length: 501 }, (_, index) => `${index}`) }], 'invalidValue'],
+    [
+      'an object of too many names',
+      [{ op: 'replace', path: 'name', value: Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`a${index}`, 1])) }],
+      'invalidValue',
+    ],
+  ])('is refused with %s, since nobody else is answered while it is looked at', (_, operations, expected) =>
+    expect(refused(...operations)).toBe(`400 ${expected}`),
+  );
+});
+
+describe('a PATCH of members', () => {
+  const people = new Set(Array.from({ length: 300_000 }, (_, index) => `directory_user_${index}`));
+  const removal = (filter: string) => {
+    const [operation] = parsePatch('Group', { Operations: [{ op: 'remove', path: `members[${filter}]` }] });
+    return memberOperation(operation!);
+  };
+
+  it('looks at each of them where a filter says more than who', () => {
+    const left = membersAfter(new Set(['directory_user_1', 'directory_user_2']), [removal('value ew "_1"')]);
+    expect([...left]).toEqual(['directory_user_2']);
+  });
+
+  it('is refused where filters leave too many to be looked at', () => {
+    const operation = removal('value sw "a" or value sw "b" or value sw "c" or value sw "d"');
+    expect(() => membersAfter(people, [operation])).toThrow(expect.objectContaining({ scimType: 'tooMany' }));
+    expect(membersAfter(people, Array.from({ length: 1_000 }, () => removal('value eq "x"'))).size).toBe(people.size);
+  });
+});
+
+describe('groups of one answer', () => {
+  it('are no more than have so many members together, but one', async () => {
+    const sizes = [3, 2, 4, 1];
+    const show = async (size: number) => ({ members: Array(size).fill({}) });
+    const shown = async (most: number) => (await shownTogether(sizes, show, most)).map(({ members }) => (members as readonly object[]).length);
+    expect(await Promise.all([100, 5, 1].map(shown))).toEqual([sizes, [3, 2], [3]]);
+    expect(await shownTogether([1, 2], async () => ({}), 0)).toHaveLength(2);
+  });
 });

@@ -36,12 +36,9 @@ export function shownNames(body: unknown): readonly string[] {
 }
 
 function namesOf(object: Attributes): readonly string[] {
-  const names: string[] = [];
-  for (const name in object) {
-    if (names.length === MOST_NAMES) break;
-    names.push(shownTarget(name).slice(0, LONGEST_NAME));
-  }
-  return names;
+  return Object.keys(object)
+    .slice(0, MOST_NAMES)
+    .map((name) => shownTarget(name).slice(0, LONGEST_NAME));
 }
 
 function isHarmless(segment: string): boolean {

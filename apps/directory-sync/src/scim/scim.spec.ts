@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
-import { eventually } from '#libs/testing/src/until';
+import { eventually, until } from '#libs/testing/src/until';
 
 const USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
@@ -315,6 +315,7 @@ describe('SCIM', () => {
   it('filters by indexes', async () => {
     const own = await GivenDirectory.open();
     const ada = await own.person({ userName: 'ada.lovelace@acme.test', displayName: 'Ada Lovelace', emails: [{ value: 'ADA@acme.test', type: 'work' }] });
+    await until(() => Date.now() > Date.parse(ada.meta.lastModified));
     const bob = await own.person({ userName: 'adam@acme.test', active: false, emails: [{ value: 'ada@acme.test', type: 'home' }] });
     const found = async (filter: string) => (await own.filtered('Users', filter)).Resources.map(({ id }: { readonly id: string }) => id);
     expect(await found('userName sw "ada"')).toEqual([ada.id, bob.id]);
@@ -329,6 +330,10 @@ describe('SCIM', () => {
     expect(await found(`meta.lastModified gt "${ada.meta.lastModified}"`)).toEqual([bob.id]);
     expect(await found(`meta.lastModified le "${ada.meta.lastModified}"`)).toEqual([ada.id]);
     expect(await found('not (userName eq "adam@acme.test")')).toEqual([ada.id]);
+    for (const filter of ['members.value eq "NONE"', 'id eq "NONE" and members eq "NONE"', `id eq "NONE" and members eq "${ada.id}"`])
+      expect(await own.filtered('Groups', filter.replaceAll('NONE', 'x'.repeat(990)))).toMatchObject({ totalResults: 0, Resources: [] });
+    // Addresses that end with a slash, and a path.
+    expect(await own.get(`//Users/${ada.id}`)).toMatchObject({ id: ada.id });
   });
 
   it.each([
@@ -356,6 +361,8 @@ describe('SCIM', () => {
     ['POST', '/Groups', { displayName: 'x', members: [{ display: 'nobody' }] }, 400, 'invalidValue'],
     ['POST', '/Groups', { displayName: 'x', description: 'x'.repeat(40_000) }, 413, undefined],
     ['GET', '/Users?startIndex=1.5', undefined, 400, 'invalidValue'],
+    ['GET', `/Users?attributes=${'a,'.repeat(101)}`, undefined, 400, 'invalidValue'],
+    ['POST', '/Users', { userName: 'many@acme.test', ...Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`a${index}`, 1])) }, 400, 'invalidValue'],
   ] as const)('refuses %s %s with what is wrong: %#', async (method, path, body, status, scimType) => {
     expect(await directory.expect(status, method, path, body)).toMatchObject({
       status: String(status),
@@ -383,6 +390,9 @@ describe('a directory', () => {
     await directory.get('/Users');
     await suite.get(path).expect(200, { state: 'linked' });
     expect((await directory.told()).map(([name]) => name)).toEqual(['dsync.token.created', 'dsync.activated']);
+    // A process that dies between the two leaves none that could never be reached.
+    const of = (await suite.records('directory_address.registered', 'directory.created')).filter(({ data }) => (data as { readonly id: string }).id === directory.id);
+    expect(of.map(({ type }) => type)).toEqual(['directory_address.registered', 'directory.created']);
 
     const other = await GivenDirectory.open();
     expect((await suite.scim('GET', directory.id, '/Users', other.token)).status).toBe(404);
@@ -432,7 +442,15 @@ describe('a directory', () => {
     const directory = await GivenDirectory.open();
     const ada = await directory.person({ externalId: 'e-1', name: { givenName: 'Ada' }, emails: [{ value: 'Ada@acme.test' }], title: 'Dr' });
     const bob = await directory.person();
+    const cyd = await directory.person({ userName: 'cyd' });
     const group = await directory.group({ externalId: 'g-1', members: [{ value: ada.id }] });
+    const empty = await directory.group();
+    // Typed clients throw where one of these is not there.
+    const always = { email: null, raw_attributes: { schemas: [USER], userName: 'cyd' }, custom_attributes: {}, groups: [], name: null };
+    await suite.get(`/directory_users/${cyd.id}`).expect(200, { ...always, idp_id: cyd.id });
+    await suite.get(`/directory_groups/${empty.id}`).expect(200, { idp_id: empty.id, raw_attributes: { displayName: empty.displayName } });
+    await directory.expect(204, 'DELETE', `/Users/${cyd.id}`);
+    await directory.expect(204, 'DELETE', `/Groups/${empty.id}`);
     const list = async (path: string) => (await suite.get(path).expect(200)).data;
     const shown = { id: ada.id, idp_id: 'e-1', email: 'Ada@acme.test', first_name: 'Ada', job_title: 'Dr', groups: [{ id: group.id, idp_id: 'g-1' }] };
     await suite.get(`/directory_users/${ada.id}`).expect(200, { ...shown, custom_attributes: { job_title: 'Dr' } });
@@ -441,6 +459,8 @@ describe('a directory', () => {
     expect(await list(`/directory_users?group=${group.id}`)).toMatchObject([{ id: ada.id, groups: [] }]);
     expect(await list(`/directory_users?directory=${directory.id}&idp_id=e-1`)).toMatchObject([shown]);
     expect(await list(`/directory_users?directory=${directory.id}&email=ada@ACME.test`)).toMatchObject([shown]);
+    // The address that is shown of whoever has no other.
+    expect(await list(`/directory_users?directory=${directory.id}&email=${bob.userName.toUpperCase()}`)).toMatchObject([{ id: bob.id, email: bob.userName }]);
     expect(await list(`/directory_users?directory=${directory.id}&email=ada@acme.test&group=${group.id}&idp_id=other`)).toEqual([]);
     expect(await list(`/directory_groups?directory=${directory.id}`)).toMatchObject([{ id: group.id }]);
     expect(await list(`/directory_groups?user=${ada.id}`)).toMatchObject([{ id: group.id }]);
@@ -511,8 +531,24 @@ describe('a directory', () => {
     await directory.person({ userName: `${secret}@acme.test`, password: secret });
     await directory.filtered('Users', `userName eq "${secret}@acme.test"`);
     await directory.expect(409, 'POST', '/Users', { userName: `${secret}@acme.test` });
+    await directory.expect(400, 'GET', `/Users?filter=userName+eq+${secret}`);
+    await directory.expect(404, 'GET', `/Users/${secret}@acme.test?attributes=${secret}@acme.test,title&count=x${secret}`);
+    await directory.expect(400, 'PATCH', `/Users/${NOBODY}`, {
+      Operations: [
+        { op: 'Replace', path: `emails[type eq "work" and value eq "${secret}"].value`, value: secret },
+        { op: 'Replace', path: 'title', value: secret },
+        { op: 'Add', value: { [`${secret}@acme.test`]: secret, 'name.givenName': secret } },
+        { op: 'Remove', path: `title ${secret}` },
+      ],
+    });
     const { data } = await suite.get(`/admin/directories/${directory.id}/requests`).expect(200);
     expect(data).toMatchObject([
+      {
+        path: `/Users/${NOBODY}`,
+        attributes: ['replace emails[(type eq "…" and value eq "…")].value', 'replace title', 'add …, name.givenName', 'remove …'],
+      },
+      { path: '/Users/…?count=…&attributes=…,title' },
+      { path: '/Users?filter=…', error: 'invalidFilter' },
       { method: 'POST', path: '/Users', status: 409, error: 'uniqueness', attributes: ['userName'] },
       { method: 'GET', path: '/Users?filter=userName eq "…"', status: 200, error: null },
       { method: 'POST', status: 201, attributes: ['schemas', 'userName', 'password'] },
