@@ -37,6 +37,7 @@ const transport: Scenario = {
       SERVICE_KEY: randomBytes(32).toString('base64url'),
       IDENTITY_ADDRESS: address,
       AUTHORIZATION_ADDRESS: address,
+      DIRECTORY_SYNC_ADDRESS: address,
       NOTIFICATIONS_ADDRESS: address,
     };
     const service = new Program('bench/answering-service.js', { ...shared, SERVICE_PORT: `${servicePort}` });

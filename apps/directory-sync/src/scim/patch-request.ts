@@ -39,7 +39,7 @@ function valuesIn(value: unknown, most: number, depth = 1): number {
   if (typeof value !== 'object' || value === null) return 1;
   if (depth > MAX_DEPTH) return most + 1;
   let values = 1;
-  for (const each of Object.values(value)) {
+  for (const each of Object.values(value) as readonly unknown[]) {
     if (values > most) break;
     values += valuesIn(each, most, depth + 1);
   }

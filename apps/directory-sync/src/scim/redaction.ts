@@ -59,7 +59,7 @@ function shownParameter(name: string, value: string): string {
 function shownTarget(text: string): string {
   if (NAME.test(text)) return text;
   const parts = /^([\w$:.-]{1,128})\[(.*)\]((?:\.[\w$-]{1,64})?)$/s.exec(text.slice(0, LONGEST_TEXT));
-  return parts === null ? LEFT_OUT : `${parts[1]}[${shownFilter(parts[2]!)}]${parts[3]}`;
+  return parts === null ? LEFT_OUT : `${parts[1]!}[${shownFilter(parts[2]!)}]${parts[3]!}`;
 }
 
 /** A filter that cannot be read may be a value as a whole. */
@@ -82,7 +82,9 @@ function shownPart(filter: ScimFilter): string {
       return `${filter.path} pr`;
     case '[]':
       return `${filter.path}[${shownPart(filter.filter)}]`;
-    default:
-      return `${filter.path} ${filter.op} ${typeof filter.value === 'string' ? '"…"' : typeof filter.value === 'number' ? LEFT_OUT : filter.value}`;
+    default: {
+      const { path, op, value } = filter;
+      return `${path} ${op} ${typeof value === 'string' ? '"…"' : typeof value === 'number' ? LEFT_OUT : String(value)}`;
+    }
   }
 }
