@@ -142,7 +142,12 @@ describe('a PATCH of members', () => {
   it('is refused where filters leave too many to be looked at', () => {
     const operation = removal('value sw "a" or value sw "b" or value sw "c" or value sw "d"');
     expect(() => membersAfter(people, [operation])).toThrow(expect.objectContaining({ scimType: 'tooMany' }));
-    expect(membersAfter(people, Array.from({ length: 1_000 }, () => removal('value eq "x"'))).size).toBe(people.size);
+    expect(
+      membersAfter(
+        people,
+        Array.from({ length: 1_000 }, () => removal('value eq "x"')),
+      ).size,
+    ).toBe(people.size);
   });
 });
 

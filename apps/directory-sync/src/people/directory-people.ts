@@ -209,7 +209,8 @@ function isAsked(user: StoredDirectoryUser, { directory, idp_id, email }: ListDi
   return (
     (directory === undefined || user.directory_id === directory) &&
     (idp_id === undefined || shown.idp_id === idp_id) &&
-    (email === undefined || [shown.email, ...shown.emails.map(({ value }) => value)].some((value) => value !== null && foldedValue(value) === foldedValue(email)))
+    (email === undefined ||
+      [shown.email, ...shown.emails.map(({ value }) => value)].some((value) => value !== null && foldedValue(value) === foldedValue(email)))
   );
 }
 

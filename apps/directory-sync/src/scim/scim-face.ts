@@ -299,7 +299,6 @@ export class ScimFace implements HttpFace {
 /** Bodies that were read, for what is noted of them. */
 const noted = new WeakMap<FastifyRequest, unknown>();
 
-
 function errorOf(status: number, detail: string): Attributes {
   return { schemas: [ERROR], status: String(status), detail };
 }

@@ -391,7 +391,9 @@ describe('a directory', () => {
     await suite.get(path).expect(200, { state: 'linked' });
     expect((await directory.told()).map(([name]) => name)).toEqual(['dsync.token.created', 'dsync.activated']);
     // A process that dies between the two leaves none that could never be reached.
-    const of = (await suite.records('directory_address.registered', 'directory.created')).filter(({ data }) => (data as { readonly id: string }).id === directory.id);
+    const of = (await suite.records('directory_address.registered', 'directory.created')).filter(
+      ({ data }) => (data as { readonly id: string }).id === directory.id,
+    );
     expect(of.map(({ type }) => type)).toEqual(['directory_address.registered', 'directory.created']);
 
     const other = await GivenDirectory.open();
