@@ -87,6 +87,7 @@ export class ScimFace implements HttpFace {
         bodyLimit: MAX_GROUP,
         // Before the body is read.
         onRequest: async (request) => {
+          began.set(request, performance.now());
           if (!this.readiness.isServing) throw new DomainError('unavailable', 'service_unavailable', 'The server is starting.', { retryAfter: 1 });
           const [directoryId = '', kind] = segmentsOf(request);
           admitted.set(request, await this.access.admit(directoryId, request.headers.authorization, request.id));
@@ -273,12 +274,12 @@ export class ScimFace implements HttpFace {
   }
 
   private answer(request: FastifyRequest, reply: FastifyReply, { status, body, headers = {} }: ScimAnswer): FastifyReply {
-    this.note(request, status, body, reply.elapsedTime);
+    this.note(request, status, body);
     reply.code(status).headers(headers).header('Cache-Control', 'no-store');
     return body === null ? reply.send() : reply.header('Content-Type', CONTENT_TYPE).send(JSON.stringify(body));
   }
 
-  private note(request: FastifyRequest, status: number, body: Attributes | null, elapsed: number): void {
+  private note(request: FastifyRequest, status: number, body: Attributes | null): void {
     const [directoryId = '', ...segments] = segmentsOf(request);
     const environment = this.access.environmentOf(directoryId);
     if (environment === null) return;
@@ -291,13 +292,15 @@ export class ScimFace implements HttpFace {
       error: text('scimType'),
       detail: text('detail'),
       request_id: request.id,
-      duration_ms: Math.round(elapsed),
+      duration_ms: Math.round(performance.now() - (began.get(request) ?? performance.now())),
     });
   }
 }
 
 /** Bodies that were read, for what is noted of them. */
 const noted = new WeakMap<FastifyRequest, unknown>();
+/** When requests came: Fastify notes it for those alone whose end somebody waits for. */
+const began = new WeakMap<FastifyRequest, number>();
 
 function errorOf(status: number, detail: string): Attributes {
   return { schemas: [ERROR], status: String(status), detail };

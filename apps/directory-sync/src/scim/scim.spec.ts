@@ -28,8 +28,11 @@ class GivenDirectory {
     return new GivenDirectory(id, organization_id, token, tokenId);
   }
 
-  ask(method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
-    return suite.scim(method, this.id, path, this.token, { body, ...(headers && { headers }) });
+  async ask(method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
+    const answer = await suite.scim(method, this.id, path, this.token, { body, ...(headers && { headers }) });
+    // Replicas of a spec have a port each, which stands in their answers.
+    const text = answer.text.replaceAll(/"http:\/\/[\w.]+:\d+\//g, '"/');
+    return { ...answer, body: text === '' ? undefined : JSON.parse(text) };
   }
 
   async expect(status: number, method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer['body']> {
@@ -543,18 +546,22 @@ describe('a directory', () => {
         { op: 'Remove', path: `title ${secret}` },
       ],
     });
-    const { data } = await suite.get(`/admin/directories/${directory.id}/requests`).expect(200);
-    expect(data).toMatchObject([
-      {
-        path: `/Users/${NOBODY}`,
-        attributes: ['replace emails[(type eq "…" and value eq "…")].value', 'replace title', 'add …, name.givenName', 'remove …'],
-      },
-      { path: '/Users/…?count=…&attributes=…,title' },
-      { path: '/Users?filter=…', error: 'invalidFilter' },
-      { method: 'POST', path: '/Users', status: 409, error: 'uniqueness', attributes: ['userName'] },
-      { method: 'GET', path: '/Users?filter=userName eq "…"', status: 200, error: null },
-      { method: 'POST', status: 201, attributes: ['schemas', 'userName', 'password'] },
-    ]);
+    const path = `/admin/directories/${directory.id}/requests`;
+    // Each replica notes what it answered within a second.
+    const { data } = await suite.eventually(path, {
+      data: [
+        {
+          path: `/Users/${NOBODY}`,
+          attributes: ['replace emails[(type eq "…" and value eq "…")].value', 'replace title', 'add …, name.givenName', 'remove …'],
+        },
+        { path: '/Users/…?count=…&attributes=…,title' },
+        { path: '/Users?filter=…', error: 'invalidFilter' },
+        { method: 'POST', path: '/Users', status: 409, error: 'uniqueness', attributes: ['userName'] },
+        { method: 'GET', path: '/Users?filter=userName eq "…"', status: 200, error: null },
+        { method: 'POST', status: 201, attributes: ['schemas', 'userName', 'password'] },
+      ],
+    });
+    expect(Math.max(...data.map((request: { readonly duration_ms: number }) => request.duration_ms))).toBeGreaterThan(0);
     expect(JSON.stringify(data)).not.toContain(secret);
   });
 });
