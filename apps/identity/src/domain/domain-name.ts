@@ -1,7 +1,12 @@
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
-import freeEmailDomains from 'free-email-domains';
 import { refusedField, type DomainError } from '#libs/platform/src/domain-error';
+
+const require = createRequire(import.meta.url);
+
+/** 14,000 names, of which nobody needs to know before somebody names a domain. */
+let consumerDomains: ReadonlySet<string> | undefined;
 
 /** What a URL parser reads as something else than a name, or decodes: `%61cme.test` is not a domain that anybody typed. */
 const NOT_OF_A_NAME = /[\s\p{Cc}/\\:@?#%[\]]/u;
@@ -11,7 +16,10 @@ const NAME = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[
  * Exact names only: the list also holds names under which companies register theirs (`net.ua`, `za.com`), and nobody but the provider can
  * publish a TXT record below a provider's own name.
  */
-const consumerDomains: ReadonlySet<string> = new Set(freeEmailDomains);
+function isOfConsumers(name: string): boolean {
+  consumerDomains ??= new Set<string>(require('free-email-domains') as typeof import('free-email-domains'));
+  return consumerDomains.has(name);
+}
 
 /** The one spelling under which a domain is stored and compared: ASCII (IDNA), lower case, no trailing dot. Null where it is no domain name. */
 export function domainName(text: string): string | null {
@@ -28,7 +36,7 @@ export function domainName(text: string): string | null {
 export function allowedDomainName(text: string, field = 'domain'): string {
   const name = domainName(text);
   if (name === null) throw notAllowed('malformed_domain', field, `'${text}' is not a domain name.`);
-  if (consumerDomains.has(name)) throw notAllowed('consumer_domain', field, `${name} is a consumer mail provider: everybody has addresses there.`);
+  if (isOfConsumers(name)) throw notAllowed('consumer_domain', field, `${name} is a consumer mail provider: everybody has addresses there.`);
   return name;
 }
 
