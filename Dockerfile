@@ -1,6 +1,6 @@
 # One image for every process of Gatehouse; its first argument is the app:
 #   docker build -t gatehouse .
-#   docker run gatehouse gateway | identity | authorization | directory-sync | notifications | suite | gatehouse <command>
+#   docker run gatehouse gateway | identity | authorization | directory-sync | audit-logs | notifications | suite | gatehouse <command>
 # Any base with Node 20.19 or newer and npm will do: --build-arg BASE=…
 ARG BASE=node:24-bookworm-slim
 

@@ -55,7 +55,7 @@ class AnsweringService {}
 const service = await NestFactory.createApplicationContext(AnsweringService, { logger: ['error', 'fatal'], abortOnError: false });
 const settings = readSettings(TransportSettings, environmentVariables());
 const log = new PinoLog({ level: 'warn', readable: false, destination: process.stderr });
-await serveOperations(service.get(DirectOperationTransport), ['identity', 'authorization', 'directory-sync', 'notifications'], {
+await serveOperations(service.get(DirectOperationTransport), ['identity', 'authorization', 'directory-sync', 'audit-logs', 'notifications'], {
   settings,
   clock: service.get(Clock),
   log,

@@ -38,6 +38,7 @@ const transport: Scenario = {
       IDENTITY_ADDRESS: address,
       AUTHORIZATION_ADDRESS: address,
       DIRECTORY_SYNC_ADDRESS: address,
+      AUDIT_LOGS_ADDRESS: address,
       NOTIFICATIONS_ADDRESS: address,
     };
     const service = new Program('bench/answering-service.js', { ...shared, SERVICE_PORT: `${servicePort}` });

@@ -118,7 +118,7 @@ describe('the compose file', () => {
       return username;
     };
     expect(users[nameAt('gateway')]!.roles).toEqual(['gateway']);
-    for (const service of ['identity', 'authorization', 'directory-sync', 'notifications', 'gatehouse'])
+    for (const service of ['identity', 'authorization', 'directory-sync', 'audit-logs', 'notifications', 'gatehouse'])
       expect(users[nameAt(service)]!.roles).toEqual(['readWrite']);
     expect(roles['gateway']!.roles).toEqual([]);
     // What its adapters of short-lived entries and of keys keep things in, what its start notes, and when something was last used; and nothing else.

@@ -242,7 +242,7 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
       expect([container!.startupProbe, container!.readinessProbe, container!.livenessProbe]).not.toContain(undefined);
       for (const kind of ['HorizontalPodAutoscaler', 'PodDisruptionBudget']) expect(named(kind, of.metadata.name)).toBeDefined();
     }
-    expect(deployments).toHaveLength(5);
+    expect(deployments).toHaveLength(6);
   });
 });
 

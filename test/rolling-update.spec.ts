@@ -105,7 +105,9 @@ const check = (url: string, { id, membership }: Given, permission_slug: string) 
     log = await EventstoredbEventStore.connect({ url: eventstore!, installation, log: new PinoLog({ level: 'silent', readable: false }) });
     receiver = await WebhookReceiver.listen();
     ({ url } = (
-      await Promise.all(['gateway-1', 'notifications-1', 'directory-sync-1', 'authorization-1', 'identity-1'].map((name) => start(name, 'earlier')))
+      await Promise.all(
+        ['gateway-1', 'notifications-1', 'directory-sync-1', 'audit-logs-1', 'authorization-1', 'identity-1'].map((name) => start(name, 'earlier')),
+      )
     )[0]!);
   }, 120_000);
   afterAll(async () => {

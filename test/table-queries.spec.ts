@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { auditLogsApp } from '#apps/audit-logs/src/audit-logs.app';
 import { authorizationApp } from '#apps/authorization/src/authorization.app';
 import { directorySyncApp } from '#apps/directory-sync/src/directory-sync.app';
 import { identityApp } from '#apps/identity/src/identity.app';
@@ -23,7 +24,7 @@ import { ReadModels, type PageRequest, type Table, type TableDefinition } from '
 import { givenMongodb } from '#libs/testing/src/engines/given';
 import { MongodbQuestions } from '#libs/testing/src/engines/mongodb-questions';
 
-const apps = [identityApp, authorizationApp, directorySyncApp, notificationsApp];
+const apps = [identityApp, authorizationApp, directorySyncApp, auditLogsApp, notificationsApp];
 const ENVIRONMENT = 'environment_01J00000000000000000000000';
 const log = new PinoLog({ level: 'silent', readable: false });
 const isThere = (await givenMongodb()) !== null;

@@ -1,3 +1,4 @@
+import { auditLogsApp } from '#apps/audit-logs/src/audit-logs.app';
 import { authorizationApp } from '#apps/authorization/src/authorization.app';
 import { directorySyncApp } from '#apps/directory-sync/src/directory-sync.app';
 import { gatewayApp } from '#apps/gateway/src/gateway.app';
@@ -10,7 +11,7 @@ import { settingsOfProcess, type App, type Run } from '#libs/runtime/src/app';
 /** What the image runs, by its first argument; the command line, where it does not fill views, may be asked for anything. */
 const PROCESSES: Readonly<Record<string, { readonly app: App; readonly run: Run }>> = {
   ...Object.fromEntries(
-    [gatewayApp, identityApp, authorizationApp, directorySyncApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }]),
+    [gatewayApp, identityApp, authorizationApp, directorySyncApp, auditLogsApp, notificationsApp, Suite.app].map((app) => [app.name, { app, run: 'server' }]),
   ),
   gatehouse: { app: Suite.app, run: 'nothing' },
 };

@@ -1,3 +1,4 @@
+import { auditLogsApp } from '#apps/audit-logs/src/audit-logs.app';
 import { authorizationApp } from '#apps/authorization/src/authorization.app';
 import { directorySyncApp } from '#apps/directory-sync/src/directory-sync.app';
 import { gatewayApp } from '#apps/gateway/src/gateway.app';
@@ -12,7 +13,7 @@ import { listenForAdmin } from './admin/admin-socket.ts';
 import { carryOutOnData } from './admin/commands.ts';
 import { firstKey, type FirstKey } from './first-key.ts';
 
-const apps: readonly App[] = [gatewayApp, identityApp, authorizationApp, directorySyncApp, notificationsApp];
+const apps: readonly App[] = [gatewayApp, identityApp, authorizationApp, directorySyncApp, auditLogsApp, notificationsApp];
 
 /** The gateway and the services in one process. */
 export class Suite {

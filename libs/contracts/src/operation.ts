@@ -3,7 +3,7 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import type { ErrorCode } from './errors.ts';
 
 /** The services that own operations, each an app and a process in a cluster: one that others ask, before those. */
-export const SERVICES = ['identity', 'authorization', 'directory-sync', 'notifications'] as const;
+export const SERVICES = ['identity', 'authorization', 'directory-sync', 'audit-logs', 'notifications'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
 /** Changes something. Carries the request's context beside its fields. */

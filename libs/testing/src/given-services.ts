@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { auditLogsApp } from '#apps/audit-logs/src/audit-logs.app';
 import { authorizationApp } from '#apps/authorization/src/authorization.app';
 import { directorySyncApp } from '#apps/directory-sync/src/directory-sync.app';
 import { identityApp } from '#apps/identity/src/identity.app';
@@ -25,7 +26,7 @@ import { modulesOf } from '#libs/runtime/src/service';
 /** The environment in which they are asked. */
 export const ENVIRONMENT = 'environment_01J00000000000000000000000';
 
-const apps = [identityApp, authorizationApp, directorySyncApp, notificationsApp];
+const apps = [identityApp, authorizationApp, directorySyncApp, auditLogsApp, notificationsApp];
 
 @Module({})
 class AppModule {}

@@ -162,6 +162,9 @@ export class TransportSettings {
 
   @Setting(addresses, { doc: 'Where directory-sync listens.', default: '127.0.0.1:7404' })
   readonly DIRECTORY_SYNC_ADDRESS!: readonly string[];
+
+  @Setting(addresses, { doc: 'Where audit-logs listens.', default: '127.0.0.1:7405' })
+  readonly AUDIT_LOGS_ADDRESS!: readonly string[];
 }
 
 export class GatewaySettings {

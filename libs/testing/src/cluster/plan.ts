@@ -11,6 +11,9 @@ import { startableOf } from './contained-process.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
+/** Nobody else speaks to Kafka. */
+const ANNOUNCING: readonly App[] = ['identity', 'authorization', 'directory-sync'];
+
 /** A replica, and where it listens. */
 interface Placed {
   readonly app: App;
@@ -64,7 +67,7 @@ export function planned({ app, name, port, operationsPort, scimPort }: Placed, s
     asked: {},
     command: [process.execPath, join(ROOT, `dist/apps/${app}/src/main.js`)],
     variables: {
-      ...(app === 'gateway' || app === 'notifications' ? withoutKafka(settings) : settings),
+      ...(ANNOUNCING.includes(app) ? settings : withoutKafka(settings)),
       ...(isApart && { OPERATIONS_PORT: String(operationsPort) }),
       ...(app === 'gateway' ? { HOST: '127.0.0.1', PORT: String(port) } : { SERVICE_HOST: '127.0.0.1', SERVICE_PORT: String(port) }),
       ...ownScim(app, scimPort),

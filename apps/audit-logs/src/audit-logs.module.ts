@@ -1,0 +1,5 @@
+import { service } from '#libs/runtime/src/feature';
+import { trail } from './trail/trail.feature.ts';
+
+/** A customer's trail is announced to nobody: it is read, exported and streamed as what it is. */
+export const auditLogs = service('audit-logs', [trail], { isForwarded: false });

@@ -1,0 +1,3 @@
+import { feature } from '#libs/runtime/src/feature';
+
+export const trail = feature({});
