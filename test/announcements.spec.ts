@@ -33,6 +33,7 @@ import { givenKafka } from '#libs/testing/src/engines/given';
 import { givenKafkaBus } from '#libs/testing/src/given-kafka-bus';
 import { messagesInKafka } from '#libs/testing/src/kafka-messages';
 import type { Published } from '#libs/testing/src/kept-messages';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { ProductInProcess } from '#libs/testing/src/running-product';
 import { Caller } from '#libs/testing/src/suite';
 import { until } from '#libs/testing/src/until';
@@ -325,13 +326,7 @@ const HASH = '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
 });
 
 async function recordsOf(product: ProductInProcess): Promise<readonly RecordedEvent[]> {
-  const [records, head, enough] = [[] as RecordedEvent[], await product.events.head(), new AbortController()];
-  for await (const batch of product.events.subscribe(START, enough.signal)) {
-    records.push(...batch);
-    if (batch.at(-1)!.position >= head) break;
-  }
-  enough.abort();
-  return records.filter(({ type, meta }) => !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
+  return (await recordsAfter(product.events, START)).filter(({ type, meta }) => !isProtocol(type) && meta.environment !== SYSTEM_ENVIRONMENT);
 }
 
 function* namesIn(value: unknown): Generator<string> {

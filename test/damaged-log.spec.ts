@@ -6,6 +6,7 @@ import type { Damage, DamageCause } from '#libs/event-sourcing/src/log/log-damag
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { givenEventstore, givenKafka, givenMongodb } from '#libs/testing/src/engines/given';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { until } from '#libs/testing/src/until';
 
 const [kafka, mongodb, eventstore] = [await givenKafka(), await givenMongodb(), await givenEventstore()];
@@ -87,11 +88,7 @@ const SKIPPABLE = Object.keys(KINDS).filter((name) => KINDS[name]!.revision !== 
 
   async function records(): Promise<readonly RecordedEvent[]> {
     const log = await EventstoredbEventStore.connect({ url: eventstore!, installation, log: new PinoLog({ level: 'silent', readable: false }) });
-    const [found, head, enough] = [[] as RecordedEvent[], await log.head(), new AbortController()];
-    for await (const batch of log.subscribe(START, enough.signal)) {
-      found.push(...batch);
-      if (batch.at(-1)!.position >= head) break;
-    }
+    const found = await recordsAfter(log, START);
     await log.close();
     return found;
   }

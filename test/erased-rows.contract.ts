@@ -16,6 +16,7 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LEAST_HASH_COST } from '#libs/testing/src/least-hash-cost';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import { until } from '#libs/testing/src/until';
 
@@ -54,14 +55,7 @@ export function rowsOfErasedPeople(name: string, variables: Variables): void {
     }
 
     async function recorded(): Promise<readonly RecordedEvent[]> {
-      const events = suite.get(EventStore);
-      const [found, head, reading] = [[] as RecordedEvent[], await events.head(), new AbortController()];
-      for await (const batch of events.subscribe(START, reading.signal)) {
-        found.push(...batch);
-        if (batch.at(-1)!.position >= head) break;
-      }
-      reading.abort();
-      return found;
+      return recordsAfter(suite.get(EventStore), START);
     }
 
     /** Whatever follows from what was recorded has followed, and the log ends there. */

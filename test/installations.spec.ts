@@ -10,6 +10,7 @@ import { startEventstoreServer } from '#libs/testing/src/engines/eventstore';
 import { givenEventstore, givenKafka, givenMongodb } from '#libs/testing/src/engines/given';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { failedStart, gatehouse, SuiteProcess } from '#libs/testing/src/process';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { until } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
@@ -56,11 +57,7 @@ const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
     (await client.db(database).listCollections({}, { nameOnly: true }).toArray()).map(({ name }) => name);
   const recordsOf = async (installation: string): Promise<readonly RecordedEvent[]> => {
     const log = await EventstoredbEventStore.connect({ url: eventstore!, installation, log: new PinoLog({ level: 'silent', readable: false }) });
-    const [records, head, enough] = [[] as RecordedEvent[], await log.head(), new AbortController()];
-    for await (const batch of log.subscribe(START, enough.signal)) {
-      records.push(...batch);
-      if (records.at(-1)!.position >= head) break;
-    }
+    const records = await recordsAfter(log, START);
     await log.close();
     return records;
   };

@@ -12,6 +12,7 @@ import { givenEventstore, givenKafka, givenMongodb } from '#libs/testing/src/eng
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
 import { messagesInKafka } from '#libs/testing/src/kafka-messages';
 import { gatehouse, ROOT, SuiteProcess } from '#libs/testing/src/process';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { eventually } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
@@ -134,14 +135,7 @@ const check = (url: string, { id, membership }: Given, permission_slug: string) 
   const movedAlong = async (owner: string): Promise<number> =>
     (await numbersOf('gateway-1')).get(`gatehouse_operations_moved_total{owner="${owner}",reason="needs_later_release"}`) ?? 0;
 
-  const records = async (): Promise<readonly RecordedEvent[]> => {
-    const [found, head, enough] = [[] as RecordedEvent[], await log.head(), new AbortController()];
-    for await (const batch of log.subscribe(START, enough.signal)) {
-      found.push(...batch);
-      if (found.at(-1)!.position >= head) break;
-    }
-    return found;
-  };
+  const records = (): Promise<readonly RecordedEvent[]> => recordsAfter(log, START);
   /** As a process of the last release would, whoever runs, behind the last record of the stream in which this one is. */
   const recordedLater = async (isThere: (record: RecordedEvent) => boolean, type: string, changed: (data: unknown) => object): Promise<void> => {
     const { stream } = (await records()).find(isThere)!;

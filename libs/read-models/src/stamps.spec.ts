@@ -31,6 +31,8 @@ type Open = () => Promise<Opened>;
 class WatchedReadModels extends ReadModels {
   readonly bulks: (readonly Write[])[] = [];
   isAway = false;
+  /** Between a write that everybody sees and whoever waits for it. */
+  onSeen = (): void => {};
 
   constructor(private readonly readModels: ReadModels) {
     super();
@@ -44,6 +46,7 @@ class WatchedReadModels extends ReadModels {
         if (this.isAway) throw new Error('away');
         this.bulks.push(writes);
         await write(writes);
+        this.onSeen();
       },
     });
   }
@@ -130,6 +133,18 @@ function stampsSpec(engine: string, given: () => Promise<Open>): void {
       clock.forward(10 * SECOND);
       await stamps.round();
       stamps.record(LAST_USED, 'one', 'key_a');
+      await stamps.round();
+      expect(await latest('key_a')).toEqual([text(clock.now())]);
+    });
+
+    it('stores in its time a use that follows on a stored one which its process has not heard of yet', async () => {
+      stamps.record(LAST_USED, 'one', 'key_a');
+      rows.onSeen = () => {
+        clock.forward(10 * SECOND);
+        stamps.record(LAST_USED, 'one', 'key_a');
+      };
+      await stamps.round();
+      rows.onSeen = () => {};
       await stamps.round();
       expect(await latest('key_a')).toEqual([text(clock.now())]);
     });

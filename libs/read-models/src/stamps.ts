@@ -191,7 +191,8 @@ class Book {
         const times = uses.map(({ at }) => at);
         await this.table.write(uses.map((use) => this.writeOf(use)));
         for (const [index, use] of uses.entries()) use.stored = times[index]!;
-        this.resting.push({ since: clock.now(), uses });
+        // Whoever sees the stored time may use it anew before this process hears that it is stored: they rest from when it was taken.
+        this.resting.push({ since: now, uses });
         told(uses.length);
       }
     } catch (error) {

@@ -11,6 +11,7 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { answerMatches } from './answers.ts';
+import { recordsAfter } from './records-after.ts';
 import { ReplicasInProcess } from './replicas-in-process.ts';
 import { ProductInProcess, type RunningProduct } from './running-product.ts';
 import { eventually } from './until.ts';
@@ -236,18 +237,9 @@ export class GivenSuite extends Caller {
     return records.filter(({ type, meta }) => !environments.has(meta.environment) && (types.length === 0 || types.includes(type)));
   }
 
-  /** Everything that was recorded after a position, oldest first. */
-  async recordsAfter(position: Position): Promise<readonly RecordedEvent[]> {
-    const head = await this.head();
-    const records: RecordedEvent[] = [];
-    const reading = new AbortController();
-    if (head > position)
-      for await (const batch of this.follow(position, reading.signal)) {
-        records.push(...batch);
-        if (batch.at(-1)!.position >= head) break;
-      }
-    reading.abort();
-    return records;
+  /** Everything that was recorded after a position, oldest first; only what holds one of these names when some are given. */
+  recordsAfter(position: Position, ...names: readonly string[]): Promise<readonly RecordedEvent[]> {
+    return recordsAfter(this.product.events, position, ...names);
   }
 
   /** An operation that no HTTP request reaches, as the command line asks it. */

@@ -21,6 +21,7 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { systemContext } from '#libs/platform/src/system-context';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { AccessIndex } from '../access/access-index.ts';
 import { authorization } from '../authorization.module.ts';
 import { groupRoleAssignments } from '../domain/group-role-assignment.decider.ts';
@@ -120,17 +121,7 @@ describe('what was recorded behind an intent', () => {
   }
   const idOf = ([, data]: Told): string => (data as { readonly id: string }).id;
 
-  async function everything(): Promise<readonly RecordedEvent[]> {
-    const head = await events.head();
-    const found: RecordedEvent[] = [];
-    const reading = new AbortController();
-    for await (const batch of events.subscribe(START, reading.signal)) {
-      found.push(...batch);
-      if (batch.at(-1)!.position >= head) break;
-    }
-    reading.abort();
-    return found;
-  }
+  const everything = (): Promise<readonly RecordedEvent[]> => recordsAfter(events, START);
 
   /** The reaction hears everything, and what follows from that. */
   async function hear(): Promise<void> {

@@ -15,13 +15,14 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { Killable } from '#libs/testing/src/killable';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { until } from '#libs/testing/src/until';
 import { FollowerStates } from '../following/follower-states.ts';
 import { JointWrites } from '../following/joint-writes.ts';
 import { LeasedFollowers } from '../following/leased-followers.ts';
 import { LogFollowing } from '../following/memory-follower.ts';
 import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
-import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent } from '../log/event-store.ts';
+import { type Appended, EventStore, type NewEvent, type Position, type RecordedEvent, START } from '../log/event-store.ts';
 import { ERASURE_FINISHED } from '../log/protocol.ts';
 import type { KeyStore } from '../sealing/key-store.ts';
 import { LmdbKeyStore } from '../sealing/lmdb.key-store.ts';
@@ -143,16 +144,7 @@ describe('an erasure', () => {
   }
 
   async function finished(read: EventStore = events): Promise<readonly RecordedEvent[]> {
-    const found: RecordedEvent[] = [];
-    const reading = new AbortController();
-    const head = await read.head();
-    if (head === '') return found;
-    for await (const batch of read.subscribe('', reading.signal)) {
-      found.push(...batch.filter(({ type }) => type === ERASURE_FINISHED));
-      if (batch.at(-1)!.position >= head) break;
-    }
-    reading.abort();
-    return found;
+    return (await recordsAfter(read, START)).filter(({ type }) => type === ERASURE_FINISHED);
   }
 
   it('destroys the keys of all holders, and says once when nobody has them any more', async () => {
