@@ -326,8 +326,8 @@ export class OrganizationIndex {
         this.isAlive = false;
         return;
       case 'organization_membership.created': {
-        const { roles, ...membership } = event.data;
-        this.addMembership({ ...membership, roles: roles.map(({ id }) => id) });
+        const { roles, managed_by = null, ...membership } = event.data;
+        this.addMembership({ ...membership, managed_by, roles: roles.map(({ id }) => id) });
         return;
       }
       case 'organization_membership.updated':

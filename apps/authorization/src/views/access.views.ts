@@ -2,7 +2,7 @@ import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import type { View } from '#libs/event-sourcing/src/views/view';
 
 import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
-import type { MembershipEvent } from '#apps/identity/src/domain/membership.decider';
+import type { ManagedBy, MembershipEvent } from '#apps/identity/src/domain/membership.decider';
 import type { UserEvent } from '#apps/identity/src/domain/user.decider';
 
 // What the index needs of identity, for organizations that are not in memory. The index follows the log itself: nobody waits for these rows.
@@ -13,6 +13,8 @@ export interface MembershipRow {
   readonly status: string;
   /** Ids of its organization roles. */
   readonly roles: readonly string[];
+  /** The person of a directory who decides about it. */
+  readonly managed_by: ManagedBy | null;
 }
 
 export interface StoredMembership extends MembershipRow {
@@ -21,7 +23,7 @@ export interface StoredMembership extends MembershipRow {
 
 export const membershipsView: View<StoredMembership, MembershipEvent> = {
   name: 'authorization_memberships',
-  version: 1,
+  version: 2,
   awaited: false,
   handles: ['organization_membership.created', 'organization_membership.updated', 'organization_membership.deleted'],
   indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
@@ -29,9 +31,25 @@ export const membershipsView: View<StoredMembership, MembershipEvent> = {
   evolve: (row, { type, data }) => {
     switch (type) {
       case 'organization_membership.created':
-        return { id: data.id, organization_id: data.organization_id, user_id: data.user_id, status: data.status, roles: idsIn(data.roles) };
-      case 'organization_membership.updated':
-        return row && { ...row, ...(data.status !== undefined && { status: data.status }), ...(data.roles !== undefined && { roles: idsIn(data.roles) }) };
+        return {
+          id: data.id,
+          organization_id: data.organization_id,
+          user_id: data.user_id,
+          status: data.status,
+          roles: idsIn(data.roles),
+          managed_by: data.managed_by ?? null,
+        };
+      case 'organization_membership.updated': {
+        const { status, roles, managed_by } = data;
+        return (
+          row && {
+            ...row,
+            ...(status !== undefined && { status }),
+            ...(roles !== undefined && { roles: idsIn(roles) }),
+            ...(managed_by !== undefined && { managed_by }),
+          }
+        );
+      }
       case 'organization_membership.deleted':
         return null;
     }

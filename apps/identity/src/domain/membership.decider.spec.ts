@@ -3,6 +3,10 @@ import {
   createMembership,
   deactivate,
   deleteMembership,
+  endManagedMembership,
+  handOver,
+  manageMembership,
+  suspendMembership,
   dropRole,
   membershipDecider,
   reactivate,
@@ -162,5 +166,77 @@ describe('a membership', () => {
       names: ['organization_membership.deleted'],
       payload: { ...base, role: { slug: 'member' }, roles: [{ slug: 'member' }], created_at: now, updated_at: now },
     });
+  });
+});
+
+describe('a membership that a directory manages', () => {
+  const managed_by = { directory_id: 'directory_1', directory_user_id: 'directory_user_1' };
+  const another = { directory_id: 'directory_2', directory_user_id: 'directory_user_2' };
+  const manage = (by = managed_by) => manageMembership({ organization_id, user_id, roles: [member], managed_by: by });
+  const adopted = updated({ managed_by });
+  const suspended = updated({ status: 'inactive', status_by: 'directory' });
+
+  it('begins active', () =>
+    given()
+      .when(manage())
+      .then(created(om, { directory_managed: true, managed_by })));
+  it('begins again after it was deleted, as another one, unless the same command did that', () => {
+    given(joined, deleted)
+      .when(manage())
+      .then(created(om, { directory_managed: true, managed_by }));
+    given(created(om), { ...deleted, data: { id: om } })
+      .when(manage())
+      .thenNothing();
+  });
+  it('is adopted with its id and its roles', () => given(joined).when(manage()).then(adopted));
+  it('takes a pending one in', () =>
+    given(pending)
+      .when(manage())
+      .then(updated({ managed_by, status: 'active', status_by: 'directory' })));
+  it('leaves one inactive that somebody deactivated', () => given(joined, deactivated).when(manage()).then(adopted));
+  it('is reactivated where the directory suspended it', () =>
+    given(joined, adopted, suspended)
+      .when(manage())
+      .then(updated({ status: 'active', status_by: 'directory' })));
+  it('stays inactive where somebody deactivated it while it was managed, also once its person is inactive', () => {
+    given(joined, adopted, deactivated).when(manage()).thenNothing();
+    given(joined, adopted, deactivated).when(suspendMembership(managed_by)).thenNothing();
+  });
+  it('is suspended once, and adopted with that', () => {
+    given(joined)
+      .when(suspendMembership(managed_by))
+      .then(updated({ managed_by, status: 'inactive', status_by: 'directory' }));
+    given(joined, adopted, suspended).when(suspendMembership(managed_by)).thenNothing();
+    given().when(suspendMembership(managed_by)).thenNothing();
+  });
+  it('is left to the person who manages it', () => {
+    given(joined, adopted).when(manage(another)).thenNothing();
+    given(joined, adopted).when(suspendMembership(another)).thenNothing();
+    given(joined, adopted).when(endManagedMembership(another)).thenNothing();
+    given(joined, adopted).when(handOver(another, null)).thenNothing();
+  });
+  it('is handed over to another person, or to nobody', () => {
+    given(joined, adopted)
+      .when(handOver(managed_by, another))
+      .then(updated({ managed_by: another }));
+    given(joined, adopted)
+      .when(handOver(managed_by, null))
+      .then(updated({ managed_by: null }));
+    given(joined).when(handOver(managed_by, null)).thenNothing();
+  });
+  it('ends with its person, and only while it is theirs', () => {
+    given(joined, adopted).when(endManagedMembership(managed_by)).then(deleted);
+    given(joined, adopted, updated({ managed_by: null }))
+      .when(endManagedMembership(managed_by))
+      .thenNothing();
+  });
+  it('is shown as managed, without who manages it', () => {
+    const states = [joined, adopted, updated({ managed_by: null })].reduce<MembershipState[]>(
+      (all, event, index) => [...all, membershipDecider.evolve(all.at(-1) ?? null, { ...event, at: now, version: index + 1 })],
+      [],
+    );
+    const shown = states.map((state) => membershipDecider.toPublicEvent(adopted, null, state)!.payload as Readonly<Record<string, unknown>>);
+    expect(shown.map(({ directory_managed }) => directory_managed)).toEqual([false, true, false]);
+    expect(Object.keys(shown[1]!)).not.toContain('managed_by');
   });
 });

@@ -18,10 +18,18 @@ export interface HeldRole {
   readonly slug: string;
 }
 
+/** The person of a directory who decides about a membership. */
+export interface ManagedBy {
+  readonly directory_id: string;
+  readonly directory_user_id: string;
+}
+
 interface MembershipCreated extends Pick<OrganizationMembership, 'id' | 'organization_id' | 'user_id' | 'status' | 'directory_managed' | 'custom_attributes'> {
   readonly roles: readonly HeldRole[];
   /** The invitation that it began with. */
   readonly invitation_id?: string;
+  /** Absent: nobody, it is managed by hand. */
+  readonly managed_by?: ManagedBy | null;
 }
 
 /** What changed, as it is from now on. */
@@ -31,6 +39,10 @@ interface MembershipUpdated {
   readonly roles?: readonly HeldRole[];
   /** Where a creation found it inactive: the id that the creation would have given. By this, its repetition is told from another creation. */
   readonly created_again?: string;
+  /** Null: by hand from now on. */
+  readonly managed_by?: ManagedBy | null;
+  /** Where the status is what its directory says; absent: somebody chose it. */
+  readonly status_by?: 'directory';
 }
 
 /** One stream per organization and user: each time the user joins, another membership begins in it. */
@@ -43,6 +55,9 @@ export interface StoredMembership extends Omit<OrganizationMembership, 'organiza
   readonly invitation_id?: string;
   /** Since which version of the stream the status is what it is: what began while it was active another time knows a lower one. */
   readonly status_version: number;
+  /** The link to the directory; `directory_managed` says whether there is one. */
+  readonly managed_by: ManagedBy | null;
+  readonly status_by: 'directory' | null;
 }
 
 /** The last one that was. */
@@ -51,12 +66,19 @@ interface DeletedMembership extends Pick<OrganizationMembership, 'id' | 'organiz
 }
 
 function evolve(state: MembershipState, event: Folded<MembershipEvent>): MembershipState {
-  if (event.type === 'organization_membership.created')
-    return { object: 'organization_membership', ...event.data, created_at: event.at, updated_at: event.at, status_version: event.version };
+  if (event.type === 'organization_membership.created') {
+    const managed_by = event.data.managed_by ?? null;
+    const link = { managed_by, directory_managed: managed_by !== null, status_by: null };
+    return { object: 'organization_membership', ...event.data, ...link, created_at: event.at, updated_at: event.at, status_version: event.version };
+  }
   if (state?.object !== 'organization_membership' || state.id !== event.data.id) return state;
   switch (event.type) {
-    case 'organization_membership.updated':
-      return { ...state, ...event.data, updated_at: event.at, ...(event.data.status !== undefined && { status_version: event.version }) };
+    case 'organization_membership.updated': {
+      const { status, status_by = null, managed_by = state.managed_by } = event.data;
+      const link = { managed_by, directory_managed: managed_by !== null };
+      const since = status === undefined ? { status_by: state.status_by } : { status_by, status_version: event.version };
+      return { ...state, ...event.data, ...link, ...since, updated_at: event.at };
+    }
     case 'organization_membership.deleted':
       return { object: 'deleted_organization_membership', id: state.id, organization_id: state.organization_id };
   }
@@ -66,14 +88,14 @@ function evolve(state: MembershipState, event: Folded<MembershipEvent>): Members
 function toPublicEvent(event: MembershipEvent, before: MembershipState, after: MembershipState): NewPublicEvent | null {
   const shown = event.type === 'organization_membership.deleted' ? before : after;
   if (shown?.object !== 'organization_membership') return null;
-  const { roles, created_again: _, invitation_id: _invitation, status_version: _version, ...membership } = shown;
+  const { roles, created_again: _, invitation_id: _invitation, status_version: _version, managed_by: _link, status_by: _by, ...membership } = shown;
   const slugs = roles.map(({ slug }) => ({ slug }));
   return { payload: { ...membership, role: slugs[0], roles: slugs }, names: [event.type] };
 }
 
 export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
   category: 'organization_membership',
-  foldVersion: 2,
+  foldVersion: 3,
   initial: null,
   sealed: { 'organization_membership.created': null, 'organization_membership.updated': null, 'organization_membership.deleted': null },
   evolve,
@@ -150,6 +172,67 @@ export function endPendingMembership(invitationId: string): Decide {
 function created(id: string, status: 'active' | 'pending', { organization_id, user_id, roles, invitation_id }: InvitedMember): MembershipEvent {
   const born = { id, organization_id, user_id, status, roles, directory_managed: false, custom_attributes: {}, invitation_id };
   return { type: 'organization_membership.created', data: born };
+}
+
+interface ManagedMember extends NewMembership {
+  readonly managed_by: ManagedBy;
+}
+
+/**
+ * A person of a directory is a member: begins as one, or what there is becomes theirs, with its id and its roles. What a directory suspended is active again; whom
+ * somebody suspended by hand stays so. Nothing where another person manages the membership.
+ */
+export function manageMembership({ organization_id, user_id, roles, managed_by }: ManagedMember): Decide {
+  return (state, context) => {
+    if (state?.object !== 'organization_membership') {
+      const id = context.id('om');
+      // A repeated command meets what it made; once that was deleted, it stays deleted.
+      if (state?.id === id) return [];
+      const born = { id, organization_id, user_id, status: 'active', roles, directory_managed: true, custom_attributes: {}, managed_by } as const;
+      return [{ type: 'organization_membership.created', data: born }];
+    }
+    if (state.managed_by !== null && !isSamePerson(state.managed_by, managed_by)) return [];
+    const isBack = state.status === 'pending' || (state.status === 'inactive' && state.status_by === 'directory');
+    const change = { ...(state.managed_by === null && { managed_by }), ...(isBack && ({ status: 'active', status_by: 'directory' } as const)) };
+    return updated(state.id, change);
+  };
+}
+
+/** What there is becomes that of a person of a directory who is not active there, and is suspended. Nothing where there is no membership, or it is another's. */
+export function suspendMembership(managed_by: ManagedBy): Decide {
+  return (state) => {
+    if (state?.object !== 'organization_membership') return [];
+    if (state.managed_by !== null && !isSamePerson(state.managed_by, managed_by)) return [];
+    const isSuspended = state.status === 'inactive';
+    return updated(state.id, {
+      ...(state.managed_by === null && { managed_by }),
+      ...(!isSuspended && ({ status: 'inactive', status_by: 'directory' } as const)),
+    });
+  };
+}
+
+/** From now on `to` manages what `from` did: null for nobody, so it is managed by hand. Nothing where `from` does not. */
+export function handOver(from: ManagedBy, to: ManagedBy | null): Decide {
+  return (state) =>
+    state?.object === 'organization_membership' && state.managed_by !== null && isSamePerson(state.managed_by, from)
+      ? [{ type: 'organization_membership.updated', data: { id: state.id, managed_by: to } }]
+      : [];
+}
+
+/** Whom its directory no longer has is a member no longer. Nothing where another person manages the membership, or nobody. */
+export function endManagedMembership(managed_by: ManagedBy): Decide {
+  return (state) =>
+    state?.object === 'organization_membership' && state.managed_by !== null && isSamePerson(state.managed_by, managed_by)
+      ? [{ type: 'organization_membership.deleted', data: { id: state.id } }]
+      : [];
+}
+
+function updated(id: string, change: Omit<MembershipUpdated, 'id'>): readonly MembershipEvent[] {
+  return Object.keys(change).length === 0 ? [] : [{ type: 'organization_membership.updated', data: { id, ...change } }];
+}
+
+function isSamePerson(one: ManagedBy, other: ManagedBy): boolean {
+  return one.directory_user_id === other.directory_user_id;
 }
 
 export function setRoles(id: string, roles: readonly HeldRole[]): Decide {
