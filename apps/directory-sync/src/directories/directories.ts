@@ -62,7 +62,7 @@ export class Directories {
   }
 
   @Handles(CreateDirectory)
-  async create({ context, organization_id, type, name, attributes = DEFAULT_ATTRIBUTES }: CreateDirectory): Promise<ConfiguredDirectory> {
+  async create({ context, organization_id, type, name, attributes = DEFAULT_ATTRIBUTES, policy }: CreateDirectory): Promise<ConfiguredDirectory> {
     const { environment } = context;
     await this.organizations.require(context, organization_id);
     requireDistinct(attributes);
@@ -74,7 +74,7 @@ export class Directories {
       id,
       registerAddress({ id, environment_id: environment }),
     );
-    const { state } = await this.repository.transact(directoryDecider, context, id, createDirectory({ organization_id, type, name, attributes }));
+    const { state } = await this.repository.transact(directoryDecider, context, id, createDirectory({ organization_id, type, name, attributes, policy }));
     return this.configured(environment, requireDirectory(state, id));
   }
 
@@ -133,7 +133,7 @@ export class Directories {
 
   private async configured(environment: string, directory: StoredDirectory): Promise<ConfiguredDirectory> {
     const [shown] = await this.shown(environment, [directory]);
-    return { ...(shown ?? withoutMore(directory)), attributes: directory.attributes, scim_path: `/scim/v2/${directory.id}` };
+    return { ...(shown ?? withoutMore(directory)), policy: directory.policy, attributes: directory.attributes, scim_path: `/scim/v2/${directory.id}` };
   }
 
   /** In their order: null for one whose organization is gone. */

@@ -52,6 +52,31 @@ describe('a directory', () => {
       .thenNothing();
   });
 
+  it('has a policy, of which each change says all', () => {
+    const off = { follows: 'off', unverified_domains: 'ignore', on_delete: 'release' } as const;
+    const on = { ...off, follows: 'memberships' } as const;
+    const changed: DirectoryEvent = { type: 'directory.updated', data: { id: directory, policy: on } };
+    given()
+      .when(createDirectory({ ...fields, policy: { follows: 'memberships' } }))
+      .then({ ...created, data: { ...created.data, policy: on } } as DirectoryEvent);
+    given(created)
+      .when(updateDirectory(directory, { policy: { follows: 'memberships' } }))
+      .then(changed);
+    given(created, changed)
+      .when(updateDirectory(directory, { policy: { follows: 'memberships' } }))
+      .thenNothing();
+    given(created)
+      .when(updateDirectory(directory, { policy: off }))
+      .thenNothing();
+  });
+
+  it('says as it ends what becomes of the memberships that it manages', () => {
+    const policy = { follows: 'memberships', unverified_domains: 'ignore', on_delete: 'end' } as const;
+    given(created, { type: 'directory.updated', data: { id: directory, policy } })
+      .when(deleteDirectory(directory))
+      .then({ type: 'dsync.deleted', data: { id: directory, memberships: 'end' } });
+  });
+
   it('is switched off and on by hand', () => {
     given(created, activated)
       .when(updateDirectory(directory, { state: 'unlinked' }))

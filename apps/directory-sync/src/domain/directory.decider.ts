@@ -1,5 +1,5 @@
 import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
-import type { Directory, DirectoryAttribute, DirectoryToken, EventDirectoryDomain } from '#libs/contracts/src/directories/directory';
+import type { Directory, DirectoryAttribute, DirectoryPolicy, DirectoryToken, EventDirectoryDomain } from '#libs/contracts/src/directories/directory';
 import type { Decider, Decision, Fact, NewPublicEvent } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
@@ -7,7 +7,7 @@ import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
 export type DirectoryEvent =
   | Fact<'directory.created', DirectoryCreated>
-  | Fact<'directory.updated', { readonly id: string } & Partial<Pick<DirectoryCreated, 'name' | 'attributes'>>>
+  | Fact<'directory.updated', { readonly id: string } & Partial<Pick<DirectoryCreated, 'name' | 'attributes' | 'policy'>>>
   /** Switched off by hand, and on again. */
   | Fact<'directory.unlinked', { readonly id: string }>
   | Fact<'directory.relinked', { readonly id: string }>
@@ -16,17 +16,28 @@ export type DirectoryEvent =
   | Fact<'directory.credentials_accepted', { readonly id: string }>
   /** Its product was heard of for the first time. */
   | Fact<'dsync.activated', { readonly id: string; readonly domains: readonly Omit<EventDirectoryDomain, 'object'>[] }>
-  | Fact<'dsync.deleted', { readonly id: string }>
+  | Fact<'dsync.deleted', DirectoryDeleted>
   | Fact<'dsync.token.created', StoredToken & { readonly directory_id: string }>
   | Fact<'dsync.token.revoked', { readonly id: string; readonly directory_id: string }>;
 
-type DirectoryCreated = Pick<Directory, 'id' | 'organization_id' | 'type' | 'name'> & { readonly attributes: readonly DirectoryAttribute[] };
+type DirectoryCreated = Pick<Directory, 'id' | 'organization_id' | 'type' | 'name'> & {
+  readonly attributes: readonly DirectoryAttribute[];
+  /** Absent: nothing follows its people. */
+  readonly policy?: DirectoryPolicy;
+};
+
+interface DirectoryDeleted {
+  readonly id: string;
+  /** What becomes of the memberships that it manages. Absent: it manages none, since nothing follows its people. */
+  readonly memberships?: DirectoryPolicy['on_delete'];
+}
 
 /** `hash` is the SHA-256 of the value in hex: with 256 random bits in the value it need not be slow, and it opens nothing. */
 export type StoredToken = Pick<DirectoryToken, 'id' | 'token_suffix'> & { readonly hash: string };
 
 export interface StoredDirectory extends DirectoryCreated {
   readonly object: 'directory';
+  readonly policy: DirectoryPolicy;
   /** What it would be if nobody had switched it off. */
   readonly link: 'validating' | 'linked' | 'invalid_credentials';
   readonly is_unlinked: boolean;
@@ -44,6 +55,7 @@ interface DeletedDirectory extends Pick<Directory, 'id' | 'organization_id'> {
 
 export type DirectoryState = StoredDirectory | DeletedDirectory | null;
 
+const FIRST_POLICY: DirectoryPolicy = { follows: 'off', unverified_domains: 'ignore', on_delete: 'release' };
 const MOST_REVOKED = 100;
 const MOST_TOKENS = 10;
 
@@ -80,7 +92,7 @@ function evolve(state: DirectoryState, event: DirectoryEvent & { readonly at: st
 
 function initialDirectory(data: DirectoryCreated, at: string): StoredDirectory {
   const unset = { link: 'validating', is_unlinked: false, is_activated: false, tokens: [], revoked: [] } as const;
-  return { object: 'directory', ...data, ...unset, created_at: at, updated_at: at };
+  return { object: 'directory', policy: FIRST_POLICY, ...data, ...unset, created_at: at, updated_at: at };
 }
 
 /** As the API has it; events have other words. */
@@ -129,7 +141,7 @@ export function toPublicToken(state: DirectoryState, id: string): DirectoryToken
 
 export const directoryDecider: Decider<DirectoryState, DirectoryEvent> = {
   category: 'directory',
-  foldVersion: 1,
+  foldVersion: 2,
   initial: null,
   sealed: {
     'directory.created': null,
@@ -156,10 +168,12 @@ export const directoryDecider: Decider<DirectoryState, DirectoryEvent> = {
 
 type Decide = Decision<DirectoryState, DirectoryEvent>;
 
-export function createDirectory(given: Omit<DirectoryCreated, 'id'>): Decide {
+type PolicyChanges = Partial<DirectoryPolicy>;
+
+export function createDirectory({ policy, ...given }: Omit<DirectoryCreated, 'id' | 'policy'> & { readonly policy?: PolicyChanges }): Decide {
   return (state, context) => {
     const id = context.id('directory');
-    if (state === null) return [{ type: 'directory.created', data: { id, ...given } }];
+    if (state === null) return [{ type: 'directory.created', data: { id, ...given, ...(policy && { policy: { ...FIRST_POLICY, ...policy } }) } }];
     // A repeated command meets what it made; once that was deleted, it stays deleted.
     requireDirectory(state, id);
     return [];
@@ -167,16 +181,20 @@ export function createDirectory(given: Omit<DirectoryCreated, 'id'>): Decide {
 }
 
 interface DirectoryChanges extends Partial<Pick<DirectoryCreated, 'name' | 'attributes'>> {
+  readonly policy?: PolicyChanges;
   readonly state?: 'linked' | 'unlinked';
 }
 
-export function updateDirectory(id: string, { name, attributes, state: wanted }: DirectoryChanges): Decide {
+export function updateDirectory(id: string, { name, attributes, policy: asked, state: wanted }: DirectoryChanges): Decide {
   return (state) => {
     const directory = requireDirectory(state, id);
     const events: DirectoryEvent[] = [];
     const isRenamed = name !== undefined && name !== directory.name;
     const isMapped = attributes !== undefined && JSON.stringify(attributes) !== JSON.stringify(directory.attributes);
-    if (isRenamed || isMapped) events.push({ type: 'directory.updated', data: { id, ...(isRenamed && { name }), ...(isMapped && { attributes }) } });
+    const policy = { ...directory.policy, ...asked };
+    const isOther = JSON.stringify(policy) !== JSON.stringify(directory.policy);
+    const change = { ...(isRenamed && { name }), ...(isMapped && { attributes }), ...(isOther && { policy }) };
+    if (Object.keys(change).length > 0) events.push({ type: 'directory.updated', data: { id, ...change } });
     if (wanted === 'unlinked' && !directory.is_unlinked) events.push({ type: 'directory.unlinked', data: { id } });
     if (wanted === 'linked' && directory.is_unlinked) events.push({ type: 'directory.relinked', data: { id } });
     return events;
@@ -186,14 +204,17 @@ export function updateDirectory(id: string, { name, attributes, state: wanted }:
 export function deleteDirectory(id: string): Decide {
   return (state) => {
     if (state?.object === 'deleted_directory') return [];
-    requireDirectory(state, id);
-    return [{ type: 'dsync.deleted', data: { id } }];
+    return [deleted(requireDirectory(state, id))];
   };
 }
 
 /** What follows where its organization is gone. */
 function recordDeletion(): Decide {
-  return (state) => (state?.object === 'directory' ? [{ type: 'dsync.deleted', data: { id: state.id } }] : []);
+  return (state) => (state?.object === 'directory' ? [deleted(state)] : []);
+}
+
+function deleted({ id, policy }: StoredDirectory): DirectoryEvent {
+  return { type: 'dsync.deleted', data: { id, ...(policy.follows !== 'off' && { memberships: policy.on_delete }) } };
 }
 
 /** @throws DomainError `directory_token_limit_reached` */

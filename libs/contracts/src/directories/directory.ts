@@ -69,8 +69,32 @@ export class DirectoryAttribute {
   source!: string;
 }
 
+const FOLLOWS = ['off', 'memberships', 'memberships_and_roles'] as const;
+const UNVERIFIED_DOMAINS = ['ignore', 'invite'] as const;
+const ON_DELETE = ['release', 'end'] as const;
+
+/** What becomes of the people of a directory in its organization. */
+export class DirectoryPolicy {
+  @OneOf(FOLLOWS, {
+    doc: 'What follows its people: nothing; users and memberships; or these and the roles that its groups are mapped to.',
+  })
+  follows!: (typeof FOLLOWS)[number];
+  @OneOf(UNVERIFIED_DOMAINS, { doc: 'What becomes of people whose address is of no domain that the organization has verified: nothing, or an invitation.' })
+  unverified_domains!: (typeof UNVERIFIED_DOMAINS)[number];
+  @OneOf(ON_DELETE, { doc: 'What becomes of the memberships that it manages once it is deleted: they are managed by hand, or end with it.' })
+  on_delete!: (typeof ON_DELETE)[number];
+}
+
+/** Changes of a policy: what is absent stays, or is as at first. */
+export class DirectoryPolicyChanges {
+  @Optional() @Picked(DirectoryPolicy) follows?: DirectoryPolicy['follows'];
+  @Optional() @Picked(DirectoryPolicy) unverified_domains?: DirectoryPolicy['unverified_domains'];
+  @Optional() @Picked(DirectoryPolicy) on_delete?: DirectoryPolicy['on_delete'];
+}
+
 /** A directory with how it is set up. */
 export class ConfiguredDirectory extends Directory {
+  @Nested(() => DirectoryPolicy, { doc: 'What becomes of its people in the organization.' }) policy!: DirectoryPolicy;
   @ListOf(() => DirectoryAttribute, { doc: 'What becomes `custom_attributes` of its people.' }) attributes!: readonly DirectoryAttribute[];
   @Text({ doc: 'Where the product sends people and groups by SCIM 2.0: a path of this API.', example: '/scim/v2/directory_01JG8K3M0Q5R7T9V1X3Z5B7D9F' })
   scim_path!: string;

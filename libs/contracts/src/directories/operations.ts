@@ -1,10 +1,18 @@
-import { ListOf, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
+import { ListOf, Nested, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
 import { Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
 import { Organization } from '../organizations/organization.ts';
 import { PageQuery } from '../pages.ts';
 import { DirectoryGroup } from './directory-group.ts';
 import { DirectoryUser } from './directory-user.ts';
-import { ConfiguredDirectory, Directory, DirectoryAttribute, DirectoryRequest, DirectoryToken, DirectoryTokenWithValue } from './directory.ts';
+import {
+  ConfiguredDirectory,
+  Directory,
+  DirectoryAttribute,
+  DirectoryPolicyChanges,
+  DirectoryRequest,
+  DirectoryToken,
+  DirectoryTokenWithValue,
+} from './directory.ts';
 
 const ATTRIBUTES = {
   doc: 'What becomes `custom_attributes` of its people: names and where they come from. Absent: job title, department, division, organization, cost center, employee number and manager.',
@@ -30,7 +38,8 @@ export class GetDirectory extends Query<Directory> {
   delete: '/directories/{id}',
   owner: 'directory-sync',
   summary: 'Delete a directory',
-  description: 'Its people and groups are gone with it; one event tells of it, and none of each of them.',
+  description:
+    'Its people and groups are gone with it; one event tells of it, and none of each of them. Memberships that it manages are managed by hand from then on, or end with it, as its policy says.',
   answers: empty(202),
   emits: ['dsync.deleted'],
 })
@@ -86,6 +95,9 @@ export class CreateDirectory extends Command<ConfiguredDirectory> {
   @Picked(Directory) type!: Directory['type'];
   @Picked(Directory) name!: string;
   @Optional() @ListOf(() => DirectoryAttribute, ATTRIBUTES) attributes?: readonly DirectoryAttribute[];
+  @Optional()
+  @Nested(() => DirectoryPolicyChanges, { doc: 'What becomes of its people in the organization. Absent: nothing follows them.' })
+  policy?: DirectoryPolicyChanges;
 }
 
 @Operation({ get: '/admin/directories/{id}', owner: 'directory-sync', summary: 'Get a directory with how it is set up', answers: ok(ConfiguredDirectory) })
@@ -104,6 +116,11 @@ export class UpdateDirectory extends Command<ConfiguredDirectory> {
   @Ref(() => Directory, { doc: 'The directory.' }) id!: string;
   @Optional() @Picked(Directory) name?: string;
   @Optional() @ListOf(() => DirectoryAttribute, ATTRIBUTES) attributes?: readonly DirectoryAttribute[];
+  @Optional()
+  @Nested(() => DirectoryPolicyChanges, {
+    doc: 'What becomes of its people in the organization; what is absent in it stays. Switched on, it counts for all who are in the directory; switched off, their memberships are managed by hand.',
+  })
+  policy?: DirectoryPolicyChanges;
   @Optional()
   @OneOf(['linked', 'unlinked'], { doc: '`unlinked` refuses whatever the product sends; `linked` takes it again.' })
   state?: 'linked' | 'unlinked';
