@@ -101,6 +101,7 @@ export async function organization(caller: Caller, clientId: string, externalId:
   const scim = async (path: string, body: object): Promise<string> => (await caller.scim('POST', directory, path, token.token, { body })).body.id;
   const person = await scim('/Users', { userName: email, externalId: externalId, emails: [{ value: email, primary: true }] });
   const team = await scim('/Groups', { displayName: 'Engineering', members: [{ value: person }] });
+  await caller.put(`/admin/directories/${directory}/role_mappings`, { role_mappings: [{ group_id: team, role_slug: 'admin' }] }).expect(200);
   const requests = await caller.eventually(`/admin/directories/${directory}/requests?limit=1`, { data: [{ status: 201 }] });
   const ids = new Map<Class, string>([
     [Directory, directory],
@@ -130,7 +131,7 @@ export async function organization(caller: Caller, clientId: string, externalId:
     [RoleAssignment, await created(`/authorization/organization_memberships/${membership}/role_assignments`, role)],
     [GroupRoleAssignment, await created(`/authorization/groups/${group}/role_assignments`, role)],
   ]);
-  return { ids, externalId, domain, listed: { ListUserApiKeys: keyOfUser } };
+  return { ids, externalId, domain, listed: { ListUserApiKeys: keyOfUser, ListRoleMappings: team } };
 }
 
 /** Somebody who comes with a program, and has to show a code beside their password. */

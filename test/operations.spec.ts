@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { openApiDocument } from '#libs/contracts/src/openapi';
+import { DirectoryGroup } from '#libs/contracts/src/directories/directory-group';
+import { Directory } from '#libs/contracts/src/directories/directory';
 import { Group } from '#libs/contracts/src/groups/group';
 import { operations, takesKey, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
 import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
@@ -142,6 +144,10 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     body: { slug: await slugOf(caller, '/authorization/permissions', { resource_type_slug: 'project' }) },
   }),
   SetRolePriority: async ({ caller }) => ({ body: { role_slugs: [await slugOf(caller, '/authorization/roles'), 'editor'] } }),
+  SetRoleMappings: async ({ ids }) => ({
+    path: `/admin/directories/${ids.get(Directory)}/role_mappings`,
+    body: { role_mappings: [{ group_id: ids.get(DirectoryGroup), role_slug: 'member' }] },
+  }),
   SetOrganizationRolePermissions: async (at) => ({
     path: `/authorization/organizations/${at.ids.get(Organization)}/roles/org-auditor/permissions`,
     body: { permissions: [await slugOf(at.caller, '/authorization/permissions')] },

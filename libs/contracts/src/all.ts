@@ -22,6 +22,7 @@ import './permissions/operations.ts';
 import './radar/operations.ts';
 import './resource-types/operations.ts';
 import './role-assignments/operations.ts';
+import './role-mappings/operations.ts';
 import './roles/operations.ts';
 import './sessions/operations.ts';
 import './sign-in/operations.ts';

@@ -116,7 +116,12 @@ export const ERRORS = declare({
     doc: 'The resource types, permissions and roles of the environment are too many, or their texts too long, to take in more.',
   },
   role_has_assignments: { kind: 'conflict', status: 409, doc: 'The role is assigned: take it away first.' },
-  role_has_group_role_mappings: { kind: 'conflict', status: 409, doc: 'Groups of an identity provider are mapped to the role.', comesWith: 'directories' },
+  role_has_group_role_mappings: { kind: 'conflict', status: 409, doc: 'Groups of a directory give the role: take it out of their mappings first.' },
+  role_mapping_limit_reached: {
+    kind: 'invalid',
+    status: 422,
+    doc: 'The groups of all directories of the organization would give more than 5,000 roles together.',
+  },
   user_creation_error: { kind: 'conflict', status: 400, doc: 'The user cannot be created: `errors` says what is taken.' },
   email_not_available: { kind: 'conflict', status: 400, doc: 'Another user of this environment has this email.' },
   invalid_email: { kind: 'invalid', status: 400, doc: 'Not an email address.' },

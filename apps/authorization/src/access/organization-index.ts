@@ -360,6 +360,7 @@ export class OrganizationIndex {
       case 'organization_role.deleted':
       case 'organization_role.closing':
       case 'organization_role.reopened':
+      case 'role_mappings.changed':
         return this.applyRole(event);
       case 'resource.created':
       case 'resource.updated':
@@ -385,7 +386,7 @@ export class OrganizationIndex {
     if (version <= this.customRolesVersion) return;
     this.customRolesVersion = version;
     if (changesClosings(type)) this.closings.apply(event);
-    if (type === 'organization_role.closing' || type === 'organization_role.reopened') return;
+    if (type === 'organization_role.closing' || type === 'organization_role.reopened' || type === 'role_mappings.changed') return;
     this.customRoles.apply(type, data as { readonly id: string }, (permission) => this.model.numberOf(permission));
   }
 

@@ -5,14 +5,17 @@ import {
   closeOrganizationRole,
   deleteOrganizationRole,
   dropPermission,
+  dropRoleMappings,
   organizationRolesDecider,
   recordRoleDeletions,
   reopenOrganizationRole,
   removeOrganizationRolePermission,
   setOrganizationRolePermissions,
+  setRoleMappings,
   undoOrganizationRole,
   updateOrganizationRole,
   type OrganizationRolesEvent,
+  type StoredRoleMapping,
 } from './organization-roles.decider.ts';
 
 const { given, id } = specOf(organizationRolesDecider);
@@ -162,4 +165,113 @@ describe('the roles of an organization', () => {
     given(created('org-a'), created('org-b')).when(recordRoleDeletions()).then(deleted('org-a'), deleted('org-b'));
     given().when(recordRoleDeletions()).thenNothing();
   });
+});
+
+describe('what groups of a directory give', () => {
+  const directory = { id: 'directory_one', organization_id: org };
+  const shared = [
+    { id: 'role_member', slug: 'member', resource_type_slug: 'organization' },
+    { id: 'role_editor', slug: 'editor', resource_type_slug: 'workspace' },
+  ];
+  const mapping = (group_id: string, role_id: string): StoredRoleMapping => ({ group_id, role_id });
+  const changed = (added: readonly StoredRoleMapping[], removed: readonly StoredRoleMapping[] = [], directory_id = directory.id): OrganizationRolesEvent => ({
+    type: 'role_mappings.changed',
+    data: { organization_id: org, directory_id, added, removed },
+  });
+  const set = (...pairs: readonly (readonly [group_id: string, role_slug: string])[]) =>
+    setRoleMappings(
+      directory,
+      pairs.map(([group_id, role_slug]) => ({ group_id, role_slug })),
+      shared,
+    );
+  const [ofMembers, ofAuditors] = [mapping('group_a', 'role_member'), mapping('group_a', 'role_org-a')];
+
+  it('are roles of the environment and of the organization, each of a group once', () => {
+    given()
+      .when(set(['group_a', 'member'], ['group_a', 'member']))
+      .then(changed([ofMembers]));
+    given(created('org-a'))
+      .when(set(['group_a', 'org-a'], ['group_b', 'member']))
+      .then(changed([ofAuditors, mapping('group_b', 'role_member')]));
+  });
+
+  it('are replaced as a whole, in one directory', () => {
+    const others = changed([mapping('group_z', 'role_member')], [], 'directory_two');
+    given(changed([ofMembers]), others, created('org-a'))
+      .when(set(['group_a', 'org-a']))
+      .then(changed([ofAuditors], [ofMembers]));
+    given(changed([ofMembers]), others)
+      .when(set(['group_a', 'member']))
+      .thenNothing();
+    given(changed([ofMembers]), others)
+      .when(set())
+      .then(changed([], [ofMembers]));
+    given(others).when(set()).thenNothing();
+  });
+
+  it('are roles that are there, and for organizations', () => {
+    given(created('org-a'), deleted('org-a'))
+      .when(set(['group_a', 'org-a']))
+      .thenRefused('entity_not_found');
+    given()
+      .when(set(['group_a', 'editor']))
+      .thenRefused('sub_resource_scoped_role_not_allowed');
+  });
+
+  it('are 5,000 in an organization at the most, and fewer again where they were more', () => {
+    const many = (count: number, group: string) => Array.from({ length: count }, (_, number) => mapping(`${group}_${number}`, 'role_member'));
+    const full = changed(many(5_000, 'group'), [], 'directory_two');
+    given(full)
+      .when(set(['group_a', 'member']))
+      .thenRefused('role_mapping_limit_reached');
+    given(changed(many(4_999, 'group'), [], 'directory_two'))
+      .when(set(['group_a', 'member']))
+      .then(changed([ofMembers]));
+    given(full, changed([ofMembers, ofAuditors]))
+      .when(set(['group_b', 'member']))
+      .thenMatching({ data: { added: [{ group_id: 'group_b' }] } });
+  });
+
+  it('keep a role of the organization from being deleted, before and while that is done', () => {
+    const closing = (type: 'closing' | 'reopened'): OrganizationRolesEvent => ({
+      type: `organization_role.${type}`,
+      data: { id: 'role_org-a', intent: 'mine' },
+    });
+    const close = closeOrganizationRole({ id: 'role_org-a', intent: 'mine', now: Date.parse('2026-01-15T11:59:10.001Z') });
+    const remove = deleteOrganizationRole('role_org-a', 'mine');
+    given(created('org-a'), changed([ofAuditors]))
+      .when(close)
+      .thenRefused('role_has_group_role_mappings');
+    given(created('org-a'), closing('closing'), changed([ofAuditors]))
+      .when(remove)
+      .thenRefused('role_has_group_role_mappings');
+    given(created('org-a'), changed([ofAuditors]), changed([], [ofAuditors]))
+      .when(close)
+      .then(closing('closing'));
+    given(created('org-a'), changed([ofMembers]), closing('closing'))
+      .when(remove)
+      .then(deleted('org-a'));
+  });
+
+  it('end with their directory, their group and their role', () => {
+    const elsewhere = mapping('group_z', 'role_member');
+    const past = [changed([ofMembers, ofAuditors]), changed([elsewhere], [], 'directory_two')];
+    given(...past)
+      .when(dropRoleMappings({ directory_id: directory.id }))
+      .then(changed([], [ofMembers, ofAuditors]));
+    given(...past)
+      .when(dropRoleMappings({ group_id: 'group_z' }))
+      .then(changed([], [elsewhere], 'directory_two'));
+    given(...past)
+      .when(dropRoleMappings({ role_id: 'role_member' }))
+      .then(changed([], [ofMembers]), changed([], [elsewhere], 'directory_two'));
+    given(...past)
+      .when(dropRoleMappings({ group_id: 'group_b' }))
+      .thenNothing();
+    given()
+      .when(dropRoleMappings({ group_id: 'group_b' }))
+      .thenNothing();
+  });
+
+  it('are announced to nobody', () => expect(organizationRolesDecider.toPublicEvent(changed([ofMembers]), null, null)).toBeNull());
 });

@@ -9,15 +9,29 @@ import { OrganizationRoles } from './organization-roles.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
 import { Permissions } from './permissions.ts';
 import { ResourceTypes } from './resource-types.ts';
-import { DropDeletedPermission, SeedModelOfEnvironment, TellOfChangedRoles } from './model.reactions.ts';
+import { DropDeletedPermission, DropMappingsOfWhatIsGone, SeedModelOfEnvironment, TellOfChangedRoles } from './model.reactions.ts';
+import { DirectoryRows } from '../repositories/directory-rows.ts';
+import { directoriesView, directoryGroupsView } from '../views/directories.views.ts';
+import { RoleMappings } from './role-mappings.ts';
 import { Roles } from './roles.ts';
 import { TypeUses } from './type-uses.ts';
 
 export const model = feature({
   deciders: [authorizationModelDecider, organizationRolesDecider],
-  views: [authorizationModelsView, organizationRolesView],
-  providers: [AuthorizationModels, OrganizationRoleSets, ResourceTypes, Permissions, Roles, OrganizationRoles, OrganizationRoleGuard, TypeUses],
-  reactions: [SeedModelOfEnvironment, DropDeletedPermission, TellOfChangedRoles],
+  views: [authorizationModelsView, organizationRolesView, directoriesView, directoryGroupsView],
+  providers: [
+    AuthorizationModels,
+    OrganizationRoleSets,
+    ResourceTypes,
+    Permissions,
+    Roles,
+    OrganizationRoles,
+    OrganizationRoleGuard,
+    TypeUses,
+    RoleMappings,
+    DirectoryRows,
+  ],
+  reactions: [SeedModelOfEnvironment, DropDeletedPermission, TellOfChangedRoles, DropMappingsOfWhatIsGone],
   // Takes a permission away from the role, perhaps.
   removals: ['organization_role.updated' satisfies OrganizationRolesEvent['type']],
 });

@@ -2,10 +2,21 @@ import { Injectable } from '@nestjs/common';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import type { DirectoryGroupEvent } from '#apps/directory-sync/src/domain/directory-group.decider';
+import type { DirectoryEvent } from '#apps/directory-sync/src/domain/directory.decider';
 import type { EnvironmentEvent } from '#apps/identity/src/domain/environment.decider';
 import type { AuthorizationModelEvent } from '../domain/authorization-model.decider.ts';
 import { AuthorizationModels } from '../repositories/authorization-models.ts';
-import { dropPermission, organizationRolesDecider } from '../domain/organization-roles.decider.ts';
+import {
+  dropPermission,
+  dropRoleMappings,
+  organizationRolesDecider,
+  type GoneOfMapping,
+  type MappingsChanged,
+  type OrganizationRolesEvent,
+} from '../domain/organization-roles.decider.ts';
+import { DirectoryRows } from '../repositories/directory-rows.ts';
+import { ParentRows } from '../repositories/parent-rows.ts';
 import { organizationRolesView } from '../views/organization-roles.view.ts';
 
 type EnvironmentCreated = FactOf<EnvironmentEvent, 'environment.created'>;
@@ -51,5 +62,61 @@ export class TellOfChangedRoles implements Reaction<RolesChanged> {
 
   async react({ meta: { environment } }: Recorded<RolesChanged>): Promise<void> {
     while (await this.models.tellOfRoles(environment));
+  }
+}
+
+type MayEndMappings =
+  | FactOf<AuthorizationModelEvent, 'role.deleted'>
+  | FactOf<DirectoryEvent, 'dsync.deleted'>
+  | FactOf<DirectoryGroupEvent, 'dsync.group.deleted'>
+  | FactOf<OrganizationRolesEvent, 'role_mappings.changed'>;
+
+/**
+ * A mapping is dead once its directory, its group or its role is: this records so, also of what was mapped while it was deleted. An organization's own roles are not
+ * deleted while a group gives them.
+ */
+@Injectable()
+export class DropMappingsOfWhatIsGone implements Reaction<MayEndMappings> {
+  readonly name = 'drop-role-mappings-of-what-is-gone';
+  readonly handles = ['role.deleted', 'dsync.deleted', 'dsync.group.deleted', 'role_mappings.changed'] as const;
+
+  constructor(
+    private readonly cascade: Cascade,
+    private readonly directories: DirectoryRows,
+    private readonly parents: ParentRows,
+  ) {}
+
+  async react(event: Recorded<MayEndMappings>): Promise<void> {
+    const { environment, organization } = event.meta;
+    switch (event.type) {
+      case 'role.deleted': {
+        const { id } = event.data;
+        return this.cascade.each(event, organizationRolesView, { index: 'mapped_role', values: [id] }, (row) => this.drop(event, row.id, { role_id: id }));
+      }
+      case 'dsync.deleted':
+        return this.drop(event, organization!, { directory_id: event.data.id });
+      case 'dsync.group.deleted':
+        return this.drop(event, organization!, { group_id: event.data.id });
+      case 'role_mappings.changed': {
+        await this.cascade.reached(event);
+        for (const gone of await this.goneOf(environment, event.data)) await this.drop(event, organization!, gone);
+      }
+    }
+  }
+
+  private async goneOf(environment: string, { organization_id, directory_id, added }: MappingsChanged): Promise<readonly GoneOfMapping[]> {
+    if (added.length === 0) return [];
+    if (!(await this.directories.isKnown(environment, directory_id))) return [{ directory_id }];
+    const groups = new Set(added.map(({ group_id }) => group_id));
+    const known = await this.directories.knownGroupsIn(environment, directory_id, [...groups]);
+    const roles = await Promise.all([...new Set(added.map(({ role_id }) => role_id))].map((id) => this.parents.role(environment, organization_id, id)));
+    return [
+      ...[...groups].filter((id) => !known.has(id)).map((group_id) => ({ group_id })),
+      ...roles.filter(({ allows }) => !allows).map(({ id }) => ({ role_id: id })),
+    ];
+  }
+
+  private drop({ meta }: Recorded<MayEndMappings>, organizationId: string, gone: GoneOfMapping): Promise<void> {
+    return this.cascade.decide({ meta }, organizationRolesDecider, organizationId, dropRoleMappings(gone));
   }
 }

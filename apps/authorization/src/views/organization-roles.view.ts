@@ -4,11 +4,12 @@ import { organizationRolesDecider, type OrganizationRolesEvent, type Organizatio
 /** One row per organization that ever had a role of its own, under the organization's id. Private: answers are picked from it. */
 export const organizationRolesView = primaryView<OrganizationRolesState | null, OrganizationRolesEvent, OrganizationRolesState>({
   name: 'organization_roles',
-  version: 1,
+  version: 2,
   decider: organizationRolesDecider,
   indexes: [
     { name: 'permission', keys: ({ roles }) => [...new Set(roles.flatMap(({ permissions }) => permissions.map(({ id }) => id)))] },
     { name: 'resource_type', keys: ({ roles }) => [...new Set(roles.flatMap(({ resource_type_id }) => resource_type_id ?? []))] },
+    { name: 'mapped_role', keys: ({ mappings = {} }) => [...new Set(Object.values(mappings).flatMap((each) => each.map(({ role_id }) => role_id)))] },
   ],
   rowOf: (state) => state,
 });
