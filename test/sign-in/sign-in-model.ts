@@ -108,7 +108,8 @@ export class SignInModel {
     const { factor } = challenge;
     if (!this.isThere(factor) || this.now >= challenge.until || !this.isOpen(challenge.use, by)) return false;
     const isInTime = step !== null && Math.abs(step - Math.floor(this.now / REPEATED)) <= 1;
-    if (++challenge.tries > TRIES || !isInTime || (factor.taken.get(step) ?? challenge) !== challenge) return false;
+    if (!isInTime) challenge.tries++;
+    if (challenge.tries >= TRIES || !isInTime || (factor.taken.get(step) ?? challenge) !== challenge) return false;
     factor.taken.set(step, challenge);
     challenge.use ??= { by, at: this.now };
     factor.verifiedAt ??= this.now;
@@ -159,7 +160,9 @@ export class SignInModel {
 
   private redeem(kind: Kind, user: User, text: string, by: Flow, id?: string): boolean {
     const code = this.codeOf(kind, user);
-    if (code === undefined || (id ?? code.id) !== code.id || ++code.tries > TRIES || text !== code.text || !this.isOpen(code.use, by)) return false;
+    if (code === undefined || (id ?? code.id) !== code.id) return false;
+    if (text !== code.text) code.tries++;
+    if (code.tries >= TRIES || text !== code.text || !this.isOpen(code.use, by)) return false;
     if (code.use === null && this.now >= code.until) return false;
     code.use ??= { by, at: this.now };
     this.prove(user, by.proven.includes('password'), by);

@@ -12,6 +12,7 @@ import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { OneTimeCodes, type CodeName } from '../codes/one-time-codes.ts';
 import { authenticationFactorDecider, isLastChallenge, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
 import { ASKED_AGAIN_WITHIN_MS } from '../domain/lost-answer.decider.ts';
+import { tooManyTries } from '../domain/one-time-code.decider.ts';
 import { secretOfBase32, stepsOf, TAKEN_WITHIN_MS } from './totp.ts';
 
 const CHALLENGES = 'authentication_challenges';
@@ -103,30 +104,36 @@ export class AuthenticationChallenges {
     if (!isLastChallenge(factor, id) && before.verified === null) throw expired();
     const failures = this.naming.keyOf(FAILURES, environment, factor.id);
     const dayEnd = nextDay(this.clock.now());
-    // Counted before it is compared: of many tries at once no more are compared than may be.
-    const failed = await this.store.add(FAILURES, `${failures} ${dayEnd}`, 1, dayEnd);
-    if (failed > FAILURES_PER_DAY || !(await this.codes.mayTry(nameOf(environment, id), DAY_MS))) throw tooManyTries();
-    if (!(await this.isRight(environment, factor, before, code))) return null;
+    const steps = await this.matching(environment, factor, before, code);
+    const isRight = steps !== null;
+    // Each is one step of the store: of many guesses at once nobody is told of more than may be.
+    const failed = await this.store.add(FAILURES, `${failures} ${dayEnd}`, isRight ? 0 : 1, dayEnd);
+    const isGuessed = isRight ? failed >= FAILURES_PER_DAY : failed > FAILURES_PER_DAY;
+    if (isGuessed || !(await this.codes.countTry(nameOf(environment, id), isRight, DAY_MS))) throw tooManyTries();
+    if (!isRight || !(await this.takeStep(environment, before, steps))) return null;
     const verified = await this.spend(environment, before, by);
-    await this.store.add(FAILURES, `${failures} ${dayEnd}`, -1, dayEnd);
     if (factor.verified_at === null) await this.repository.transact(authenticationFactorDecider, context, factor.id, verifyFactor(factor.id));
     else passOver(context);
     await this.store.durable();
     return verified;
   }
 
-  private async isRight(environment: string, factor: StoredFactor, { id }: Challenge, given: string): Promise<boolean> {
-    if (factor.type !== 'totp') return this.codes.isDigits(nameOf(environment, id), given);
+  /** The half minutes of which this is the code, none where it was delivered; null where it is not the right one. */
+  private async matching(environment: string, factor: StoredFactor, { id }: Challenge, given: string): Promise<readonly number[] | null> {
+    if (factor.type !== 'totp') return (await this.codes.isDigits(nameOf(environment, id), given)) ? [] : null;
     const place = { stream: streamName(authenticationFactorDecider.category, environment, factor.id), field: 'totp_secret' };
     const secret = factor.totp_secret === null ? null : secretOfBase32(await this.vault.open(factor.totp_secret, place));
-    if (secret === null) return false;
-    const now = this.clock.now();
-    for (const step of stepsOf(secret, given, now)) {
-      // A code that somebody overlooks is of no use to them.
-      const { entry } = await this.store.putIfAbsent(STEPS, `${environment} ${factor.id} ${step}`, id, now + TAKEN_WITHIN_MS);
+    const steps = secret === null ? [] : stepsOf(secret, given, this.clock.now());
+    return steps.length === 0 ? null : steps;
+  }
+
+  /** The half minute of a code is taken by the challenge that it came with first: one that somebody overlooks is of no use to them. */
+  private async takeStep(environment: string, { id, factor_id }: Challenge, steps: readonly number[]): Promise<boolean> {
+    for (const step of steps) {
+      const { entry } = await this.store.putIfAbsent(STEPS, `${environment} ${factor_id} ${step}`, id, this.clock.now() + TAKEN_WITHIN_MS);
       if (entry.value === id) return true;
     }
-    return false;
+    return steps.length === 0;
   }
 
   private async spend(environment: string, { id }: Challenge, by: string): Promise<Challenge> {
@@ -167,10 +174,6 @@ export function shownChallenge({ id, factor_id, expires_at, created_at, updated_
 
 function expired(): DomainError {
   return new DomainError('conflict', 'authentication_challenge_expired', 'The challenge has expired.');
-}
-
-function tooManyTries(): DomainError {
-  return new DomainError('limited', 'one_time_code_too_many_attempts', 'Too many codes were tried.');
 }
 
 function challengeIdOf(commandId: string): string {

@@ -1,6 +1,7 @@
 import { feature } from '#libs/runtime/src/feature';
 import { emailVerificationDecider, magicAuthDecider, passwordResetDecider, radarChallengeDecider } from '../domain/one-time-code.decider.ts';
 import { emailVerificationsView, magicAuthsView, passwordResetsView, radarChallengesView } from '../views/one-time-codes.view.ts';
+import { AbsentCodes } from './absent-codes.ts';
 import { ApplicationLinks } from './application-links.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
@@ -22,7 +23,7 @@ export const codes = feature({
   deciders: [magicAuthDecider, emailVerificationDecider, passwordResetDecider, radarChallengeDecider],
   views: [magicAuthsView, emailVerificationsView, passwordResetsView, radarChallengesView],
   providers: [
-    ...[MagicAuths, EmailVerifications, PasswordResets, RadarChallenges, SentCodes, OneTimeCodes, CodeRequests, PersonalLimits],
+    ...[MagicAuths, EmailVerifications, PasswordResets, RadarChallenges, SentCodes, OneTimeCodes, AbsentCodes, CodeRequests, PersonalLimits],
     ...[
       Mailboxes,
       DeliverableAddresses,

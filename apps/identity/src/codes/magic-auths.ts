@@ -6,8 +6,9 @@ import { storedEmail } from '#libs/contracts/src/text-formats';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { magicAuthDecider, shownCode } from '../domain/one-time-code.decider.ts';
-import type { StoredUser } from '../domain/user.decider.ts';
+import { foldedEmail, type StoredUser } from '../domain/user.decider.ts';
 import { magicAuthsView } from '../views/one-time-codes.view.ts';
+import { AbsentCodes } from './absent-codes.ts';
 import { CodePolicies } from './code-policies.ts';
 import { CodeRequests } from './code-requests.ts';
 import { DeliverableAddresses } from './deliverable-addresses.ts';
@@ -27,6 +28,7 @@ export class MagicAuths {
     private readonly requests: CodeRequests,
     private readonly addresses: DeliverableAddresses,
     private readonly invitations: InvitationTokens,
+    private readonly absent: AbsentCodes,
     codes: SentCodes,
   ) {
     this.sent = codes.of('magic_auth', magicAuthDecider, magicAuthsView);
@@ -41,7 +43,7 @@ export class MagicAuths {
       await this.requests.count(context, 'magic_auth', email, ip_address);
       await this.addresses.require(email, () => this.mailboxes.userOf(context, email));
     }
-    const user = await this.mailboxes.userOfOrNew(context, email, maySignUp || isInvited);
+    const user = await this.userOf(context, email, maySignUp || isInvited);
     const code = await this.sent.create(context, user, LIFETIME);
     return { ...shownCode(code), code: await this.sent.digits(context, code) };
   }
@@ -63,8 +65,17 @@ export class MagicAuths {
     { email, code, sessionId }: { readonly email: string; readonly code: string; readonly sessionId: string },
   ): Promise<{ readonly user: StoredUser; readonly magicAuthId: string }> {
     const user = await this.mailboxes.userOf(context, storedEmail(email));
-    const redeemed = await this.sent.redeem(context, user, { given: code, by: sessionId, hasPassword: false });
+    const redeemed = await this.sent.redeem(context, user, { given: code, by: sessionId, hasPassword: false, mailbox: foldedEmail(email) });
     return { user: redeemed.user, magicAuthId: redeemed.code.id };
+  }
+
+  private async userOf(context: RequestContext, email: string, maySignUp: boolean): Promise<StoredUser> {
+    try {
+      return await this.mailboxes.userOfOrNew(context, email, maySignUp);
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'sign_up_not_allowed') await this.absent.ask(context, 'magic_auth', foldedEmail(email));
+      throw error;
+    }
   }
 
   /** @throws DomainError `invitation_invalid`, also where it was sent to somebody else */

@@ -12,11 +12,11 @@ export interface CodeName {
   readonly round: number;
 }
 
-/** So many codes may be tried, whichever replicas are asked. */
-const TRIES = 5;
+/** So many wrong codes may be tried, whichever replicas are asked. */
+export const TRIES = 5;
 const COLLECTION = 'code_tries';
 /** Tries are remembered for as long as any code of six digits works, and then some. */
-const REMEMBERED = 60 * 60_000;
+export const TRIES_REMEMBERED = 60 * 60_000;
 const DIGITS = 6;
 /** Numbers of 32 bits below this stand evenly for all codes. */
 const EVEN = Math.floor(2 ** 32 / 10 ** DIGITS) * 10 ** DIGITS;
@@ -50,19 +50,23 @@ export class OneTimeCodes {
     return areEqual(await this.token(name), given);
   }
 
-  /** Counts first, so that of many tries at once no more are compared than may be. */
   async tryDigits(name: CodeName, given: string): Promise<'right' | 'wrong' | 'too_many'> {
-    if (!(await this.mayTry(name, REMEMBERED))) return 'too_many';
-    return (await this.isDigits(name, given)) ? 'right' : 'wrong';
+    const isRight = await this.isDigits(name, given);
+    if (!(await this.countTry(name, isRight, TRIES_REMEMBERED))) return 'too_many';
+    return isRight ? 'right' : 'wrong';
   }
 
   async isDigits(name: CodeName, given: string): Promise<boolean> {
     return areEqual(await this.digits(name), given.trim());
   }
 
-  /** Counts a try; `remembered`: for how many milliseconds. */
-  async mayTry({ environment, kind, id, round }: CodeName, remembered: number): Promise<boolean> {
-    return (await this.store.add(COLLECTION, `${environment} ${kind} ${id} ${round}`, 1, this.clock.now() + remembered)) <= TRIES;
+  /**
+   * Whether anybody is told what a try comes to; after five wrong ones nobody is. The store counts and tells in one step, so of many guesses at once no more count than may.
+   * The right code guesses nothing: it may be shown as often as clients ask again. `remembered`: for how many milliseconds.
+   */
+  async countTry({ environment, kind, id, round }: CodeName, isRight: boolean, remembered: number): Promise<boolean> {
+    const wrong = await this.store.add(COLLECTION, `${environment} ${kind} ${id} ${round}`, isRight ? 0 : 1, this.clock.now() + remembered);
+    return isRight ? wrong < TRIES : wrong <= TRIES;
   }
 
   private async derived({ environment, kind, id, round }: CodeName, form: string): Promise<Buffer> {

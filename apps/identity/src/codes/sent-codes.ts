@@ -4,7 +4,7 @@ import { mayHaveRun } from '#libs/event-sourcing/src/deciding/repeats';
 import { passOver, Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf, type PrimaryView } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { notFound } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -14,6 +14,7 @@ import {
   invalidCode,
   isOfUser,
   redeemCode,
+  tooManyTries,
   type OneTimeCodeEvent,
   type OneTimeCodeKind,
   type OneTimeCodeState,
@@ -22,6 +23,7 @@ import {
 } from '../domain/one-time-code.decider.ts';
 import { credentialsVersionOf, userDecider, verifyEmail, type AddressProof, type StoredUser } from '../domain/user.decider.ts';
 import { usersView } from '../views/users.view.ts';
+import { AbsentCodes } from './absent-codes.ts';
 import { CodePolicies } from './code-policies.ts';
 import { OneTimeCodes, type CodeName } from './one-time-codes.ts';
 
@@ -31,6 +33,7 @@ type ViewOf<Kind extends OneTimeCodeKind> = PrimaryView<OneTimeCodeState<Kind>, 
 interface Needs {
   readonly repository: Repository;
   readonly codes: OneTimeCodes;
+  readonly absent: AbsentCodes;
   readonly clock: Clock;
   readonly policies: CodePolicies;
   readonly users: Table<StoredUser>;
@@ -44,11 +47,12 @@ export class SentCodes {
   constructor(
     repository: Repository,
     codes: OneTimeCodes,
+    absent: AbsentCodes,
     clock: Clock,
     policies: CodePolicies,
     private readonly readModels: ReadModels,
   ) {
-    this.needs = { repository, codes, clock, policies, users: readModels.table(tableOf(usersView)) };
+    this.needs = { repository, codes, absent, clock, policies, users: readModels.table(tableOf(usersView)) };
   }
 
   of<Kind extends OneTimeCodeKind>(kind: Kind, decider: DeciderOf<Kind>, view: ViewOf<Kind>): SentCode<Kind> {
@@ -117,20 +121,24 @@ export class SentCode<Kind extends OneTimeCodeKind> {
 
   /**
    * Spends the code that was sent last, and verifies the address that it was sent to. Whoever does not know the code learns nothing of it, not even whether there is one.
-   * `id`: of the code that is meant, where one is named. Answers the user as the end of the log says.
+   * `id`: of the code that is meant, where one is named; `mailbox`: where whoever asks is not to learn whether somebody reads it. Answers the user as the end of the log
+   * says.
    * @throws DomainError as `MagicAuths.redeem` says
    */
   async redeem<Redeemable extends Kind & RedeemableKind>(
     this: SentCode<Redeemable>,
     context: RequestContext,
     user: StoredUser | null,
-    { given, by, hasPassword, id }: Omit<AddressProof, 'email'> & { readonly given: string; readonly id?: string },
+    { given, by, hasPassword, id, mailbox }: Omit<AddressProof, 'email'> & { readonly given: string; readonly id?: string; readonly mailbox?: string },
   ): Promise<{ readonly code: StoredCode<Redeemable>; readonly user: StoredUser }> {
-    const { repository, codes } = this.needs;
+    const { repository, codes, absent } = this.needs;
     const code = user === null ? null : await this.latest(context.environment, user);
-    if (user === null || code === null || (id !== undefined && id !== code.id)) throw invalidCode();
+    if (user === null || code === null || (id !== undefined && id !== code.id)) {
+      if (mailbox !== undefined && !(await absent.mayTry(context, this.kind, mailbox))) throw tooManyTries();
+      throw invalidCode();
+    }
     const tried = await codes.tryDigits(this.nameOf(context.environment, code.id), given);
-    if (tried === 'too_many') throw new DomainError('limited', 'one_time_code_too_many_attempts', 'Too many codes were tried.');
+    if (tried === 'too_many') throw tooManyTries();
     if (tried === 'wrong') throw invalidCode();
     await repository.transact(this.decider, context, user.id, redeemCode(this.kind, code.id, by));
     if (user.email_verified) passOver(context);

@@ -170,3 +170,7 @@ export function isOfUser({ email, created_at, credentials_version }: StoredCode,
 export function invalidCode(): DomainError {
   return new DomainError('invalid', 'invalid_one_time_code', 'This is not the code that was sent last.');
 }
+
+export function tooManyTries(): DomainError {
+  return new DomainError('limited', 'one_time_code_too_many_attempts', 'Too many codes were tried.');
+}

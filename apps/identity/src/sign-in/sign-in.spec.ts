@@ -119,6 +119,49 @@ describe('a code by mail', () => {
   });
 });
 
+describe('whoever tries codes', () => {
+  it('learns from no sequence of answers whether somebody has the address, where nobody may sign up', async () => {
+    const caller = await suite.otherEnvironment('closed');
+    // Whoever fails often waits otherwise, whether somebody has the address or not.
+    await caller.patch('/admin/environment_settings', { sign_up: false, risk: { brute_force_attack: 'off' } }).expect(200);
+    const client = { client_id: await suite.clientIdOf(caller), client_secret: caller.key };
+    const newUser = async (): Promise<string> => (await caller.post(USERS, { email: address() }).expect(201)).email;
+    const tried = async (email: string, isAskedBefore: boolean) => {
+      let right: string | undefined;
+      const answers: unknown[] = [];
+      // An application that tells nobody whether there was somebody to send it to.
+      const askForCode = async () => void ({ code: right } = (await caller.post(MAGIC, { email })).body);
+      const guess = async (times: number) => {
+        for (let place = 0; place < times; place++) {
+          const code = String(place).padStart(6, right?.startsWith('0') === true ? '1' : '0');
+          const { status, body, headers } = await caller.post(AUTHENTICATE, { ...client, grant_type: urn('magic-auth:code'), email, code });
+          answers.push([status, body, headers['retry-after']]);
+        }
+      };
+      if (isAskedBefore) await askForCode();
+      await guess(6);
+      await later(MINUTE);
+      await askForCode();
+      await guess(3);
+      await askForCode();
+      await guess(6);
+      await later(58 * MINUTE);
+      await guess(1);
+      await later(2 * MINUTE);
+      await guess(1);
+      return answers;
+    };
+    const unknown = await tried(address(), true);
+    const codes = unknown.map((answer) => (answer as [number, { code: string }])[1].code);
+    const [wrong, many] = ['invalid_one_time_code', 'one_time_code_too_many_attempts'].map(
+      (code) => (times: number) => Array.from({ length: times }, () => code),
+    );
+    expect(codes).toEqual([...wrong!(5), ...many!(1), ...wrong!(3), ...wrong!(5), ...many!(1), ...many!(1), ...wrong!(1)]);
+    expect(await tried(await newUser(), true)).toEqual(unknown);
+    expect(await tried(await newUser(), false)).toEqual(unknown);
+  });
+});
+
 describe('a password', () => {
   it('signs its user in', async () => {
     const { id, email } = await user({ password: PASSWORD });
