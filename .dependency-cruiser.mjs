@@ -3,7 +3,7 @@ const LIBS = ['platform', 'contracts', 'read-models', 'messaging', 'event-sourci
 /** What features of an app share, from the ground up: each of these folders may import those before it. */
 const SHARED = {
   authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
-  'audit-logs': ['domain', 'views', 'readers', 'tree', 'trail'],
+  'audit-logs': ['domain', 'views', 'readers', 'tree', 'export-format', 'trail'],
   'directory-sync': ['domain', 'views', 'readers', 'directories', 'people'],
   identity: ['domain', 'views', 'readers', 'passwords', 'codes', 'mailbox', 'risk', 'authentication-factors'],
   notifications: ['domain', 'views', 'readers', 'targets'],

@@ -109,7 +109,7 @@ function signatureOf(line: string): Parts['signatures'][number] | null {
 }
 
 /** Node reads past what is no base64, so that two texts could be one hash. */
-function exactBase64(text: string): Buffer | null {
+export function exactBase64(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
   return bytes.toString('base64') === text ? bytes : null;
 }

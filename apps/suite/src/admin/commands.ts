@@ -33,6 +33,7 @@ import { setBackErasures } from '../backup/erasures.ts';
 import { namedText, verifyCluster } from '../backup/cluster-verify.ts';
 import { erasuresUnfinished, verifyLog } from '../backup/verify.ts';
 import type { AdminRequest, CommandInput } from './admin-socket.ts';
+import { NotThatFile, verifyAuditExport } from './audit-verify.ts';
 import { refusalText } from './refusal-text.ts';
 
 interface Option {
@@ -343,6 +344,23 @@ async function expectFilled({ runtime }: RunningApp): Promise<void> {
 }
 
 const FILE_COMMANDS: Readonly<Record<string, FileCommand>> = {
+  'audit verify': {
+    doc: 'Check an export of an audit trail against its checkpoint, by files alone: docs/verifying-exports.md says what that proves.',
+    arguments: ['FILE'],
+    options: {
+      keys: { doc: 'Saved answer of /audit_logs/keys.', value: 'FILE' },
+      checkpoint: { doc: 'A checkpoint that was kept.', value: 'FILE' },
+      consistency: { doc: 'Saved answer of …/consistency, where the two checkpoints differ in size.', value: 'FILE' },
+      proof: { doc: 'The proof (default: FILE.proof).', value: 'FILE' },
+    },
+    run: async ({ input, tell }) => {
+      tell(
+        await verifyAuditExport(input).catch((error: unknown) => {
+          throw error instanceof NotThatFile ? new WrongUsage(error.message) : error;
+        }),
+      );
+    },
+  },
   backup: {
     doc: 'Copy the data as of one moment, and its keys, into two directories. With engines: the small state, into a file (- is standard output).',
     ...backupArguments,

@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '#libs/platform/src/canonical-json';
+import { leafHash } from './merkle-hash.ts';
+
+/** Of what an event says, as base64url: as much as stays when it is gone. The salt keeps it from being guessed. */
+export function commitmentOf(salt: Uint8Array, content: unknown): string {
+  return createHash('sha256').update(salt).update(canonicalJson(content)).digest('base64url');
+}
+
+/** What the tree has of an event, in clear and for ever. */
+export interface LeafFields {
+  readonly environment: string;
+  readonly organization_id: string;
+  readonly id: string;
+  /** ISO 8601. */
+  readonly received_at: string;
+  readonly commitment: string;
+}
+
+export function leafOf({ environment, organization_id, id, received_at, commitment }: LeafFields): Buffer {
+  return leafHash(canonicalJson({ v: 1, environment, organization_id, id, received_at, commitment }));
+}
