@@ -1,5 +1,5 @@
 /** What each library may import: those before it. */
-const LIBS = ['platform', 'contracts', 'read-models', 'messaging', 'event-sourcing', 'runtime'];
+const LIBS = ['platform', 'contracts', 'blobs', 'read-models', 'messaging', 'event-sourcing', 'runtime'];
 /** What features of an app share, from the ground up: each of these folders may import those before it. */
 const SHARED = {
   authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
@@ -27,7 +27,7 @@ export default {
       name: 'ports-know-no-driver',
       comment: 'A port that names a driver has one adapter for ever.',
       severity: 'error',
-      from: { path: '^libs/.*/(event-store|message-bus|read-models|short-lived|operation-transport)\\.ts$' },
+      from: { path: '^libs/.*/(event-store|message-bus|read-models|short-lived|operation-transport|blobs)\\.ts$' },
       to: { dependencyTypes: ['npm', 'npm-dev', 'npm-optional', 'npm-peer', 'npm-no-pkg', 'npm-unknown'] },
     },
     {

@@ -27,6 +27,11 @@ const planted: readonly Planted[] = [
   { rule: 'ports-know-no-driver', file: 'libs/event-sourcing/src/log/event-store.ts', breaks: `import { open } from 'lmdb'; console.log(open);` },
   { rule: 'ports-know-no-driver', file: 'libs/read-models/src/short-lived.ts', breaks: `import type { Database } from 'lmdb'; export type Driver = Database;` },
   {
+    rule: 'ports-know-no-driver',
+    file: 'libs/blobs/src/blobs.ts',
+    breaks: `import type { S3Client } from '@aws-sdk/client-s3'; export type Driver = S3Client;`,
+  },
+  {
     rule: 'privates-of-the-driver-in-one-place',
     file: 'libs/event-sourcing/src/eventstoredb/reach.ts',
     breaks: `import streams from '@eventstore/db-client/generated/streams_pb.js'; console.log(streams);`,

@@ -1,4 +1,4 @@
-import { DirectorySyncSettings } from '#libs/platform/src/config/settings';
+import { BlobSettings, DirectorySyncSettings } from '#libs/platform/src/config/settings';
 import type { App } from '#libs/runtime/src/app';
 import { directorySync } from './directory-sync.module.ts';
 import { ScimFace } from './scim/scim-face.ts';
@@ -6,7 +6,7 @@ import { ScimFace } from './scim/scim-face.ts';
 export const directorySyncApp: App = {
   name: 'directory-sync',
   services: [directorySync],
-  settings: [DirectorySyncSettings],
+  settings: [DirectorySyncSettings, BlobSettings],
   faces: [
     {
       of: ScimFace,

@@ -1,5 +1,5 @@
 import '#libs/contracts/src/all';
-import { GatewaySettings } from '#libs/platform/src/config/settings';
+import { BlobSettings, GatewaySettings } from '#libs/platform/src/config/settings';
 import { portRefused } from '#libs/platform/src/operations/operations-surface';
 import type { App } from '#libs/runtime/src/app';
 import { GatewayAdapter } from './gateway.adapter.ts';
@@ -10,7 +10,7 @@ export const gatewayApp: App = {
   name: 'gateway',
   modules: [GatewayModule],
   services: [],
-  settings: [GatewaySettings],
+  settings: [GatewaySettings, BlobSettings],
   api: {
     adapter: (settings) => new GatewayAdapter(settings.of(GatewaySettings)),
     listen: async (app, settings) => {

@@ -37,6 +37,11 @@ export const ERRORS = declare({
   rate_limit_exceeded: { kind: 'limited', status: 429, doc: 'Too many requests, or too many bytes in their bodies; try again after `Retry-After`.' },
   service_unavailable: { kind: 'unavailable', status: 503, doc: 'Nothing happened; try again after `Retry-After`.' },
   storage_full: { kind: 'unavailable', status: 503, doc: 'The disk is nearly full: writes are refused, reads go on.' },
+  blob_store_not_configured: {
+    kind: 'unavailable',
+    status: 503,
+    doc: 'This needs a store of files, and the cluster was told of none (`S3_BUCKET`); trying again does not help, so there is no `Retry-After`.',
+  },
   event_log_damaged: {
     kind: 'unavailable',
     status: 503,

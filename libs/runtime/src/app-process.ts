@@ -11,7 +11,15 @@ import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import type { RemoteOperations } from '#libs/messaging/src/routed.operation-transport';
 import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { readSettings, unknownSettings, type Variables } from '#libs/platform/src/config/setting';
-import { EngineSettings, GatewaySettings, KafkaSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import {
+  BlobSettings,
+  EngineSettings,
+  GatewaySettings,
+  KafkaSettings,
+  PlatformSettings,
+  SETTINGS_CLASSES,
+  TransportSettings,
+} from '#libs/platform/src/config/settings';
 import type { HttpFace } from '#libs/platform/src/http-face';
 import type { Log } from '#libs/platform/src/log';
 import { settingsOfProcess, type App, type Run, type RunningApp } from './app.ts';
@@ -74,6 +82,7 @@ export class AppProcess implements RunningApp {
     const engines = await open(settings.of(EngineSettings), {
       settings: settings.of(PlatformSettings),
       kafka,
+      files: used.includes(BlobSettings) ? settings.of(BlobSettings) : null,
       mayBegin: run !== 'restore',
       clock,
       log,

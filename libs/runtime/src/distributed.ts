@@ -10,12 +10,13 @@ import { refusalsOf, StartRefused } from '#libs/platform/src/start-refused';
 import type { Belonging } from '#libs/platform/src/storage/log-note';
 import type { MongodbStorage } from '#libs/platform/src/storage/mongodb-storage';
 import type { EngineAddresses, Engines, EnginesNeeds } from './engines.ts';
+import { openBlobs } from './open-blobs.ts';
 
 /**
  * Opens the engines of a cluster, which many processes share: EventStoreDB, MongoDB and, where this one speaks to it, Kafka. Drivers are imported here and only here, when they are needed.
  * @throws StartRefused when an engine cannot be reached, or the data keys cannot be read
  */
-export async function openDistributedEngines(addresses: EngineAddresses, { settings, kafka, mayBegin, clock, log }: EnginesNeeds): Promise<Engines> {
+export async function openDistributedEngines(addresses: EngineAddresses, { settings, kafka, files, mayBegin, clock, log }: EnginesNeeds): Promise<Engines> {
   const [{ EventstoredbEventStore }, { MongodbStorage }, { MongodbReadModels }, { MongodbShortLived }, { MongodbKeyStore }] = await Promise.all([
     import('#libs/event-sourcing/src/eventstoredb/eventstoredb.event-store'),
     import('#libs/platform/src/storage/mongodb-storage'),
@@ -44,6 +45,8 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
     await requireSameLog(identity, [belongingOf(storage), keys.belonging(keyStorage === storage ? 'MONGODB_URL' : 'KEYS_URL')]);
     const bus = kafka === null ? new AbsentMessageBus() : await connectKafka(addresses, kafka, log);
     opened.push(() => bus.close());
+    const blobs = await openBlobs(files, { installation, log, instead: null });
+    opened.push(() => blobs.close());
     return {
       events,
       damage: events.damage,
@@ -51,6 +54,7 @@ export async function openDistributedEngines(addresses: EngineAddresses, { setti
       shortLived: new MongodbShortLived(storage, clock),
       bus,
       keys,
+      blobs,
       directory: null,
       log: identity,
       replicas: new ManyReplicas(),

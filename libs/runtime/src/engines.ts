@@ -1,9 +1,10 @@
+import type { Blobs } from '#libs/blobs/src/blobs';
 import type { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import type { LogDamage } from '#libs/event-sourcing/src/log/log-damage';
 import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import type { MessageBus } from '#libs/messaging/src/message-bus';
 import type { Clock } from '#libs/platform/src/clock';
-import type { EngineSettings, KafkaSettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import type { BlobSettings, EngineSettings, KafkaSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import type { Log } from '#libs/platform/src/log';
 import type { Replicas } from '#libs/platform/src/replicas';
 import { StartRefused } from '#libs/platform/src/start-refused';
@@ -21,6 +22,7 @@ export interface Engines {
   readonly shortLived: ShortLived;
   readonly bus: MessageBus;
   readonly keys: KeyStore;
+  readonly blobs: Blobs;
   /** The directory that holds everything, and that no other process may open meanwhile; null where engines that many share hold it. */
   readonly directory: LmdbStorage | null;
   /** Which log it is; null where the directory holds it. */
@@ -35,6 +37,8 @@ export interface EnginesNeeds {
   readonly settings: PlatformSettings;
   /** How Kafka is spoken to; null: by this process it is not. */
   readonly kafka: KafkaSettings | null;
+  /** Where files are stored; null: by this process they are not. */
+  readonly files: BlobSettings | null;
   /** Whether a log may be begun where there is none. */
   readonly mayBegin: boolean;
   readonly clock: Clock;

@@ -7,6 +7,6 @@ import { requireAllOrNone, type EngineAddresses, type Engines, type EnginesNeeds
  */
 export async function openEngines(addresses: EngineSettings, needs: EnginesNeeds): Promise<Engines> {
   const isNamed = (name: keyof EngineSettings): boolean => addresses[name] !== null;
-  if (!requireAllOrNone(isNamed, needs.kafka)) return (await import('./embedded.ts')).openEmbeddedEngines(needs);
+  if (!requireAllOrNone(isNamed, needs.kafka)) return (await import('./embedded.ts')).openEmbeddedEngines(addresses, needs);
   return (await import('./distributed.ts')).openDistributedEngines(addresses as EngineAddresses, needs);
 }

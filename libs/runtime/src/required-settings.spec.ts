@@ -37,6 +37,9 @@ describe('the settings of a process', () => {
       KAFKA_PASSWORD: 'canary',
       KAFKA_TLS: 'on',
       KAFKA_TLS_CA: '/nowhere/kafka-ca',
+      S3_BUCKET: 'files',
+      S3_SECRET_ACCESS_KEY: 'canary',
+      S3_KMS_KEY: 'of-another-way',
     });
     for (const part of [
       'MASTER_KEYS is set to something else',
@@ -48,6 +51,8 @@ describe('the settings of a process', () => {
       'tlsCAFile in KEYS_URL: /nowhere/keys-ca cannot be read (ENOENT).',
       'KAFKA_USERNAME and KAFKA_PASSWORD belong together',
       'KAFKA_TLS_CA: /nowhere/kafka-ca cannot be read (ENOENT).',
+      'S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY belong together',
+      'S3_KMS_KEY is set, and is used only where S3_ENCRYPTION is aws:kms',
     ])
       expect(message).toContain(part);
   });

@@ -17,7 +17,15 @@ it('a process without services, as a gateway is, has all that its runtime is mad
   const onFatal = (sentence: string): never => {
     throw new Error(sentence);
   };
-  const engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka: null, mayBegin: true, clock, log, onFatal });
+  const engines = await openEngines(settings.of(EngineSettings), {
+    settings: settings.of(PlatformSettings),
+    kafka: null,
+    files: null,
+    mayBegin: true,
+    clock,
+    log,
+    onFatal,
+  });
   const runtime = await runtimeOver({ engines, services: [], settings, clock, log, also: [] });
   const nest = await NestFactory.createApplicationContext(runtime.module(null), { logger: false, abortOnError: false });
   expect(nest.get(Lifecycle)).toBe(runtime.lifecycle);

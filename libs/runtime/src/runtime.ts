@@ -1,5 +1,6 @@
 import type { DynamicModule } from '@nestjs/common';
 import type { Gauge } from 'prom-client';
+import { Blobs } from '#libs/blobs/src/blobs';
 import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { type EventShapes, SHAPES } from '#libs/contracts/src/shapes';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
@@ -157,6 +158,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
         provided(LeasedFollowers, followers),
         provided(MessageBus, bus),
         provided(KeyStore, keys),
+        provided(Blobs, engines.blobs),
         provided(Vault, new Vault(keys)),
         ...(repository === null ? [] : [provided(Repository, repository), provided(Naming, naming), provided(CurrentStates, current)]),
         provided(LogFollowing, following),

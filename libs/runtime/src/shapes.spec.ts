@@ -1,3 +1,4 @@
+import { AbsentBlobs } from '#libs/blobs/src/absent.blobs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,6 +86,7 @@ describe('processes over the same engines', () => {
       engines: {
         events,
         keys,
+        blobs: new AbsentBlobs(),
         damage: new WholeLog(),
         readModels: new LmdbReadModels(storage),
         shortLived: new LmdbShortLived(storage, clock),

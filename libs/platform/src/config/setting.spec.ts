@@ -64,6 +64,7 @@ describe('settings', () => {
     PUBLIC_URL: { development: 'http://localhost:3000', production: 'refused' },
     KAFKA_REPLICATION: { development: 1, production: 3 },
     CHECK_MAIL_DOMAINS: { development: false, production: true },
+    S3_ENCRYPTION: { development: 'none', production: 'AES256' },
     HOST: { development: '127.0.0.1', production: '0.0.0.0' },
     RATE_LIMITS: { development: false, production: true },
     ACCESS_LOG: { development: false, production: true },

@@ -8,6 +8,7 @@ const requests = integer({ minimum: 1, maximum: 10_000_000 });
 const retention = duration({ minimum: '1h', maximum: '3650d' });
 const file = text('a path', /^[^\0]+$/);
 const addresses = listOf(hostAndPort);
+const httpAddress = text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/);
 /** Part of names at every engine. The last three are MongoDB's own databases. */
 const installation = text(
   '1 to 32 of a to z, 0 to 9 and -, of which the first is a letter, and not admin, local or config',
@@ -119,6 +120,40 @@ export class KafkaSettings {
   readonly KAFKA_RETENTION!: number;
 }
 
+/** Where files go that no row holds, such as listings of directories: below `DATA_DIR`, unless a bucket is named. A cluster has no `DATA_DIR`, so what needs files is refused there without. */
+export class BlobSettings {
+  @Setting(text('3 to 63 of a to z, 0 to 9, . and -', /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/), {
+    doc: 'Bucket of S3, or of a store that speaks its protocol, for files; what lies there begins with `INSTALLATION`. A cluster without one refuses what needs files.',
+  })
+  readonly S3_BUCKET!: string | null;
+
+  @Setting(text('1 to 40 of a to z, 0 to 9 and -', /^[a-z0-9-]{1,40}$/), { doc: 'Region of the bucket.', default: 'us-east-1' })
+  readonly S3_REGION!: string;
+
+  @Setting(httpAddress, { doc: 'Address of a store of your own, where the bucket is part of the path; unset: that of AWS.' })
+  readonly S3_ENDPOINT!: string | null;
+
+  @Setting(httpAddress, { doc: 'Address of the same store for those who download from it; unset: `S3_ENDPOINT`.' })
+  readonly S3_PUBLIC_ENDPOINT!: string | null;
+
+  @Setting(text('1 to 255 visible characters', /^[\x21-\x7e]{1,255}$/), {
+    doc: 'Id of the key for the bucket; unset: what the SDK of AWS finds around the process, such as the role of a pod.',
+  })
+  readonly S3_ACCESS_KEY_ID!: string | null;
+
+  @Setting(text('1 to 255 visible characters', /^[\x21-\x7e]{1,255}$/), { doc: 'The secret of that key.', secret: true })
+  readonly S3_SECRET_ACCESS_KEY!: string | null;
+
+  @Setting(oneOf('AES256', 'aws:kms', 'none'), {
+    doc: 'How the store is asked to encrypt files; `none` leaves it to the bucket.',
+    default: { development: 'none', production: 'AES256' },
+  })
+  readonly S3_ENCRYPTION!: 'AES256' | 'aws:kms' | 'none';
+
+  @Setting(text('1 to 2048 visible characters', /^[\x21-\x7e]{1,2048}$/), { doc: 'The key of `aws:kms`; unset: that of the bucket.' })
+  readonly S3_KMS_KEY!: string | null;
+}
+
 /** How the processes of a cluster find and trust each other. */
 export class TransportSettings {
   @Setting(hostName, {
@@ -224,7 +259,7 @@ export class IdentitySettings {
   @Setting(text('client_ and 1 to 100 letters or digits', /^client_[A-Za-z0-9]{1,100}$/), { doc: 'The client id that goes with `GATEHOUSE_API_KEY`.' })
   readonly GATEHOUSE_CLIENT_ID!: string | null;
 
-  @Setting(text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/), {
+  @Setting(httpAddress, {
     doc: 'Address of this API as applications know it: tokens name it as their issuer, unless the settings of the environment name another.',
     default: { development: 'http://localhost:3000', production: '' },
     requiredIn: 'production',
@@ -287,7 +322,7 @@ export class MessageSettings {
   })
   readonly MAIL_FROM!: string;
 
-  @Setting(text('a URL that begins with http:// or https://, without query and fragment', /^https?:\/\/[^\s?#]{1,1000}$/), {
+  @Setting(httpAddress, {
     doc: 'Where your application is: links in answers and mail lead to its pages, `/reset-password?token=…` and `/invite?invitation_token=…`. Unset, they are paths alone.',
     default: { development: 'http://localhost:3000', production: '' },
   })
@@ -354,6 +389,7 @@ export const SETTINGS_CLASSES = [
   PlatformSettings,
   EngineSettings,
   KafkaSettings,
+  BlobSettings,
   TransportSettings,
   GatewaySettings,
   IdentitySettings,

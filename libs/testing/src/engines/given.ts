@@ -10,6 +10,7 @@ import { kafka } from './kafka.ts';
 import { noteLeftOut } from './left-out.ts';
 import { mongodb } from './mongodb.ts';
 import { SmallReplicaSet } from './mongodb-set/small-replica-set.ts';
+import { S3Server } from './s3-server.ts';
 import { sharedEngine } from './shared-engine.ts';
 import { startEngine } from './start-engine.ts';
 import { WatchedDirectory } from './watched-directory.ts';
@@ -71,6 +72,19 @@ export async function givenEngine(definition: EngineDefinition): Promise<Engine 
   const engine = await orLeftOut(definition, () => startEngine(definition, directory));
   if (engine !== null) endings.push(() => engine.close());
   return engine;
+}
+
+/** A store that speaks the protocol of S3, with one bucket, for the specs of this file alone; null as above. */
+export async function givenS3(): Promise<S3Server | null> {
+  const directory = WatchedDirectory.create('s3-spec');
+  endings.push(async () => directory.remove());
+  try {
+    const server = await S3Server.start(directory);
+    endings.push(() => server.kill());
+    return server;
+  } catch (error) {
+    return leftOut('a store with the protocol of S3', error);
+  }
 }
 
 /** Programs of a folder with a `pom.xml`, compiled, with the libraries that it names; null as above. */

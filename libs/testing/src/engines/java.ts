@@ -12,6 +12,8 @@ const CACHE = join(ROOT, 'node_modules/.cache/gatehouse-engines');
 const OLDEST_JAVA = 17;
 /** About 50 MB. */
 const FETCH_MS = 300_000;
+/** A program works in a folder that is removed, so nothing of it may stay in the system's own. */
+const SHARED_FLAGS = ['-XX:+UseSerialGC', '-XX:-UsePerfData', '-Djava.io.tmpdir=.', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
 const run = promisify(execFile);
 
 /** A program that runs on Java. */
@@ -37,15 +39,18 @@ export class JavaLibraries {
     for (const file of ['pom.xml', ...programsIn(sources)]) hash.update(readFileSync(join(sources, file))).update('\0');
     const libraries = new JavaLibraries(sources, join(CACHE, hash.digest('hex').slice(0, 16)));
     await libraries.once('lib', (folder) => fetch(join(sources, 'pom.xml'), folder));
-    await libraries.once('classes', (folder) => libraries.compile(folder));
+    if (programsIn(sources).length > 0) await libraries.once('classes', (folder) => libraries.compile(folder));
     return libraries;
   }
 
-  /** The words that start it. It works in a folder that is removed, so nothing of it may stay in the system's own. */
   command({ main, isOurs = false, flags = [], args }: JavaProgram): readonly string[] {
-    const shared = ['-XX:+UseSerialGC', '-XX:-UsePerfData', '-Djava.io.tmpdir=.', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
     const classes = [...(isOurs ? [join(this.folder, 'classes')] : []), join(this.folder, 'lib', '*')];
-    return ['java', ...shared, ...flags, '-cp', classes.join(':'), main, ...args];
+    return ['java', ...SHARED_FLAGS, ...flags, '-cp', classes.join(':'), main, ...args];
+  }
+
+  /** The same for the only library, which is a program with all that it needs. */
+  commandOfJar(...flags: readonly string[]): readonly string[] {
+    return ['java', ...SHARED_FLAGS, ...flags, '-jar', join(this.folder, 'lib', readdirSync(join(this.folder, 'lib'))[0]!)];
   }
 
   /** What `make` puts at a path, which is made once; elsewhere first and then renamed, since another process may do the same. */
