@@ -61,7 +61,15 @@ async function tablesOfProduct(): Promise<readonly TableDefinition<never>[]> {
   const onFatal = (sentence: string): never => {
     throw new Error(sentence);
   };
-  const engines = await openEngines(settings.of(EngineSettings), { settings: settings.of(PlatformSettings), kafka: null, files: null, mayBegin: true, clock, log, onFatal });
+  const engines = await openEngines(settings.of(EngineSettings), {
+    settings: settings.of(PlatformSettings),
+    kafka: null,
+    files: null,
+    mayBegin: true,
+    clock,
+    log,
+    onFatal,
+  });
   const tables = new NotedTables(engines.readModels);
   const also = [PlatformSettings, EngineSettings, ...apps.flatMap((app) => app.settings)].map((type) => provided(type, settings.of(type)));
   const services = apps.flatMap((app) => app.services);

@@ -50,7 +50,8 @@ export async function givenServices(enginesOf: (embedded: Engines) => Engines): 
   };
   const embedded = await openEngines(settings.of(EngineSettings), {
     settings: settings.of(PlatformSettings),
-    kafka: null, files: null,
+    kafka: null,
+    files: null,
     mayBegin: true,
     clock,
     log,
