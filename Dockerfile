@@ -11,21 +11,21 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --no-audit --no-fund
 
 FROM packages AS build
-COPY run.mjs .swcrc ./
+COPY run.mjs bundle.mjs .swcrc ./
 COPY libs ./libs
 COPY apps ./apps
 RUN node run.mjs build
 
 # What compiles the sources is a dependency where `npm start` builds them, and is of no use in here.
 FROM packages AS production
-RUN npm uninstall --no-save --omit=dev --no-audit --no-fund @swc/cli @swc/core
+RUN npm uninstall --no-save --omit=dev --no-audit --no-fund @swc/cli @swc/core rolldown
 
 FROM ${BASE}
 WORKDIR /app
 # The one place that is written to, and only while no engines are named.
 RUN mkdir /data && chown 10001:10001 /data && chmod 0700 /data
 COPY --from=production /app/node_modules ./node_modules
-COPY --from=build /app/dist ./dist
+COPY --from=build /app/dist/programs ./dist/programs
 COPY package.json LICENSE ./
 COPY docker/start.mjs docker/health.mjs docker/eventstore-rights.mjs ./docker/
 # By number, since an orchestrator cannot tell from a name that it is not root.

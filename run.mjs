@@ -13,8 +13,8 @@ const jestFlags = ['--experimental-vm-modules', '--disable-warning=ExperimentalW
 
 /** Each runs in this very process, so that a signal or a kill meets the program and not a parent of it. */
 const programs = {
-  start: 'apps/suite/src/main.js',
-  gatehouse: 'apps/suite/src/cli.js',
+  start: 'programs/suite.js',
+  gatehouse: 'programs/gatehouse.js',
   operations: 'libs/contracts/src/print-operations.js',
   asyncapi: 'libs/contracts/src/print-asyncapi.js',
   generated: 'apps/suite/src/generated.js',
@@ -25,7 +25,7 @@ const programs = {
   'fetch-engines': 'libs/testing/src/engines/fetch.js',
 };
 
-/** Those that use test tools. */
+/** Those that use test tools. They start programs of the product as its users do. */
 const withTools = new Set(['bench', 'torture', 'engines', 'fetch-engines', 'cluster']);
 
 /** Tools of the full install, as `package: program inside it, arguments`. The caller's arguments come last. */
@@ -88,22 +88,27 @@ function filesOf(folder) {
 function hashOfSources() {
   const hash = createHash('sha256');
   const files = sources.flatMap(filesOf).filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'));
-  for (const file of [...files.sort(), join(root, '.swcrc'), join(root, 'package-lock.json')])
+  for (const file of [...files.sort(), ...['.swcrc', 'bundle.mjs', 'package-lock.json'].map((name) => join(root, name))])
     hash.update(file.slice(root.length)).update('\0').update(readFileSync(file));
   return hash.digest('hex');
 }
 
-/** Built beside dist and then renamed, so that a build that fails or is killed leaves the last good one. */
-async function build() {
+/**
+ * Built beside dist and then renamed, so that a build that fails or is killed leaves the last good one.
+ * `bundled`: with the programs of the product, each in few files; what runs from the compiled files alone does without.
+ */
+async function build({ bundled }) {
   const hash = hashOfSources();
-  if (here('dist/.sources') && read('dist/.sources') === hash) return;
+  const isBuilt = (folder) => here(`${folder}/.sources`) && read(`${folder}/.sources`) === hash;
+  if (isBuilt('dist') && (!bundled || isBuilt('dist/programs'))) return;
   say('building …');
   const next = `.dist-${process.pid}`;
   const folders = sources.filter(here);
   const args = ['node_modules/@swc/cli/bin/swc.js', ...folders, '--out-dir', next, '--config-file', '.swcrc', '--ignore', '**/*.spec.ts', '--quiet'];
-  const code = await run(process.execPath, args);
+  const compiled = await run(process.execPath, args);
+  const code = compiled === 0 && bundled ? await run(process.execPath, ['bundle.mjs', next]) : compiled;
   if (code === 0) {
-    writeFileSync(join(root, next, '.sources'), hash);
+    for (const folder of [next, ...(bundled ? [join(next, 'programs')] : [])]) writeFileSync(join(root, folder, '.sources'), hash);
     // Put aside whole: another that builds at the same time does the same.
     const last = `${next}-last`;
     if (here('dist')) renameSync(join(root, 'dist'), join(root, last));
@@ -152,11 +157,17 @@ function ancestors() {
   }
 }
 
+/** For processes that are started by specs and the bench: what was built by hand since may be newer than its bundle, what was built here is not. */
+function asBundled() {
+  process.env.PROGRAMS = 'bundled';
+}
+
 async function startProgram(name, args) {
   await install({ tools: withTools.has(name) });
-  await build();
+  await build({ bundled: withTools.has(name) || programs[name].startsWith('programs/') });
   const file = join(root, 'dist', programs[name]);
-  if (!existsSync(file)) stop(`${programs[name].replace(/\.js$/, '.ts')} does not exist, so there is nothing to run.`);
+  if (!existsSync(file)) stop(`${programs[name]} was not built: its source does not exist, so there is nothing to run.`);
+  if (withTools.has(name)) asBundled();
   endWithNpm();
   process.argv = [process.execPath, file, ...args];
   await import(pathToFileURL(file).href);
@@ -197,7 +208,8 @@ async function testCluster(args) {
 
 async function test(args) {
   await install({ tools: true });
-  await build();
+  await build({ bundled: true });
+  asBundled();
   return runTool('jest', args);
 }
 
@@ -211,7 +223,7 @@ else if (task in scripts) process.exitCode = await runScript(task, args);
 else if (task === 'e2e') process.exitCode = await testCluster(args);
 else if (task === 'check') process.exitCode = await check();
 else if (task === 'install') await install({ tools: true });
-else if (task === 'build') await install({ tools: false }).then(build);
+else if (task === 'build') await install({ tools: false }).then(() => build({ bundled: true }));
 else
   stop(
     `there is no task ${JSON.stringify(task)}. Tasks: ${[...Object.keys(programs), ...Object.keys(tools), 'test', ...suites, 'e2e', ...Object.keys(scripts), 'check', 'install', 'build'].join(', ')}.`,

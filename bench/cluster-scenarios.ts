@@ -42,7 +42,7 @@ const transport: Scenario = {
       NOTIFICATIONS_ADDRESS: address,
     };
     const service = new Program('bench/answering-service.js', { ...shared, SERVICE_PORT: `${servicePort}` });
-    const gateway = new Program('apps/gateway/src/main.js', {
+    const gateway = new Program('programs/gateway.js', {
       ...shared,
       DATA_DIR: join(ground.directory, 'gateway'),
       HOST: '127.0.0.1',

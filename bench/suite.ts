@@ -24,18 +24,18 @@ export class Suite {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const settings = { ...settingsFor(directory), HOST: '127.0.0.1', PORT: `${port}`, NODE_OPTIONS: nodeOptions.join(' ') };
-    const program = new Program('apps/suite/src/main.js', settings);
+    const program = new Program('programs/suite.js', settings);
     return new Suite(program, url, await program.answers(`${url}/health/ready`));
   }
 
   /** Resolves with the milliseconds that the command line took. */
   static async command(directory: string, ...args: readonly string[]): Promise<number> {
-    return new Program('apps/suite/src/cli.js', settingsFor(directory), args).ended();
+    return new Program('programs/gatehouse.js', settingsFor(directory), args).ended();
   }
 
   /** What names the environment to applications. */
   static async clientId(directory: string): Promise<string> {
-    const program = fileURLToPath(new URL('../apps/suite/src/cli.js', import.meta.url));
+    const program = fileURLToPath(new URL('../programs/gatehouse.js', import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [program, 'environments', 'list'], { env: settingsFor(directory) });
     const [id] = /client_\w+/.exec(stdout) ?? [];
     if (id === undefined) throw new Error(`The command line told no client id: ${stdout}`);

@@ -1,15 +1,16 @@
 // The first program of the image: becomes the app that its first argument names, in this very process, so that signals meet the app and nothing between.
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const [name = 'suite', ...args] = process.argv.slice(2);
-const apps = new URL('../dist/apps/', import.meta.url);
-const main = (app) => new URL(app === 'gatehouse' ? 'suite/src/cli.js' : `${app}/src/main.js`, apps);
-const names = [...readdirSync(apps), 'gatehouse'].filter((app) => existsSync(main(app)));
+const programs = new URL('../dist/programs/', import.meta.url);
+const command = 'gatehouse';
+const names = readdirSync(programs).flatMap((file) => /^([^.]+)\.js$/.exec(file)?.[1] ?? []);
+const apps = names.filter((each) => each !== command);
 
 if (!names.includes(name)) {
-  console.error(`gatehouse: there is no app ${JSON.stringify(name)}. Apps: ${names.join(', ')}.`);
+  console.error(`gatehouse: there is no app ${JSON.stringify(name)}. Apps: ${[...apps, command].join(', ')}.`);
   process.exit(64);
 }
 
@@ -19,5 +20,6 @@ for (const signal of ['SIGTERM', 'SIGINT'])
     if (process.listenerCount(signal) === 0) process.exit(128 + constants.signals[signal]);
   });
 
-process.argv = [process.execPath, fileURLToPath(main(name)), ...args];
-await import(main(name));
+const main = new URL(`${name}.js`, programs);
+process.argv = [process.execPath, fileURLToPath(main), ...args];
+await import(main);

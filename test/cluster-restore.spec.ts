@@ -12,7 +12,7 @@ import { startEventstoreServer } from '#libs/testing/src/engines/eventstore';
 import { givenEngine, givenMongodb } from '#libs/testing/src/engines/given';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
-import { failedStart, gatehouse, Program, SuiteProcess } from '#libs/testing/src/process';
+import { failedStart, gatehouse, productProgram, Program, SuiteProcess } from '#libs/testing/src/process';
 import { eventually, until } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { announced, type Announced } from './cluster/observers.ts';
@@ -267,7 +267,7 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
 
     it('lets nothing begin on a database that was restored in part, but the same restore', async () => {
       const entries = (await database(mongodb.after)).collection<{ _id: string }>('short_lived');
-      const restoring = Program.start('apps/suite/src/cli', ['restore', backup], after);
+      const restoring = Program.start(productProgram('gatehouse', after), ['restore', backup], after);
       await until(async () => (await entries.findOne({ _id: { $regex: '^restore' } })) !== null, 30_000);
       expect((await restoring.kill('SIGKILL')).signal).toBe('SIGKILL');
       expect((await failedStart(after)).stderr).toContain('was put back in part');
@@ -367,7 +367,7 @@ const eventsTo = (receiver: WebhookReceiver): readonly { readonly id: string; re
 
     it('leaves nothing that looks whole where a backup is cut short', async () => {
       const path = join(root, 'killed');
-      const running = Program.start('apps/suite/src/cli', ['backup', path], after);
+      const running = Program.start(productProgram('gatehouse', after), ['backup', path], after);
       await until(() => existsSync(`${path}.unfinished`), 30_000);
       await running.kill('SIGKILL');
       expect(existsSync(path)).toBe(false);

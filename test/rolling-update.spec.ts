@@ -96,9 +96,9 @@ const check = (url: string, { id, membership }: Given, permission_slug: string) 
       await processes.get(name)?.stop();
       const plan = planned(
         placed.find((each) => each.name === name)!,
-        all,
+        { ...all, ...RELEASES[release] },
       );
-      const process = new ClusterProcess(directory, { ...plan, variables: { ...plan.variables, ...RELEASES[release] } });
+      const process = new ClusterProcess(directory, plan);
       processes.set(name, process);
       await process.start(() => {});
       return process;

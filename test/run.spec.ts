@@ -16,7 +16,7 @@ let directory: string;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gatehouse-run-'));
-  await Promise.all(['run.mjs', 'package.json', 'package-lock.json', '.swcrc'].map((file) => cp(join(root, file), join(directory, file))));
+  await Promise.all(['run.mjs', 'bundle.mjs', 'package.json', 'package-lock.json', '.swcrc'].map((file) => cp(join(root, file), join(directory, file))));
   await symlink(join(root, 'node_modules'), join(directory, 'node_modules'), 'junction');
   await mkdir(join(directory, 'apps/suite/src'), { recursive: true });
 });

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { environmentVariables } from '#libs/platform/src/config/environment';
 
 /** This file runs from the sources and from the build. */
 export const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/libs/') ? '../../../../' : '../../../', import.meta.url));
@@ -14,6 +15,15 @@ export interface Ended {
 }
 
 type Variables = Readonly<Record<string, string>>;
+
+/**
+ * A program of the product, below `dist`: as it is shipped, where `run.mjs` has built it for these specs; as it was compiled where that was done by hand, and where modules are loaded
+ * before it, which are to be its own.
+ */
+export function productProgram(name: string, { NODE_OPTIONS = '' }: Variables): string {
+  if (environmentVariables()['PROGRAMS'] === 'bundled' && !NODE_OPTIONS.includes('--import')) return `programs/${name}`;
+  return name === 'gatehouse' ? 'apps/suite/src/cli' : `apps/${name}/src/main`;
+}
 
 interface Limits {
   /** In bytes: a file that may not grow any more is a disk that is full. */
@@ -32,7 +42,7 @@ export class Program {
     this.ended = once(child, 'close').then(([code, signal]) => ({ code, signal, stdout: this.stdout, stderr: this.stderr }));
   }
 
-  /** `file` is a source below the root, without its ending. */
+  /** `file` lies below `dist` and is named without its ending. */
   static start(file: string, args: readonly string[], variables: Variables, { largestFile }: Limits = {}): Program {
     const command = [process.execPath, `${ROOT}dist/${file}.js`, ...args];
     const limited = largestFile === undefined ? command : ['/bin/bash', '-c', `ulimit -f ${Math.floor(largestFile / 1024)}; exec "$@"`, 'bash', ...command];
@@ -73,7 +83,7 @@ export class SuiteProcess {
 
   /** Resolves when it answers requests. @throws Error with what it said when it ends before that */
   static async start(variables: Variables, limits?: Limits): Promise<SuiteProcess> {
-    const program = Program.start('apps/suite/src/main', [], { PORT: '0', ...variables }, limits);
+    const program = Program.start(productProgram('suite', variables), [], { PORT: '0', ...variables }, limits);
     const url = (await program.printed(READY))?.groups?.['url'];
     if (url !== undefined) return new SuiteProcess(program, url);
     const { code, signal, stderr } = await program.ended;
@@ -101,11 +111,11 @@ export class SuiteProcess {
 
 /** The suite, where it is expected not to start; if it does, it is killed. */
 export async function failedStart(variables: Variables): Promise<Ended> {
-  const program = Program.start('apps/suite/src/main', [], { PORT: '0', ...variables });
+  const program = Program.start(productProgram('suite', variables), [], { PORT: '0', ...variables });
   return (await program.printed(READY)) === null ? program.ended : program.kill('SIGKILL');
 }
 
 /** Runs `gatehouse` with these words to its end. */
 export function gatehouse(variables: Variables, ...words: readonly string[]): Promise<Ended> {
-  return Program.start('apps/suite/src/cli', words, variables).ended;
+  return Program.start(productProgram('gatehouse', variables), words, variables).ended;
 }

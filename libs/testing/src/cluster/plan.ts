@@ -5,7 +5,7 @@ import { GatewaySettings, PlatformSettings, TransportSettings } from '#libs/plat
 import { addressSetting } from '#libs/runtime/src/transport';
 import type { AppContainer } from '../deployment/app-container.ts';
 import { freePort } from '../engines/free-port.ts';
-import { ROOT } from '../process.ts';
+import { productProgram, ROOT } from '../process.ts';
 import { APPS, type App, type PlannedProcess } from './cluster-process.ts';
 import { startableOf } from './contained-process.ts';
 
@@ -65,7 +65,7 @@ export function planned({ app, name, port, operationsPort, scimPort }: Placed, s
     operationsUrl: isApart ? `http://127.0.0.1:${operationsPort}` : url,
     scimUrl: `http://127.0.0.1:${scimPort}`,
     asked: {},
-    command: [process.execPath, join(ROOT, `dist/apps/${app}/src/main.js`)],
+    command: [process.execPath, join(ROOT, `dist/${productProgram(app, settings)}.js`)],
     variables: {
       ...(ANNOUNCING.includes(app) ? settings : withoutKafka(settings)),
       ...(isApart && { OPERATIONS_PORT: String(operationsPort) }),
