@@ -1,4 +1,4 @@
-import { BlobSettings, DirectorySyncSettings } from '#libs/platform/src/config/settings';
+import { BlobSettings, DirectorySyncSettings, ProxySettings, PublicAddressSettings } from '#libs/platform/src/config/settings';
 import type { App } from '#libs/runtime/src/app';
 import { directorySync } from './directory-sync.module.ts';
 import { ScimFace } from './scim/scim-face.ts';
@@ -6,13 +6,13 @@ import { ScimFace } from './scim/scim-face.ts';
 export const directorySyncApp: App = {
   name: 'directory-sync',
   services: [directorySync],
-  settings: [DirectorySyncSettings, BlobSettings],
+  settings: [DirectorySyncSettings, BlobSettings, ProxySettings, PublicAddressSettings],
   faces: [
     {
       of: ScimFace,
       address: (settings) => {
         const { SCIM_HOST: host, SCIM_PORT: port } = settings.of(DirectorySyncSettings);
-        return { host, port, setting: 'SCIM_PORT' };
+        return { host, port, setting: 'SCIM_PORT', trustedProxies: settings.of(ProxySettings).TRUSTED_PROXIES };
       },
     },
   ],

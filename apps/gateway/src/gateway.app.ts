@@ -1,5 +1,5 @@
 import '#libs/contracts/src/all';
-import { BlobSettings, GatewaySettings } from '#libs/platform/src/config/settings';
+import { BlobSettings, GatewaySettings, ProxySettings } from '#libs/platform/src/config/settings';
 import { portRefused } from '#libs/platform/src/operations/operations-surface';
 import type { App } from '#libs/runtime/src/app';
 import { GatewayAdapter } from './gateway.adapter.ts';
@@ -10,9 +10,9 @@ export const gatewayApp: App = {
   name: 'gateway',
   modules: [GatewayModule],
   services: [],
-  settings: [GatewaySettings, BlobSettings],
+  settings: [GatewaySettings, BlobSettings, ProxySettings],
   api: {
-    adapter: (settings) => new GatewayAdapter(settings.of(GatewaySettings)),
+    adapter: (settings, faceOf) => new GatewayAdapter({ ...settings.of(GatewaySettings), ...settings.of(ProxySettings) }, faceOf),
     listen: async (app, settings) => {
       const { HOST, PORT } = settings.of(GatewaySettings);
       await app.listen(PORT, HOST).catch((error: NodeJS.ErrnoException) => {

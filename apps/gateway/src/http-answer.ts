@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { ERRORS, type DeclaredError, type ErrorCode } from '#libs/contracts/src/errors';
 import { DomainError } from '#libs/platform/src/domain-error';
+import type { WrittenAnswer } from '#libs/platform/src/http-face';
 
 /** An answer as it leaves. */
 export interface HttpAnswer {
@@ -52,6 +53,12 @@ export function refusal(error: unknown, isOAuth = false): HttpAnswer | null {
         ...continuation,
       };
   return { status, text: JSON.stringify(body), headers: refusalHeaders(error, status, retryAfter) };
+}
+
+/** The answer to a refusal, down to its text. */
+export function writtenRefusal(error: DomainError): WrittenAnswer {
+  const { status, text, headers } = refusal(error)!;
+  return { status, headers: { 'Content-Type': JSON_TYPE, ...headers }, text: text! };
 }
 
 function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Readonly<Record<string, string>> | undefined {

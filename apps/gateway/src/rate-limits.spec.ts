@@ -4,7 +4,7 @@ import { Caller, givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 
 const NOBODY = '/user_management/users/user_01J0000000000000000000000A';
 const NOTHING = '/user_management/organization_memberships/om_01J0000000000000000000000A';
-const LIMITS = { RATE_LIMIT_USER_MANAGEMENT_READS: '3', RATE_LIMIT_USER_MANAGEMENT_WRITES: '2', SCIM_RATE_LIMIT: '25' };
+const LIMITS = { RATE_LIMIT_USER_MANAGEMENT_READS: '3', RATE_LIMIT_USER_MANAGEMENT_WRITES: '2' };
 
 describe('requests about users and memberships', () => {
   /** It stands at the beginning of a window. */
@@ -57,23 +57,6 @@ describe('requests about users and memberships', () => {
     await suite.get(NOBODY).expect(429);
     await other.get(NOBODY).expect(404);
     for (let reads = 0; reads < 5; reads++) await suite.get('/organizations').expect(200);
-  });
-
-  it('of a product are counted for its directory', async () => {
-    const { id: organization_id } = await suite.post('/organizations', { name: 'Acme' }).expect(201);
-    const directories = await Promise.all(
-      [1, 2].map(async () => {
-        const { id } = await suite.post('/admin/directories', { organization_id, type: 'okta scim v2.0', name: 'Okta' }).expect(201);
-        return { id, token: (await suite.post(`/admin/directories/${id}/tokens`).expect(201)).token };
-      }),
-    );
-    const ask = async (which: number) => suite.scim('GET', directories[which]!.id, '/Users', directories[which]!.token);
-    const answers = await Promise.all(Array.from({ length: 26 }, () => ask(0)));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(25);
-    expect(answers.find(({ status }) => status !== 200)).toMatchObject({ status: 429, headers: { 'retry-after': '1' }, body: { status: '429' } });
-    expect((await ask(1)).status).toBe(200);
-    await pass(1_000);
-    expect((await ask(0)).status).toBe(200);
   });
 });
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { EnsureEnvironmentKey } from '#libs/contracts/src/environments/operations';
-import { IdentitySettings, MessageSettings, PlatformSettings, WebhookSettings } from '#libs/platform/src/config/settings';
+import { IdentitySettings, MessageSettings, PlatformSettings, PublicAddressSettings, WebhookSettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
@@ -16,7 +16,7 @@ const RETRY = 1_000;
 export const identityApp: App = {
   name: 'identity',
   services: [identity],
-  settings: [IdentitySettings, MessageSettings, WebhookSettings],
+  settings: [IdentitySettings, PublicAddressSettings, MessageSettings, WebhookSettings],
   prepare: async (process) => {
     const { GATEHOUSE_API_KEY, GATEHOUSE_CLIENT_ID } = process.settings.of(IdentitySettings);
     if (GATEHOUSE_API_KEY !== null) await ensureKey(process, GATEHOUSE_API_KEY, GATEHOUSE_CLIENT_ID);

@@ -20,7 +20,7 @@ import {
   SETTINGS_CLASSES,
   TransportSettings,
 } from '#libs/platform/src/config/settings';
-import type { HttpFace } from '#libs/platform/src/http-face';
+import { faceOf, type HttpFace } from '#libs/platform/src/http-face';
 import type { Log } from '#libs/platform/src/log';
 import { settingsOfProcess, type App, type Run, type RunningApp } from './app.ts';
 import type { Engines } from './engines.ts';
@@ -54,6 +54,8 @@ export class AppProcess implements RunningApp {
   private server: OperationServer | null = null;
   /** Of a process without an API: where its faces are asked. */
   readonly faceUrls: string[] = [];
+  /** Those that are answered on the server of the API. */
+  private readonly faces: HttpFace[] = [];
 
   private constructor(
     private readonly app: App,
@@ -148,7 +150,11 @@ export class AppProcess implements RunningApp {
     this.nest =
       api === undefined
         ? await NestFactory.createApplicationContext(root, options)
-        : await NestFactory.create<NestFastifyApplication>(root, api.adapter(this.settings), { ...options, bodyParser: false });
+        : await NestFactory.create<NestFastifyApplication>(
+            root,
+            api.adapter(this.settings, (url) => faceOf(this.faces, url)),
+            { ...options, bodyParser: false },
+          );
     this.stopLater(() => this.nest.close());
     // Also where a command has started it.
     this.stopLater(() => this.runtime.projector.stop());
@@ -176,7 +182,11 @@ export class AppProcess implements RunningApp {
   }
 
   private async mountFaces(server: FastifyInstance): Promise<void> {
-    for (const face of this.app.faces ?? []) await this.get<HttpFace>(face.of).mount(server);
+    for (const face of this.app.faces ?? []) {
+      const own = this.get<HttpFace>(face.of);
+      this.faces.push(own);
+      await own.mount(server);
+    }
   }
 
   /** Faces of a process without an API, each on a server of its own. */

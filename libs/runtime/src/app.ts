@@ -29,17 +29,25 @@ export interface RunningApp {
 
 /** The public surface of an app, over HTTP. */
 export interface Api {
-  adapter(settings: SettingsOfProcess): AbstractHttpAdapter;
+  /** `faceOf`: the face that a path is below. */
+  adapter(settings: SettingsOfProcess, faceOf: (url: string) => HttpFace | null): AbstractHttpAdapter;
   listen(app: NestFastifyApplication, settings: SettingsOfProcess): Promise<void>;
   /** Takes nothing new and finishes what is in flight. */
   drain(process: RunningApp): Promise<void>;
 }
 
+/** `setting`: what the port is set by. `trustedProxies`: whose word of an address is believed. */
+export interface FaceAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly setting: string;
+  readonly trustedProxies: readonly string[];
+}
+
 /** A face of a service, and where it listens in a process that has no API. */
 export interface Face {
   readonly of: Type<HttpFace>;
-  /** `setting`: what the port is set by. */
-  address(settings: SettingsOfProcess): { readonly host: string; readonly port: number; readonly setting: string };
+  address(settings: SettingsOfProcess): FaceAddress;
 }
 
 /** What one process runs: the gateway, a service, or all of them together. */

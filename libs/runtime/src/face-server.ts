@@ -1,19 +1,15 @@
 import type { AddressInfo } from 'node:net';
-import { fastify, type FastifyInstance } from 'fastify';
-import type { HttpFace } from '#libs/platform/src/http-face';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { DomainError } from '#libs/platform/src/domain-error';
+import type { HttpFace, WrittenAnswer } from '#libs/platform/src/http-face';
 import { portRefused } from '#libs/platform/src/operations/operations-surface';
 import { refusedHead } from '#libs/platform/src/request-head';
 import { requestIdOf } from '#libs/platform/src/request-id';
-
-interface Address {
-  readonly host: string;
-  readonly port: number;
-  readonly setting: string;
-}
+import { answerUnreadable } from '#libs/platform/src/unreadable-request';
+import type { FaceAddress } from './app.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const CHECK_TIMEOUTS_MS = 1_000;
-const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The HTTP server of a face in a process that has no API. */
 export class FaceServer {
@@ -23,7 +19,7 @@ export class FaceServer {
   ) {}
 
   /** @throws StartRefused when the port is taken */
-  static async listen(face: HttpFace, { host, port, setting }: Address): Promise<FaceServer> {
+  static async listen(face: HttpFace, { host, port, setting, trustedProxies }: FaceAddress): Promise<FaceServer> {
     const server = fastify({
       requestTimeout: REQUEST_TIMEOUT_MS,
       http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: CHECK_TIMEOUTS_MS, requireHostHeader: false },
@@ -31,8 +27,10 @@ export class FaceServer {
       rewriteUrl: ({ url = '/' }) => (url.startsWith('//') ? url.slice(1) : url),
       requestIdHeader: false,
       genReqId: requestIdOf,
-      // Only what is in front of a service reaches it.
-      trustProxy: true,
+      trustProxy: trustedProxies.length > 0 && [...trustedProxies],
+      frameworkErrors: (_error: Error, request: FastifyRequest, reply: FastifyReply) =>
+        sendAs(reply.header('X-Request-ID', request.id), face.refusalOf(new DomainError('invalid', 'bad_request', 'The path cannot be read.'), request.id)),
+      clientErrorHandler: (error, socket) => answerUnreadable(error, socket, (refused, requestId) => face.refusalOf(refused, requestId)),
       return503OnClosing: false,
       forceCloseConnections: 'idle',
     }) as unknown as FastifyInstance;
@@ -42,9 +40,9 @@ export class FaceServer {
       if (refused !== null) reply.header('Connection', 'close');
       done(refused ?? undefined);
     });
-    server.setNotFoundHandler(
-      (_request, reply) => void reply.code(404).header('Content-Type', JSON_TYPE).send('{"message":"No such path.","code":"route_not_found"}'),
-    );
+    const noSuchPath = new DomainError('not-found', 'route_not_found', 'No such path.');
+    server.setNotFoundHandler((request, reply) => sendAs(reply, face.refusalOf(noSuchPath, request.id)));
+    server.setErrorHandler((error, request, reply) => sendAs(reply, face.refusalOf(error, request.id)));
     await face.mount(server);
     await server.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
       throw portRefused(error, setting, host, port);
@@ -59,4 +57,8 @@ export class FaceServer {
     await this.server.close();
     clearTimeout(timer);
   }
+}
+
+function sendAs(reply: FastifyReply, { status, headers, text }: WrittenAnswer): void {
+  void reply.code(status).headers(headers).send(text);
 }

@@ -14,15 +14,11 @@ import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { Clock } from '#libs/platform/src/clock';
 import { refusedField } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
-import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
-import { systemContext } from '#libs/platform/src/system-context';
 import { isNamed, rarestOf, searchWords } from '#libs/read-models/src/name-search';
 import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { directoryAddressDecider, registerAddress } from '../domain/directory-address.decider.ts';
 import { DEFAULT_ATTRIBUTES } from '../domain/directory-user.decider.ts';
 import {
   createDirectory,
@@ -38,6 +34,7 @@ import { DirectoryReader } from '../readers/directory-reader.ts';
 import { directoriesView } from '../views/directories.view.ts';
 import { directoryCountsView, NOTHING_COUNTED, type DirectoryCounts } from '../views/directory-counts.view.ts';
 import { organizationsView, type KnownOrganization } from '../views/organizations.view.ts';
+import { DirectoryAddresses } from './directory-addresses.ts';
 
 const serialise = serialiserOf(Directory);
 /** Organizations that have a domain at a time: pending ones are not exclusive. */
@@ -53,7 +50,7 @@ export class Directories {
     private readonly repository: Repository,
     private readonly reader: DirectoryReader,
     private readonly deletions: Deletions,
-    private readonly clock: Clock,
+    private readonly addresses: DirectoryAddresses,
     readModels: ReadModels,
   ) {
     this.rows = readModels.table(tableOf(directoriesView));
@@ -67,13 +64,7 @@ export class Directories {
     await this.organizations.require(context, organization_id);
     requireDistinct(attributes);
     const id = `directory_${derivedId(context.commandId, 0)}`;
-    // First: an address without a directory leads nowhere, and a directory without one could never be reached by SCIM.
-    await this.repository.transact(
-      directoryAddressDecider,
-      { ...systemContext(SYSTEM_ENVIRONMENT, this.clock.now()), deadline: context.deadline },
-      id,
-      registerAddress({ id, environment_id: environment }),
-    );
+    await this.addresses.register(context, { id, environment_id: environment });
     const { state } = await this.repository.transact(directoryDecider, context, id, createDirectory({ organization_id, type, name, attributes, policy }));
     return this.configured(environment, requireDirectory(state, id));
   }

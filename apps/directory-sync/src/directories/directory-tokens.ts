@@ -13,6 +13,7 @@ import { derivedId } from '#libs/platform/src/ids';
 import { pageOfIds } from '#libs/read-models/src/pages';
 import { createToken, directoryDecider, requireDirectory, revokeToken, toPublicToken } from '../domain/directory.decider.ts';
 import { DirectoryReader } from '../readers/directory-reader.ts';
+import { DirectoryAddresses } from './directory-addresses.ts';
 
 const serialise = serialiserOf(DirectoryToken);
 const SUFFIX_LENGTH = 4;
@@ -25,6 +26,7 @@ export class DirectoryTokens {
     private readonly reader: DirectoryReader,
     private readonly secrets: ShownSecrets,
     private readonly deletions: Deletions,
+    private readonly addresses: DirectoryAddresses,
   ) {}
 
   @Handles(CreateDirectoryToken)
@@ -33,6 +35,7 @@ export class DirectoryTokens {
     const id = `directory_token_${derivedId(context.commandId, 0)}`;
     const value = `dst_${(await this.secrets.of(context, 'directory_token')).toString('base64url')}`;
     const token = { hash: hashOfToken(value), token_suffix: value.slice(-SUFFIX_LENGTH) };
+    await this.addresses.register(context, { id: token.hash, environment_id: context.environment });
     const { state } = await this.repository.transact(directoryDecider, context, directoryId, createToken(directoryId, token));
     const made = requireDirectory(state, directoryId).tokens.find((each) => each.id === id);
     if (made === undefined) throw notFound('Directory token', id);

@@ -2,7 +2,7 @@ import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/
 
 // These types are the storage format: a stored name or shape is never edited.
 
-/** In which environment a directory lies: whoever comes by SCIM names the directory alone. Lies in the scope of what belongs to no environment. */
+/** In which environment a directory lies, or a token of one, which is named by its hash: whoever comes by SCIM names these alone. Lies in the scope of what belongs to no environment. */
 export type DirectoryAddressEvent = Fact<'directory_address.registered', DirectoryAddress>;
 
 export interface DirectoryAddress {

@@ -1,3 +1,4 @@
+import type { ResourceKind } from './scim-schema.decider.ts';
 import { isObject, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
 
 /** A filter as it was read. Paths are as they were written. */
@@ -12,6 +13,21 @@ export interface Comparison {
   readonly op: 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'lt' | 'ge' | 'le';
   readonly path: string;
   readonly value: string | number | boolean | null;
+}
+
+/** What all has to hold. */
+export function conjunctsOf(filter: ScimFilter): readonly ScimFilter[] {
+  return filter.op === 'and' ? filter.filters.flatMap(conjunctsOf) : [filter];
+}
+
+/** What a filter says of one kind of resource beside that it is of this kind: null where that was all, `none` where it asks for another kind. */
+export function filterOf(kind: ResourceKind, filter: ScimFilter): ScimFilter | null | 'none' {
+  const parts = conjunctsOf(filter);
+  const kinds = parts.filter((part): part is Comparison => part.op === 'eq' && part.path.toLowerCase() === 'meta.resourcetype');
+  if (kinds.some(({ value }) => String(value).toLowerCase() !== kind.toLowerCase())) return 'none';
+  if (kinds.length === 0) return filter;
+  const rest = parts.filter((part) => !kinds.includes(part as Comparison));
+  return rest.length === 0 ? null : { op: 'and', filters: rest };
 }
 
 /** How much there is in a filter to look at. */

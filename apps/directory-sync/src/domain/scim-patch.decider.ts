@@ -34,11 +34,15 @@ function apply(kind: ResourceKind, attributes: Changeable, operation: PatchOpera
   const { schema, attribute: name } = operation.path;
   if (schema !== null) return applyToExtension(kind, attributes, operation);
   const attribute = attributeNamed(kind, name!);
-  if (attribute?.mutability === 'readOnly') throw new ScimError(400, 'mutability', `${attribute.name} cannot be changed.`);
+  requireWritable(attribute);
   if (attribute?.name === 'schemas' || attribute?.name === 'password') return;
   // What is not of a schema can be changed where it was sent before.
   if (attribute === null && ownName(attributes, name!) === undefined && operation.op !== 'add') throw noSuchPath();
   change(attributes, attribute?.name ?? name!, attribute, operation);
+}
+
+function requireWritable(attribute: ScimAttribute | null): void {
+  if (attribute?.mutability === 'readOnly') throw new ScimError(400, 'mutability', `${attribute.name} cannot be changed.`);
 }
 
 function applyToExtension(kind: ResourceKind, attributes: Changeable, { op, path, value }: PatchOperation): void {
@@ -47,6 +51,7 @@ function applyToExtension(kind: ResourceKind, attributes: Changeable, { op, path
   const extension = isObject(attributes[own]) ? { ...attributes[own] } : {};
   if (name !== null) {
     const attribute = attributeNamed(kind, name, schema);
+    requireWritable(attribute);
     change(extension, attribute?.name ?? name, attribute, { op, path, value });
   } else if (op === 'remove') {
     delete attributes[own];

@@ -1,13 +1,13 @@
 import { invalidValue, ScimError } from './scim-domain-error.ts';
 import { attributeNamed, subAttributeNamed, type ResourceKind, type ScimAttribute } from './scim-schema.decider.ts';
-import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, isObject, truthOf, USER_SCHEMA, type Attributes } from './scim-values.decider.ts';
+import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, GROUP_SCHEMA, isObject, OWN_SCHEMA, truthOf, USER_SCHEMA, type Attributes } from './scim-values.decider.ts';
 
 /** What nobody keeps: what is secret, and what the answer is made of elsewhere. */
 const LEFT_OUT: Readonly<Record<ResourceKind, ReadonlySet<string>>> = {
   User: new Set(['password', 'id', 'meta', 'groups']),
   Group: new Set(['id', 'meta', 'members']),
 };
-const OWN_SCHEMA: Readonly<Record<ResourceKind, string>> = { User: USER_SCHEMA, Group: GROUP_SCHEMA };
+const SCHEMA_OF: Readonly<Record<ResourceKind, string>> = { User: USER_SCHEMA, Group: GROUP_SCHEMA };
 const MAX_TEXT = 255;
 const MAX_ADDRESS = 320;
 const MAX_DEPTH = 10;
@@ -30,14 +30,14 @@ export function keptAttributes(kind: ResourceKind, sent: Attributes): Attributes
   const extensions = Object.keys(kept).filter((name) => name.toLowerCase().startsWith('urn:'));
   const named = Array.isArray(kept['schemas']) ? kept['schemas'].filter((schema) => typeof schema === 'string') : [];
   const { schemas: _, ...rest } = kept;
-  return { schemas: [...new Set([OWN_SCHEMA[kind], ...named, ...extensions])], ...rest };
+  return { schemas: [...new Set([SCHEMA_OF[kind], ...named, ...extensions])], ...rest };
 }
 
 function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, value: unknown): void {
   const folded = name.toLowerCase();
   if (LEFT_OUT[kind].has(folded) || isEmpty(value)) return;
   requireName(name);
-  const own = OWN_SCHEMA[kind].toLowerCase();
+  const own = SCHEMA_OF[kind].toLowerCase();
   // What belongs to the schema of the resource itself may be said with its name.
   if (folded === own && isObject(value)) {
     for (const [inner, each] of Object.entries(value)) put(kind, kept, inner, each);
@@ -46,6 +46,10 @@ function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, va
   } else if (folded === ENTERPRISE_SCHEMA.toLowerCase() && kind === 'User') {
     const extension = keptExtension(value);
     if (Object.keys(extension).length > 0) kept[ENTERPRISE_SCHEMA] = extension;
+  } else if (folded === OWN_SCHEMA.toLowerCase() && isObject(value)) {
+    const own = Object.entries(value).filter(([inner]) => inner.toLowerCase() !== CUSTOM_ATTRIBUTES.toLowerCase());
+    const rest = keptValueOf(Object.fromEntries(own), 1);
+    if (!isEmpty(rest)) kept[OWN_SCHEMA] = rest;
   } else {
     const attribute = attributeNamed(kind, name);
     const keptValue = attribute === null ? keptValueOf(value, 1) : keptOf(attribute, value);

@@ -1,4 +1,5 @@
-import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, USER_SCHEMA } from './scim-values.decider.ts';
+import type { DirectoryAttribute } from '#libs/contracts/src/directories/directory';
+import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, GROUP_SCHEMA, OWN_SCHEMA, USER_SCHEMA } from './scim-values.decider.ts';
 
 /** An attribute as RFC 7643, section 7 describes it; what is absent has the value that is usual there. */
 export interface ScimAttribute {
@@ -150,6 +151,21 @@ export const SCHEMAS: readonly ScimSchema[] = [
   },
 ];
 
+/** What the settings of a directory pick, as whoever set up the provider can see it: asked for by its name alone. Nothing where they pick nothing. */
+export function ownSchema(mapping: readonly DirectoryAttribute[]): readonly ScimSchema[] {
+  if (mapping.length === 0) return [];
+  const picked = mapping.map(({ name, source }) => text(name, `From ${source}.`, { mutability: 'readOnly', returned: 'request' }));
+  const custom: ScimAttribute = {
+    name: CUSTOM_ATTRIBUTES,
+    type: 'complex',
+    description: 'What the application is shown as custom attributes of the person.',
+    mutability: 'readOnly',
+    returned: 'request',
+    subAttributes: picked,
+  };
+  return [{ id: OWN_SCHEMA, name: 'Gatehouse User', description: 'What becomes of a person here.', attributes: [custom] }];
+}
+
 /** What every resource has beside its schema: as Schemas do not list it. */
 const COMMON: readonly ScimAttribute[] = [
   text('externalId', 'What the provider knows it by.', { caseExact: true }),
@@ -165,15 +181,18 @@ const known: Readonly<Record<ResourceKind, ReadonlyMap<string, ScimAttribute>>> 
   Group: byName([...SCHEMAS[2]!.attributes, ...COMMON]),
 };
 const enterprise = byName(SCHEMAS[1]!.attributes);
+const own = byName([{ name: CUSTOM_ATTRIBUTES, type: 'complex', description: '', mutability: 'readOnly' }]);
 
 function byName(attributes: readonly ScimAttribute[]): ReadonlyMap<string, ScimAttribute> {
   return new Map(attributes.map((attribute) => [attribute.name.toLowerCase(), attribute]));
 }
 
-/** The attribute of this name, whatever its case: at the top, of the extension for enterprises, or none that is known. */
+/** The attribute of this name, whatever its case: at the top, of an extension, or none that is known. */
 export function attributeNamed(kind: ResourceKind, name: string, schema: string | null = null): ScimAttribute | null {
   if (schema === null) return known[kind].get(name.toLowerCase()) ?? null;
-  return kind === 'User' && schema.toLowerCase() === ENTERPRISE_SCHEMA.toLowerCase() ? (enterprise.get(name.toLowerCase()) ?? null) : null;
+  if (kind !== 'User') return null;
+  if (schema.toLowerCase() === OWN_SCHEMA.toLowerCase()) return own.get(name.toLowerCase()) ?? null;
+  return schema.toLowerCase() === ENTERPRISE_SCHEMA.toLowerCase() ? (enterprise.get(name.toLowerCase()) ?? null) : null;
 }
 
 export function subAttributeNamed({ subAttributes = [] }: ScimAttribute, name: string): ScimAttribute | null {

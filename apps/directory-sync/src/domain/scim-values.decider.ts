@@ -6,6 +6,9 @@ export type Attributes = Readonly<Record<string, unknown>>;
 export const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const GROUP_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Group';
 export const ENTERPRISE_SCHEMA = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
+/** What we say of a person beside what the provider does. */
+export const OWN_SCHEMA = 'urn:ietf:params:scim:schemas:extension:gatehouse:2.0:User';
+export const CUSTOM_ATTRIBUTES = 'customAttributes';
 
 /** Names that a path begins with: what follows a core schema is at the top, what follows another lies within the object of that name. */
 const CORE: ReadonlySet<string> = new Set([USER_SCHEMA, GROUP_SCHEMA].map((schema) => schema.toLowerCase()));

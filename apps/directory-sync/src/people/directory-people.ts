@@ -6,10 +6,13 @@ import { Handles } from '#libs/contracts/src/handles';
 import type { List, Serialised } from '#libs/contracts/src/operation';
 import { serialiserOf } from '#libs/contracts/src/serialiser';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { isNotFound, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { Clock } from '#libs/platform/src/clock';
+import { DirectorySyncSettings } from '#libs/platform/src/config/settings';
+import { DomainError, isNotFound, notFound, refusedField } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { RequestCounters } from '#libs/read-models/src/request-counters';
 import { toPublicGroup, type StoredDirectoryGroup } from '../domain/directory-group.decider.ts';
 import { customAttributesOf, toPublicUser, type StoredDirectoryUser } from '../domain/directory-user.decider.ts';
 import { foldedValue } from '../domain/scim-values.decider.ts';
@@ -28,6 +31,7 @@ import { inDirectory } from '../views/index-keys.ts';
 const serialiseUser = serialiserOf(DirectoryUser);
 const serialiseGroup = serialiserOf(DirectoryGroup);
 const PAIRS_AT_ONCE = 500;
+const SECOND = 1_000;
 
 /** People and groups of directories, as the application reads them. */
 @Injectable()
@@ -38,6 +42,9 @@ export class DirectoryPeople {
 
   constructor(
     private readonly directories: DirectoryReader,
+    private readonly counters: RequestCounters,
+    private readonly settings: DirectorySyncSettings,
+    private readonly clock: Clock,
     readModels: ReadModels,
   ) {
     this.users = readModels.table(tableOf(directoryUsersView));
@@ -58,7 +65,9 @@ export class DirectoryPeople {
     const { environment } = context;
     for (const [field, value] of Object.entries({ idp_id, email })) if (value !== undefined && directory === undefined) throw onlyWithDirectory(field);
     if (directory !== undefined) await this.directories.require(context, directory);
-    if (group !== undefined) return this.listMembers(query, group);
+    const members = group === undefined ? null : await this.requireGroup(context, group);
+    await this.count(environment, directory ?? members?.directory_id ?? null);
+    if (members !== null) return this.listMembers(query, members.id);
 
     const where =
       directory === undefined
@@ -119,10 +128,19 @@ export class DirectoryPeople {
     });
   }
 
+  /** `directory`: null for all of an environment. @throws DomainError `rate_limit_exceeded` */
+  private async count(environment: string, directory: string | null): Promise<void> {
+    const { DIRECTORY_USERS_RATE_LIMIT: limit } = this.settings;
+    if (limit === null) return;
+    const now = this.clock.now();
+    const window = { start: now - (now % SECOND), length: SECOND, limit };
+    if ((await this.counters.add(`directory users ${directory ?? environment}`, window)) > limit)
+      throw new DomainError('limited', 'rate_limit_exceeded', 'Too many requests for the people of a directory.', { retryAfter: 1 });
+  }
+
   /** As the reference has it, `groups` of those are empty. */
   private async listMembers(query: ListDirectoryUsers, group: string): Promise<Serialised<List<DirectoryUser>>> {
     const { environment } = query.context;
-    await this.requireGroup(query.context, group);
     return filteredPage(this.members, query, {
       idPrefix: 'directory_user',
       where: { index: 'group', values: [group] },

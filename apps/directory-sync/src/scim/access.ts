@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { CurrentStates, type CurrentStatesOf } from '#libs/event-sourcing/src/following/current-states';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { addressGroup } from '#libs/platform/src/address-group';
 import { BoundedMap } from '#libs/platform/src/bounded-map';
 import { Clock } from '#libs/platform/src/clock';
 import { DirectorySyncSettings } from '#libs/platform/src/config/settings';
@@ -17,7 +18,6 @@ import type { DirectoryAddress } from '../domain/directory-address.decider.ts';
 import { acceptCredentials, directoryDecider, refuseCredentials, type StoredDirectory } from '../domain/directory.decider.ts';
 import { noSuchResource, ScimError } from '../domain/scim-domain-error.ts';
 import { directoryAddressesView } from '../views/directory-addresses.view.ts';
-import { directoriesView } from '../views/directories.view.ts';
 import { organizationsView, type KnownOrganization } from '../views/organizations.view.ts';
 
 /** How long a provider waits for an answer. */
@@ -36,11 +36,17 @@ export interface Admitted {
   readonly context: RequestContext;
 }
 
+/** Who wants to come, as the request says it. */
+interface Comer {
+  readonly authorization: string | undefined;
+  readonly address: string;
+  readonly requestId: string;
+}
+
 /** Lets the product of a customer into its directory, by a token of that directory. What was recorded before a request is known to it: a token that was revoked lets nobody in. */
 @Injectable()
 export class ScimAccess {
   private readonly addresses: Table<DirectoryAddress>;
-  private readonly rows: Table<StoredDirectory>;
   private readonly organizations: Table<KnownOrganization>;
   private readonly environments = new BoundedMap<string>(MOST_ADDRESSES);
   private readonly directories: CurrentStatesOf<StoredDirectory | null>;
@@ -55,7 +61,6 @@ export class ScimAccess {
     readModels: ReadModels,
   ) {
     this.addresses = readModels.table(tableOf(directoryAddressesView));
-    this.rows = readModels.table(tableOf(directoriesView));
     this.organizations = readModels.table(tableOf(organizationsView));
     this.directories = current.of(directoryDecider, (state) => (state?.object === 'directory' ? state : null));
   }
@@ -66,7 +71,16 @@ export class ScimAccess {
   }
 
   /** @throws ScimError `401`, `403`, `404`, `429` */
-  async admit(directoryId: string, authorization: string | undefined, requestId: string): Promise<Admitted> {
+  async admit(directoryId: string, { authorization, address, requestId }: Comer): Promise<Admitted> {
+    try {
+      return await this.known(directoryId, authorization, requestId);
+    } catch (error) {
+      if (error instanceof ScimError && (error.status === 401 || error.status === 404)) await this.count(`refused ${addressGroup(address)}`);
+      throw error;
+    }
+  }
+
+  private async known(directoryId: string, authorization: string | undefined, requestId: string): Promise<Admitted> {
     const token = /^Bearer +([\x21-\x7e]{1,255})$/i.exec(authorization ?? '')?.[1];
     if (token === undefined) throw unauthorized('The request has no bearer token.');
     const now = this.clock.now();
@@ -79,7 +93,7 @@ export class ScimAccess {
     const hash = hashOfToken(token);
     const own = directory.tokens.find((each) => isSame(each.hash, hash));
     if (own === undefined) return this.refuse(environment, directory, hash);
-    await this.count(directoryId, now);
+    await this.count(`directory ${directoryId}`);
     if (directory.is_unlinked) throw new ScimError(403, null, 'The directory is unlinked: nothing is taken until it is linked again.');
     const context: RequestContext = {
       environment,
@@ -119,17 +133,19 @@ export class ScimAccess {
       }
       throw unauthorized('The token was revoked.');
     }
-    // Of another directory: here there is none for it.
-    const { rows } = await this.rows.page(environment, { where: { index: 'token', values: [hash] }, order: 'asc', limit: 1 });
-    throw rows.length > 0 ? noSuchResource('directory') : unauthorized('The token is none of this directory.');
+    // Of another directory, in whatever environment that lies: here there is none for it.
+    const isKnown = (await this.addresses.get(SYSTEM_ENVIRONMENT, hash)) !== null;
+    throw isKnown ? noSuchResource('directory') : unauthorized('The token is none of this directory.');
   }
 
-  private async count(directoryId: string, now: number): Promise<void> {
+  /** Of a directory, or of an address that no directory lets in: those who are let in from there go on. */
+  private async count(whose: string): Promise<void> {
     const { SCIM_RATE_LIMIT: limit } = this.settings;
     if (limit === null) return;
+    const now = this.clock.now();
     const start = now - (now % SECOND);
-    if ((await this.counters.add(`scim ${directoryId}`, { start, length: SECOND, limit })) > limit)
-      throw new ScimError(429, null, `A directory takes ${limit} requests per second.`, 1);
+    if ((await this.counters.add(`scim ${whose}`, { start, length: SECOND, limit })) > limit)
+      throw new ScimError(429, null, `At most ${limit} requests per second are taken.`, 1);
   }
 }
 

@@ -1,5 +1,6 @@
-import { SCHEMAS, type ScimAttribute } from '../domain/scim-schema.decider.ts';
-import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, USER_SCHEMA, type Attributes } from '../domain/scim-values.decider.ts';
+import type { DirectoryAttribute } from '#libs/contracts/src/directories/directory';
+import { ownSchema, SCHEMAS, type ScimAttribute } from '../domain/scim-schema.decider.ts';
+import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, OWN_SCHEMA, USER_SCHEMA, type Attributes } from '../domain/scim-values.decider.ts';
 
 const CORE = 'urn:ietf:params:scim:schemas:core:2.0';
 const LIST_RESPONSE = 'urn:ietf:params:scim:api:messages:2.0:ListResponse';
@@ -25,7 +26,8 @@ export function serviceProviderConfig(base: string): Attributes {
   };
 }
 
-export function resourceTypes(base: string): readonly Attributes[] {
+/** `mapping`: what of a person becomes custom attributes. */
+export function resourceTypes(base: string, mapping: readonly DirectoryAttribute[]): readonly Attributes[] {
   const type = (name: 'User' | 'Group', schema: string, description: string, extensions: readonly string[]): Attributes => ({
     schemas: [`${CORE}:ResourceType`],
     id: name,
@@ -36,11 +38,12 @@ export function resourceTypes(base: string): readonly Attributes[] {
     ...(extensions.length > 0 && { schemaExtensions: extensions.map((extension) => ({ schema: extension, required: false })) }),
     meta: { resourceType: 'ResourceType', location: `${base}/ResourceTypes/${name}` },
   });
-  return [type('User', USER_SCHEMA, 'A person.', [ENTERPRISE_SCHEMA]), type('Group', GROUP_SCHEMA, 'A group of people.', [])];
+  const extensions = [ENTERPRISE_SCHEMA, ...(mapping.length === 0 ? [] : [OWN_SCHEMA])];
+  return [type('User', USER_SCHEMA, 'A person.', extensions), type('Group', GROUP_SCHEMA, 'A group of people.', [])];
 }
 
-export function schemas(base: string): readonly Attributes[] {
-  return SCHEMAS.map(({ id, name, description, attributes }) => ({
+export function schemas(base: string, mapping: readonly DirectoryAttribute[]): readonly Attributes[] {
+  return [...SCHEMAS, ...ownSchema(mapping)].map(({ id, name, description, attributes }) => ({
     schemas: [`${CORE}:Schema`],
     id,
     name,

@@ -1,6 +1,6 @@
 import type { StoredDirectoryGroup } from '../domain/directory-group.decider.ts';
 import type { StoredDirectoryUser } from '../domain/directory-user.decider.ts';
-import { isObject, ownName, stepsOf, type Attributes } from '../domain/scim-values.decider.ts';
+import { CUSTOM_ATTRIBUTES, isObject, OWN_SCHEMA, ownName, stepsOf, type Attributes } from '../domain/scim-values.decider.ts';
 
 /** What of a resource is asked for: names and paths, null where nothing is said. */
 export interface Projection {
@@ -28,6 +28,11 @@ export function userResource(user: StoredDirectoryUser, base: string, groups: re
     ...(groups !== null && { groups: groups.map(({ id, name }) => ({ value: id, $ref: `${base}/Groups/${id}`, display: name })) }),
     meta: metaOf('User', user, user.updated_at, base),
   };
+}
+
+/** With what the application is shown of a person, by the settings of the directory. */
+export function withOwn(user: Attributes, customAttributes: Attributes): Attributes {
+  return { ...user, schemas: [...new Set([...(user['schemas'] as readonly string[]), OWN_SCHEMA])], [OWN_SCHEMA]: { [CUSTOM_ATTRIBUTES]: customAttributes } };
 }
 
 /** `members`: where they are asked for. */

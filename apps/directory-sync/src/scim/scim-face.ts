@@ -2,29 +2,34 @@ import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Clock } from '#libs/platform/src/clock';
+import { PublicAddressSettings } from '#libs/platform/src/config/settings';
 import { DomainError } from '#libs/platform/src/domain-error';
-import type { HttpFace } from '#libs/platform/src/http-face';
+import type { HttpFace, WrittenAnswer } from '#libs/platform/src/http-face';
 import { Log } from '#libs/platform/src/log';
 import { Readiness } from '#libs/platform/src/readiness';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import type { StoredDirectoryGroup } from '../domain/directory-group.decider.ts';
-import type { ExpectedVersion, StoredDirectoryUser } from '../domain/directory-user.decider.ts';
+import { customAttributesOf, type ExpectedVersion, type StoredDirectoryUser } from '../domain/directory-user.decider.ts';
 import { invalidValue, ScimError } from '../domain/scim-domain-error.ts';
-import { isObject, valueOf, type Attributes } from '../domain/scim-values.decider.ts';
+import { filterOf, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import type { ResourceKind } from '../domain/scim-schema.decider.ts';
+import { isObject, OWN_SCHEMA, valueOf, type Attributes } from '../domain/scim-values.decider.ts';
 import { ScimAccess, type Admitted } from './access.ts';
 import { BodyParser } from './body-parser.ts';
 import { listOf, MAX_RESULTS, resourceTypes, schemas, serviceProviderConfig } from './discovery.ts';
 import { ScimGroups } from './groups.ts';
 import { parseFilter } from './parse-filter.ts';
 import { invalidSyntax } from './patch-request.ts';
-import { etagOf, EVERYTHING, groupResource, isAskedFor, projected, userResource, type Projection } from './representation.ts';
+import { etagOf, EVERYTHING, groupResource, isAskedFor, projected, userResource, withOwn, type Projection } from './representation.ts';
+import { ScimMetrics } from './metrics.ts';
 import { ScimRequestLog } from './request-log.ts';
 import { shownNames, shownPath } from './redaction.ts';
 import { shownTogether, type SearchRequest } from './search.ts';
 import { ScimUsers } from './users.ts';
 
-const PREFIX = '/scim/v2/';
+const FACE = '/scim';
+const PREFIX = `${FACE}/v2/`;
 const CONTENT_TYPE = 'application/scim+json; charset=utf-8';
 const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error';
 const MAX_USER = 32 * 1024;
@@ -32,11 +37,19 @@ const MAX_GROUP = 8 * 1024 * 1024;
 const DEFAULT_COUNT = 100;
 /** Attributes that an answer is asked to have, or not to have. */
 const MOST_NAMED = 100;
+/** What other parts refuse, where the kind of the refusal does not say it all. */
+const STATUS_OF_CODE: Readonly<Partial<Record<string, number>>> = {
+  payload_too_large: 413,
+  uri_too_long: 414,
+  headers_too_large: 431,
+  request_timeout: 408,
+};
 const IDEMPOTENCY = 'scim_idempotency';
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1_000;
 /** Methods that each kind of address has. */
-const METHODS: Readonly<Record<'discovery' | 'resources' | 'resource' | 'search', readonly string[]>> = {
+const METHODS: Readonly<Record<'discovery' | 'everything' | 'resources' | 'resource' | 'search', readonly string[]>> = {
   discovery: ['GET'],
+  everything: ['GET'],
   resources: ['GET', 'POST'],
   resource: ['GET', 'PUT', 'PATCH', 'DELETE'],
   search: ['POST'],
@@ -62,41 +75,63 @@ interface Asked extends Admitted {
 /** SCIM 2.0 (RFC 7643, 7644), by which the products of customers write people and groups. */
 @Injectable()
 export class ScimFace implements HttpFace {
+  readonly prefix = FACE;
+  private readonly address: string;
+
   constructor(
     private readonly access: ScimAccess,
     private readonly users: ScimUsers,
     private readonly groups: ScimGroups,
     private readonly bodies: BodyParser,
     private readonly requests: ScimRequestLog,
+    private readonly metrics: ScimMetrics,
     private readonly readiness: Readiness,
     private readonly shortLived: ShortLived,
     private readonly clock: Clock,
     private readonly log: Log,
-  ) {}
+    { PUBLIC_URL }: PublicAddressSettings,
+  ) {
+    this.address = PUBLIC_URL.replace(/\/+$/, '');
+  }
 
   async mount(server: FastifyInstance): Promise<void> {
     const admitted = new WeakMap<FastifyRequest, Admitted>();
-    await server.register(async (scope) => {
-      scope.removeAllContentTypeParsers();
-      scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-      scope.setErrorHandler((error, request, reply) => this.answer(request, reply, this.refusal(error, request.id)));
-      scope.route({
-        method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
-        url: `${PREFIX}*`,
-        exposeHeadRoute: false,
-        bodyLimit: MAX_GROUP,
-        // Before the body is read.
-        onRequest: async (request) => {
-          began.set(request, performance.now());
-          if (!this.readiness.isServing) throw new DomainError('unavailable', 'service_unavailable', 'The server is starting.', { retryAfter: 1 });
-          const [directoryId = '', kind] = segmentsOf(request);
-          admitted.set(request, await this.access.admit(directoryId, request.headers.authorization, request.id));
-          const length = Number(request.headers['content-length'] ?? 0);
-          if (length > longestOf(kind)) throw tooLarge(kind);
-        },
-        handler: async (request, reply) => this.answer(request, reply, await this.carryOut(request, admitted.get(request)!)),
-      });
-    });
+    await server.register(
+      async (scope) => {
+        scope.removeAllContentTypeParsers();
+        scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+        scope.setErrorHandler((error, request, reply) => this.answer(request, reply, this.refusal(error, request.id)));
+        // Also of methods that there are nowhere.
+        scope.setNotFoundHandler((request, reply) =>
+          this.answer(request, reply, this.refusal(request.url.startsWith(PREFIX) ? methodNotAllowed(request.method) : noSuchAddress(), request.id)),
+        );
+        scope.route({
+          method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+          url: `${PREFIX.slice(FACE.length)}*`,
+          exposeHeadRoute: false,
+          bodyLimit: MAX_GROUP,
+          // Before the body is read.
+          onRequest: async (request) => {
+            began.set(request, performance.now());
+            if (!this.readiness.isServing) throw new DomainError('unavailable', 'service_unavailable', 'The server is starting.', { retryAfter: 1 });
+            const [directoryId = '', kind] = segmentsOf(request);
+            admitted.set(
+              request,
+              await this.access.admit(directoryId, { authorization: request.headers.authorization, address: request.ip, requestId: request.id }),
+            );
+            const length = Number(request.headers['content-length'] ?? 0);
+            if (length > longestOf(kind)) throw tooLarge(kind);
+          },
+          handler: async (request, reply) => this.answer(request, reply, await this.carryOut(request, admitted.get(request)!)),
+        });
+      },
+      { prefix: FACE },
+    );
+  }
+
+  refusalOf(error: unknown, requestId: string): WrittenAnswer {
+    const { status, body, headers = {} } = this.refusal(error, requestId);
+    return { status, headers: { ...headers, 'Content-Type': CONTENT_TYPE }, text: JSON.stringify(body) };
   }
 
   private async carryOut(request: FastifyRequest, admitted: Admitted): Promise<ScimAnswer> {
@@ -113,7 +148,7 @@ export class ScimFace implements HttpFace {
         query: request.query as Attributes,
         body: hasBody ? await this.bodies.parse(bytes) : undefined,
         headers: request.headers,
-        base: `${request.protocol}://${request.host}${PREFIX}${admitted.directory.id}`,
+        base: `${this.address}${PREFIX}${admitted.directory.id}`,
       };
       noted.set(request, asked.body);
       return await this.answerTo(asked);
@@ -123,19 +158,26 @@ export class ScimFace implements HttpFace {
   }
 
   private answerTo(asked: Asked): Promise<ScimAnswer> | ScimAnswer {
-    const { segments, base } = asked;
+    const { segments, base, directory } = asked;
     const [kind, id, more] = segments;
     if (more !== undefined) throw noSuchAddress();
     switch (kind) {
+      case undefined:
+        requireMethod(asked, 'everything');
+        return this.findEverything(asked, searchOfQuery(asked.query));
+      case '.search':
+        if (id !== undefined) throw noSuchAddress();
+        requireMethod(asked, 'search');
+        return this.findEverything(asked, searchOfBody(asked.body));
       case 'ServiceProviderConfig':
         requireMethod(asked, 'discovery');
         return { status: 200, body: serviceProviderConfig(base) };
       case 'ResourceTypes':
         requireMethod(asked, 'discovery');
-        return listed(resourceTypes(base), id, asked);
+        return listed(resourceTypes(base, directory.attributes), id, asked);
       case 'Schemas':
         requireMethod(asked, 'discovery');
-        return listed(schemas(base), id, asked);
+        return listed(schemas(base, directory.attributes), id, asked);
       case 'Users':
       case 'Groups': {
         requireMethod(asked, id === undefined ? 'resources' : id === '.search' ? 'search' : 'resource');
@@ -146,7 +188,6 @@ export class ScimFace implements HttpFace {
       }
       case 'Me':
       case 'Bulk':
-      case '.search':
         throw new ScimError(501, null, `${kind} is not supported.`);
       default:
         throw noSuchAddress();
@@ -208,28 +249,48 @@ export class ScimFace implements HttpFace {
     return { status: 200, body: shown, headers: { ETag: meta?.version ?? etag.ETag } };
   }
 
-  private async find(asked: Asked, isUsers: boolean, { projection, ...search }: Search): Promise<ScimAnswer> {
-    const { context, directory } = asked;
-    const request: SearchRequest = {
-      environment: context.environment,
-      directoryId: directory.id,
-      ...search,
-      text: `${isUsers ? 'Users' : 'Groups'} ${search.text}`,
-      filter: search.text === '' ? null : parseFilter(search.text),
-    };
-    if (isUsers) {
-      const { total, rows } = await this.users.find(request);
-      const resources = await Promise.all(rows.map((user) => this.shownUser(user, asked, projection)));
-      return { status: 200, body: listOf(resources, total, request.startIndex) };
-    }
-    const { total, rows } = await this.groups.find(request);
-    const resources = await shownTogether(rows, (group) => this.shownGroup(group, asked, projection));
-    return { status: 200, body: listOf(resources, total, request.startIndex) };
+  private async find(asked: Asked, isUsers: boolean, search: Search): Promise<ScimAnswer> {
+    const filter = search.text === '' ? null : parseFilter(search.text);
+    const { total, resources } = await this.found(asked, isUsers ? 'User' : 'Group', filter, search);
+    return { status: 200, body: listOf(resources, total, search.startIndex) };
   }
 
-  private async shownUser(user: StoredDirectoryUser, { context, base }: Asked, projection: Projection): Promise<Attributes> {
+  /** People first, then groups, in one list. */
+  private async findEverything(asked: Asked, search: Search): Promise<ScimAnswer> {
+    const { startIndex, count } = search;
+    const filter = search.text === '' ? null : parseFilter(search.text);
+    const people = await this.found(asked, 'User', filter, search);
+    const groups = await this.found(asked, 'Group', filter, {
+      ...search,
+      startIndex: Math.max(1, startIndex - people.total),
+      count: count - people.resources.length,
+    });
+    return { status: 200, body: listOf([...people.resources, ...groups.resources], people.total + groups.total, startIndex) };
+  }
+
+  private async found(
+    asked: Asked,
+    kind: ResourceKind,
+    asWritten: ScimFilter | null,
+    { projection, ...search }: Search,
+  ): Promise<{ readonly total: number; readonly resources: readonly Attributes[] }> {
+    const { context, directory } = asked;
+    const filter = asWritten === null ? null : filterOf(kind, asWritten);
+    if (filter === 'none') return { total: 0, resources: [] };
+    const request: SearchRequest = { environment: context.environment, directoryId: directory.id, ...search, text: `${kind}s ${search.text}`, filter };
+    if (kind === 'User') {
+      const { total, rows } = await this.users.find(request);
+      return { total, resources: await Promise.all(rows.map((user) => this.shownUser(user, asked, projection))) };
+    }
+    const { total, rows } = await this.groups.find(request);
+    return { total, resources: await shownTogether(rows, (group) => this.shownGroup(group, asked, projection)) };
+  }
+
+  private async shownUser(user: StoredDirectoryUser, { context, directory, base }: Asked, projection: Projection): Promise<Attributes> {
     const groups = isAskedFor(projection, 'groups', true) ? await this.groups.ofUser(context.environment, user.id) : null;
-    return projected(userResource(user, base, groups), projection);
+    const shown = userResource(user, base, groups);
+    const customAttributes = isAskedFor(projection, OWN_SCHEMA, true) ? customAttributesOf(user.attributes, directory.attributes) : {};
+    return projected(Object.keys(customAttributes).length === 0 ? shown : withOwn(shown, customAttributes), projection);
   }
 
   /** Members and version are of one moment, where members are asked for. */
@@ -263,7 +324,7 @@ export class ScimFace implements HttpFace {
     if (error instanceof DomainError && error.kind === 'unavailable')
       return { status: 503, body: errorOf(503, error.message), headers: { 'Retry-After': String(error.details.retryAfter ?? 1) } };
     if (error instanceof DomainError) {
-      const status = code === 'payload_too_large' ? 413 : error.kind === 'not-found' ? 404 : error.kind === 'conflict' ? 409 : 400;
+      const status = STATUS_OF_CODE[error.code] ?? (error.kind === 'not-found' ? 404 : error.kind === 'conflict' ? 409 : 400);
       return { status, body: errorOf(status, error.message) };
     }
     if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return this.refusal(tooLarge('Groups'), requestId);
@@ -274,13 +335,19 @@ export class ScimFace implements HttpFace {
   }
 
   private answer(request: FastifyRequest, reply: FastifyReply, { status, body, headers = {} }: ScimAnswer): FastifyReply {
-    this.note(request, status, body);
+    const milliseconds = performance.now() - (began.get(request) ?? performance.now());
+    const segments = segmentsOf(request);
+    this.metrics.answered(request.method, segments.slice(1), { status, scimType: body?.['scimType'], milliseconds });
+    this.note(request, segments, { status, body, milliseconds });
     reply.code(status).headers(headers).header('Cache-Control', 'no-store');
     return body === null ? reply.send() : reply.header('Content-Type', CONTENT_TYPE).send(JSON.stringify(body));
   }
 
-  private note(request: FastifyRequest, status: number, body: Attributes | null): void {
-    const [directoryId = '', ...segments] = segmentsOf(request);
+  private note(
+    request: FastifyRequest,
+    [directoryId = '', ...segments]: readonly string[],
+    { status, body, milliseconds }: Pick<ScimAnswer, 'status' | 'body'> & { readonly milliseconds: number },
+  ): void {
     const environment = this.access.environmentOf(directoryId);
     if (environment === null) return;
     const text = (name: string): string | null => (status >= 400 && typeof body?.[name] === 'string' ? body[name] : null);
@@ -292,7 +359,7 @@ export class ScimFace implements HttpFace {
       error: text('scimType'),
       detail: text('detail'),
       request_id: request.id,
-      duration_ms: Math.round(performance.now() - (began.get(request) ?? performance.now())),
+      duration_ms: Math.round(milliseconds),
     });
   }
 }
@@ -306,17 +373,23 @@ function errorOf(status: number, detail: string): Attributes {
   return { schemas: [ERROR], status: String(status), detail };
 }
 
+/** Of a path that is routed, whose escapes were read before. */
 function segmentsOf({ url }: FastifyRequest): readonly string[] {
-  const path = url.slice(PREFIX.length).split('?', 1)[0]!;
-  const segments = path.split('/').map((segment) => {
-    try {
-      return decodeURIComponent(segment);
-    } catch {
-      throw invalidSyntax('The path cannot be read.');
-    }
-  });
+  const path = url.startsWith(PREFIX) ? url.slice(PREFIX.length).split('?', 1)[0]! : '';
   // Whoever joins an address that ends with a slash and a path has two of them there.
-  return segments.filter((segment) => segment !== '');
+  return path
+    .split('/')
+    .map(decoded)
+    .filter((segment) => segment !== '');
+}
+
+/** As it stands where it cannot be read, which no route lets through. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
 }
 
 function longestOf(kind: string | undefined): number {
@@ -333,7 +406,11 @@ function requireType(contentType: string | undefined): void {
 }
 
 function requireMethod({ method }: Asked, address: keyof typeof METHODS): void {
-  if (!METHODS[address].includes(method)) throw new ScimError(405, null, `${method} is not allowed here.`);
+  if (!METHODS[address].includes(method)) throw methodNotAllowed(method);
+}
+
+function methodNotAllowed(method: string): ScimError {
+  return new ScimError(405, null, `${method} is not allowed here.`);
 }
 
 function noSuchAddress(): ScimError {

@@ -3,7 +3,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import { contentOf, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { ScimError } from '../domain/scim-domain-error.ts';
-import { fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import { conjunctsOf, fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
 import { foldedValue, type Attributes } from '../domain/scim-values.decider.ts';
 import { beginningsOf, inDirectory } from '../views/index-keys.ts';
 
@@ -91,7 +91,7 @@ export class ScimSearch {
   /** @throws ScimError `tooMany` where no index narrows the filter, and too much would have to be looked at */
   async find<Row>(request: SearchRequest, searched: Searched<Row>): Promise<Found<Row>> {
     const { directoryId, filter } = request;
-    const parts = filter === null ? [] : conjuncts(filter);
+    const parts = filter === null ? [] : conjunctsOf(filter);
     const named = parts.find((part): part is Comparison => part.op === 'eq' && part.path.toLowerCase() === 'id');
     if (named !== undefined) return this.ofOne(request, searched, String(named.value));
 
@@ -126,7 +126,7 @@ export class ScimSearch {
     const known = searched.total(filter);
     const boundary = startIndex === 1 ? null : await this.boundaryOf(request);
     const total = boundary?.total ?? known;
-    if (total !== null && count === 0) return { total, rows: [] };
+    if (total !== null && (count === 0 || startIndex > total)) return { total, rows: [] };
     const most = rest.length === 0 ? MOST_COUNTED : searched.size <= SMALL_DIRECTORY ? SMALL_DIRECTORY : FEW;
 
     const rows: { readonly id: string; readonly row: Row }[] = [];
@@ -170,15 +170,11 @@ function keyOf({ environment, directoryId, text }: SearchRequest, startIndex: nu
   return `${environment} ${directoryId} ${hash('sha256', text, 'base64url')} ${startIndex}`;
 }
 
-function conjuncts(filter: ScimFilter): readonly ScimFilter[] {
-  return filter.op === 'and' ? filter.filters.flatMap(conjuncts) : [filter];
-}
-
 function indexedOf<Row>(part: ScimFilter, searched: Searched<Row>, now: number): Indexed | null {
   if ('value' in part) return searched.indexed(part, now);
   if (part.op !== '[]') return null;
   // Of an item: what is said of its value.
-  const value = conjuncts(part.filter).find((each): each is Comparison => each.op === 'eq' && each.path.toLowerCase() === 'value');
+  const value = conjunctsOf(part.filter).find((each): each is Comparison => each.op === 'eq' && each.path.toLowerCase() === 'value');
   return value === undefined ? null : searched.indexed({ ...value, path: `${part.path}.value` }, now);
 }
 

@@ -6,11 +6,10 @@ import { directoryDecider, type DirectoryEvent, type DirectoryState, type Stored
 export const directoriesView = primaryView<DirectoryState, DirectoryEvent, StoredDirectory>({
   name: 'directories',
   noun: 'Directory',
-  version: 1,
+  version: 2,
   decider: directoryDecider,
   indexes: [
     { name: 'organization', keys: ({ organization_id }) => [organization_id] },
-    { name: 'token', keys: ({ tokens }) => tokens.map(({ hash }) => hash) },
     { name: 'search', keys: ({ name }) => searchKeys(name) },
   ],
   rowOf: (state) => (state?.object === 'directory' ? state : null),

@@ -25,7 +25,7 @@ import { Handlers, LocalServices } from '#libs/messaging/src/handlers';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock, SystemClock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
-import { GatewaySettings, PlatformSettings } from '#libs/platform/src/config/settings';
+import { GatewaySettings, PlatformSettings, ProxySettings } from '#libs/platform/src/config/settings';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId, newUlid } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
@@ -353,7 +353,10 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
   @Module({ imports: [Runtime, GatewayModule] })
   class App {}
 
-  const app = await NestFactory.create<NestFastifyApplication>(App, new GatewayAdapter(settings), { bodyParser: false, logger: ['error', 'fatal'] });
+  const app = await NestFactory.create<NestFastifyApplication>(App, new GatewayAdapter({ ...settings, ...readSettings(ProxySettings, variables) }), {
+    bodyParser: false,
+    logger: ['error', 'fatal'],
+  });
   await app.listen(0, '127.0.0.1');
   if (isStarted) readiness.start();
   const { port } = app.getHttpServer().address() as AddressInfo;

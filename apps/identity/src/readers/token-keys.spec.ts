@@ -10,7 +10,7 @@ import { Naming } from '#libs/event-sourcing/src/log/naming';
 import type { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { readSettings } from '#libs/platform/src/config/setting';
-import { IdentitySettings } from '#libs/platform/src/config/settings';
+import { PublicAddressSettings } from '#libs/platform/src/config/settings';
 import { newUlid } from '#libs/platform/src/ids';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -58,7 +58,7 @@ describe.each(await givenEngineSets())('token keys on %s', (_, open) => {
   function replica() {
     const repository = new LogRepository(engines.events, engines.readModels, naming, clock, log);
     const states = new KnownStates(new LogFollowing(engines.events, clock, log), repository, clock);
-    const settings = readSettings(IdentitySettings, { PUBLIC_URL: 'https://id.acme.test/' });
+    const settings = readSettings(PublicAddressSettings, { PUBLIC_URL: 'https://id.acme.test/' });
     return { tokens: new TokenKeys(states, new EnvironmentSettingsReader(states), repository, new Vault(keys), clock, settings), states, repository };
   }
 

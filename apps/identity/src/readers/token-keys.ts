@@ -7,7 +7,7 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault, type Place } from '#libs/event-sourcing/src/sealing/vault';
 import { Clock } from '#libs/platform/src/clock';
-import { IdentitySettings } from '#libs/platform/src/config/settings';
+import { PublicAddressSettings } from '#libs/platform/src/config/settings';
 import { unavailable } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
@@ -65,7 +65,7 @@ export class TokenKeys {
     private readonly repository: Repository,
     private readonly vault: Vault,
     private readonly clock: Clock,
-    private readonly settings: IdentitySettings,
+    private readonly settings: PublicAddressSettings,
   ) {}
 
   /** A token in the compact form. @throws DomainError `service_unavailable` where its key cannot be read */

@@ -51,6 +51,7 @@ export class DeleteDirectory extends Command<void> {
   get: '/directory_users',
   owner: 'directory-sync',
   summary: 'List people of directories',
+  description: 'In production mode at most 4 requests per second and directory (`DIRECTORY_USERS_RATE_LIMIT`); events tell what changed.',
   answers: listOf(DirectoryUser),
   refuses: ['entity_not_found'],
 })

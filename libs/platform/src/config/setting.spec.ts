@@ -1,6 +1,15 @@
 import { StartRefused } from '../start-refused.ts';
 import { readSettings, settingsOf, unknownSettings } from './setting.ts';
-import { EngineSettings, GatewaySettings, IdentitySettings, NotificationsSettings, PlatformSettings, SETTINGS_CLASSES } from './settings.ts';
+import {
+  EngineSettings,
+  GatewaySettings,
+  IdentitySettings,
+  NotificationsSettings,
+  PlatformSettings,
+  ProxySettings,
+  PublicAddressSettings,
+  SETTINGS_CLASSES,
+} from './settings.ts';
 
 /** What production mode does not start without. */
 const REQUIRED = { MASTER_KEYS: Buffer.alloc(32, 1).toString('base64'), PUBLIC_URL: 'https://id.acme.test' };
@@ -20,7 +29,8 @@ describe('settings', () => {
   it('have defaults that need nothing installed', () => {
     const settings = readSettings(PlatformSettings, {});
     expect(settings).toMatchObject({ GATEHOUSE_MODE: 'development', DATA_DIR: './data', DATA_MIN_FREE: 2 ** 30, MASTER_KEYS: null, SHUTDOWN_TIMEOUT: 20_000 });
-    expect(readSettings(GatewaySettings, {})).toMatchObject({ HOST: '127.0.0.1', PORT: 3000, RATE_LIMITS: false, TRUSTED_PROXIES: [] });
+    expect(readSettings(GatewaySettings, {})).toMatchObject({ HOST: '127.0.0.1', PORT: 3000, RATE_LIMITS: false });
+    expect(readSettings(ProxySettings, {})).toMatchObject({ TRUSTED_PROXIES: [] });
   });
 
   it('call an installation by what every engine takes as the beginning of a name, and MongoDB as a database of ours', () => {
@@ -36,7 +46,7 @@ describe('settings', () => {
     expect(refusal(() => readSettings(PlatformSettings, { GATEHOUSE_MODE: 'production' }))).toBe(
       'MASTER_KEYS is not set, and production mode needs it: it must be a comma-separated list, each 32 bytes in base64.',
     );
-    expect(refusal(() => readSettings(IdentitySettings, { GATEHOUSE_MODE: 'production' }))).toBe(
+    expect(refusal(() => readSettings(PublicAddressSettings, { GATEHOUSE_MODE: 'production' }))).toBe(
       'PUBLIC_URL is not set, and production mode needs it: it must be a URL that begins with http:// or https://, without query and fragment.',
     );
   });
@@ -71,6 +81,7 @@ describe('settings', () => {
     MAIL: { development: true, production: false },
     SCIM_HOST: { development: '127.0.0.1', production: '0.0.0.0' },
     SCIM_RATE_LIMIT: { development: null, production: 100 },
+    DIRECTORY_USERS_RATE_LIMIT: { development: null, production: 4 },
     APPLICATION_URL: { development: 'http://localhost:3000', production: null },
   };
   const fields = TYPES.flatMap((type) => settingsOf(type).map((field) => ({ type, field })));
@@ -114,11 +125,8 @@ describe('settings', () => {
   });
 
   it('take the place of their defaults', () => {
-    expect(readSettings(GatewaySettings, { PORT: ' 8080 ', RATE_LIMITS: 'on', TRUSTED_PROXIES: '10.0.0.0/8, ::1' })).toMatchObject({
-      PORT: 8080,
-      RATE_LIMITS: true,
-      TRUSTED_PROXIES: ['10.0.0.0/8', '::1'],
-    });
+    expect(readSettings(GatewaySettings, { PORT: ' 8080 ', RATE_LIMITS: 'on' })).toMatchObject({ PORT: 8080, RATE_LIMITS: true });
+    expect(readSettings(ProxySettings, { TRUSTED_PROXIES: '10.0.0.0/8, ::1' }).TRUSTED_PROXIES).toEqual(['10.0.0.0/8', '::1']);
     expect(readSettings(NotificationsSettings, { EVENTS_RETENTION: '7d' }).EVENTS_RETENTION).toBe(7 * 86_400_000);
     expect(readSettings(IdentitySettings, { DNS_SERVERS: '127.0.0.1:5353,[::1]:53' }).DNS_SERVERS).toEqual(['127.0.0.1:5353', '[::1]:53']);
   });
@@ -134,7 +142,7 @@ describe('settings', () => {
     [GatewaySettings, 'PORT', '70000', 'PORT is "70000", but must be a whole number from 0 to 65535.'],
     [GatewaySettings, 'RATE_LIMITS', 'no', 'RATE_LIMITS is "no", but must be on or off.'],
     [
-      GatewaySettings,
+      ProxySettings,
       'TRUSTED_PROXIES',
       '10.0.0.0/33',
       'TRUSTED_PROXIES is "10.0.0.0/33", but must be a comma-separated list, each an address or a block such as 10.0.0.0/8.',

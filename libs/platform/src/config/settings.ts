@@ -236,9 +236,6 @@ export class GatewaySettings {
   })
   readonly RATE_LIMIT_USER_MANAGEMENT_WRITES!: number | null;
 
-  @Setting(listOf(network), { doc: 'Proxies whose `X-Forwarded-For` is believed.', default: '' })
-  readonly TRUSTED_PROXIES!: readonly string[];
-
   @Setting(duration({ minimum: '2s', maximum: '10m' }), { doc: 'After this, a request is answered 503 (or 408, while it still arrives).', default: '10s' })
   readonly REQUEST_TIMEOUT!: number;
 
@@ -247,6 +244,22 @@ export class GatewaySettings {
 
   @Setting(retention, { doc: 'How long an `Idempotency-Key` is remembered.', default: '24h' })
   readonly IDEMPOTENCY_RETENTION!: number;
+}
+
+/** Of processes that proxies stand before. */
+export class ProxySettings {
+  @Setting(listOf(network), { doc: 'Proxies whose `X-Forwarded-For` is believed, by gateway and by directory-sync.', default: '' })
+  readonly TRUSTED_PROXIES!: readonly string[];
+}
+
+/** Of processes whose answers say where the API is. */
+export class PublicAddressSettings {
+  @Setting(httpAddress, {
+    doc: 'Address of this API as applications know it: tokens name it as their issuer, unless the settings of the environment name another, and what SCIM answers says by it where resources are.',
+    default: { development: 'http://localhost:3000', production: '' },
+    requiredIn: 'production',
+  })
+  readonly PUBLIC_URL!: string;
 }
 
 export class IdentitySettings {
@@ -258,13 +271,6 @@ export class IdentitySettings {
 
   @Setting(text('client_ and 1 to 100 letters or digits', /^client_[A-Za-z0-9]{1,100}$/), { doc: 'The client id that goes with `GATEHOUSE_API_KEY`.' })
   readonly GATEHOUSE_CLIENT_ID!: string | null;
-
-  @Setting(httpAddress, {
-    doc: 'Address of this API as applications know it: tokens name it as their issuer, unless the settings of the environment name another.',
-    default: { development: 'http://localhost:3000', production: '' },
-    requiredIn: 'production',
-  })
-  readonly PUBLIC_URL!: string;
 
   // At 14 a hash takes about a second, which is as long as an imported one may take. Below 10 whoever gets hold of hashes tries too many passwords a second.
   @Setting(
@@ -378,10 +384,16 @@ export class DirectorySyncSettings {
 
   // Providers give up on a directory that takes less.
   @Setting(integer({ minimum: 25, maximum: 100_000 }), {
-    doc: 'SCIM requests per second and directory. Not limited where it is unset.',
+    doc: 'SCIM requests per second and directory, and, of those that no directory lets in, per second and address (of IPv6, its first 64 bits). Not limited where it is unset.',
     default: { development: '', production: '100' },
   })
   readonly SCIM_RATE_LIMIT!: number | null;
+
+  @Setting(requests, {
+    doc: 'Requests of `GET /directory_users` per second and directory; those that name neither a directory nor a group count together. Not limited where it is unset.',
+    default: { development: '', production: '4' },
+  })
+  readonly DIRECTORY_USERS_RATE_LIMIT!: number | null;
 }
 
 /** Every class above; the generated table and the check for misspelt names go through it. */
@@ -392,6 +404,8 @@ export const SETTINGS_CLASSES = [
   BlobSettings,
   TransportSettings,
   GatewaySettings,
+  ProxySettings,
+  PublicAddressSettings,
   IdentitySettings,
   MessageSettings,
   WebhookSettings,
