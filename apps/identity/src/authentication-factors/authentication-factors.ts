@@ -24,7 +24,7 @@ import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { ShownSecrets } from '#libs/event-sourcing/src/sealing/shown-secrets';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { DomainError, invalidField, notFound } from '#libs/platform/src/domain-error';
+import { invalidField, notFound, type DomainError } from '#libs/platform/src/domain-error';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { filteredPage } from '#libs/read-models/src/pages';
@@ -47,7 +47,7 @@ import { authenticationFactorsView } from '../views/authentication-factors.view.
 import { usersView } from '../views/users.view.ts';
 import { AuthenticationChallenges, FACTOR_TRIES, shownChallenge, type Challenge } from './authentication-challenges.ts';
 import { qrCode } from './qr-code.ts';
-import { SecondFactors } from './second-factors.ts';
+import { anotherNumber, SecondFactors } from './second-factors.ts';
 import { TextMessages } from './text-messages.ts';
 import { otpauthUri, secretOfBase32, toBase32 } from './totp.ts';
 
@@ -151,14 +151,14 @@ export class AuthenticationFactors {
   @Handles(VerifyAuthenticationChallenge)
   async verify({ context, id, code }: VerifyAuthenticationChallenge): Promise<AuthenticationChallengeVerification> {
     const { challenge, factor } = await this.challenges.require(context, id);
-    if (factor.user_id !== null) {
-      const user = await this.users.find(context, factor.user_id);
-      if (user === null || isRemoved(factor, contentOf(user))) throw notFound('Authentication challenge', id);
-      // Its code may have been sent before the other number was verified.
-      if (factor.phone_number !== null && factor.verified_at === null) await this.requireNoOther(context, contentOf(user), factor.phone_number);
-    }
+    const row = factor.user_id === null ? null : await this.users.find(context, factor.user_id);
+    const user = row === null ? null : contentOf(row);
+    if (factor.user_id !== null && (user === null || isRemoved(factor, user))) throw notFound('Authentication challenge', id);
+    // Its code may have been sent before the other number was verified.
+    if (user !== null && factor.phone_number !== null && factor.verified_at === null) await this.requireNoOther(context, user, factor.phone_number);
     await this.limits.count(context.environment, FACTOR_TRIES.what, factor.id, FACTOR_TRIES.limit);
     const verified = await this.challenges.verify(context, factor, id, { code, by: context.commandId });
+    if (user !== null && verified !== null) await this.factors.requireHolding(context, user, factor);
     return { challenge: shownChallenge(verified ?? challenge), valid: verified !== null };
   }
 
@@ -182,11 +182,7 @@ export class AuthenticationFactors {
     if (user === null) return;
     const verified = (await this.factors.counting(context, user, null)).filter(({ type }) => type === 'sms');
     if (verified.length === 0 || verified.some(({ phone_number }) => phone_number === number)) return;
-    throw new DomainError(
-      'conflict',
-      'verified_phone_number_exists',
-      'The user has verified another number: codes go there alone, until that factor is deleted.',
-    );
+    throw anotherNumber();
   }
 
   /** @throws DomainError `entity_not_found`, also where its user is gone, or it went with the first proof of their address, and its own end is still to be recorded */

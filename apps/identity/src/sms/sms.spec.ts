@@ -211,6 +211,31 @@ describe('a telephone', () => {
     await challenge(early);
     await arrived(strangers, 2);
   });
+
+  it('that was verified first counts alone where two of one user are in the same instant, as the log has them', async () => {
+    const users = await Promise.all([0, 1, 2].map(() => user({ password: PASSWORD })));
+    const challenged = await Promise.all(
+      users.map(({ id: user_id }) =>
+        Promise.all(
+          [number(), number()].map(async (phone) => {
+            const factor = await enrol(phone, { user_id });
+            const { id } = await challenge(factor);
+            return { factor: factor.id as string, id, code: (await arrived(phone)).code };
+          }),
+        ),
+      ),
+    );
+    const answers = await Promise.all(challenged.map((both) => Promise.all(both.map(({ id, code }) => verify(id, code)))));
+    const verified = (await suite.records('authentication_factor.verified')).map(({ data }) => (data as { id: string }).id);
+    for (const [place, { email }] of users.entries()) {
+      const [first] = verified.filter((id) => challenged[place]!.some(({ factor }) => factor === id));
+      const outcomes = answers[place]!.map(({ status, body }) => (status === 201 ? body.valid : body.code));
+      expect(outcomes).toEqual(challenged[place]!.map(({ factor }) => (factor === first ? true : 'verified_phone_number_exists')));
+      const client = { client_id, client_secret: caller.key };
+      const asked = await caller.post('/user_management/authenticate', { ...client, grant_type: 'password', email, password: PASSWORD }).expect(403);
+      expect(asked.authentication_factors).toEqual([{ id: first, type: 'sms' }]);
+    }
+  });
 });
 
 describe('texts', () => {

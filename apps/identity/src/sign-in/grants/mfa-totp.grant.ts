@@ -18,6 +18,8 @@ type Needed = 'code' | 'pending_authentication_token' | 'authentication_challeng
 const SIGN_IN_CODES: Readonly<Record<string, string>> = {
   authentication_challenge_previously_verified: 'one_time_code_previously_used',
   authentication_challenge_expired: 'one_time_code_expired',
+  // As where it was verified before.
+  verified_phone_number_exists: 'invalid_one_time_code',
 };
 
 /** A second factor, by a challenge of one that counts, or of the first that the user enrols. */
@@ -62,6 +64,7 @@ export class MfaTotpGrant implements Grant<Needed> {
     if (!mayCount) throw invalidCode();
     try {
       if ((await this.challenges.verify(context, factor, id, { code, by: sessionId })) === null) throw invalidCode();
+      await this.factors.requireHolding(context, user, factor);
     } catch (error) {
       const known = error instanceof DomainError ? SIGN_IN_CODES[error.code] : undefined;
       throw known === undefined ? error : new DomainError('conflict', known, (error as DomainError).message);
