@@ -3,6 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gatehouse, SuiteProcess } from '#libs/testing/src/process';
+import { eventually } from '#libs/testing/src/until';
+import { WebhookReceiver, type ReceivedWebhook } from '#libs/testing/src/webhook-receiver';
 
 interface Answer {
   readonly status: number;
@@ -99,6 +101,47 @@ describe('sign-ins that a kill cuts off', () => {
       const { status, body } = await refresh(next);
       expect([place, status]).toEqual([place, 200]);
       expect((await refresh(body.refresh_token)).status).toBe(200);
+    }
+  });
+
+  it('are sent the texts that waited for a webhook, by the process that comes next', async () => {
+    const receiver = await WebhookReceiver.listen();
+    try {
+      receiver.answers(503);
+      const sms = { countries: ['DE'], webhook_url: receiver.url, webhook_secret: 'a secret as it comes' };
+      expect((await ask('PATCH', '/admin/environment_settings', { sms })).status).toBe(200);
+      const phones = ['+4915112000001', '+4915112000002'];
+      const sentTo = (phone: string) => receiver.received.filter(({ body }) => JSON.parse(body).data.phone_number === phone);
+      const challenges: string[] = [];
+      for (const [place, phone_number] of phones.entries()) {
+        const { id } = (
+          await eventually(async () => {
+            const enrolled = await ask('POST', '/auth/factors/enroll', { type: 'sms', phone_number });
+            expect(enrolled.status).toBe(201);
+            return enrolled;
+          })
+        ).body;
+        challenges.push((await ask('POST', `/auth/factors/${id}/challenge`, { sms_template: 'Yours: {{code}}' })).body.id);
+        // Where the log has gone on to the second one, it is stored that the first one is behind it.
+        const handled = `gatehouse_reaction_events_total{reaction="send-codes-by-sms"} ${place + 1}\n`;
+        await eventually(async () => expect(await (await fetch(`${suite.url}/metrics`)).text()).toContain(handled));
+      }
+      await suite.killHard();
+      const before = phones.map(sentTo);
+      expect(before.map(({ length }) => length > 0)).toEqual([true, true]);
+      receiver.received.length = 0;
+      receiver.answers(200);
+      suite = await SuiteProcess.start(variables);
+      for (const [place, phone] of phones.entries()) {
+        await eventually(async () => expect(sentTo(phone)).toHaveLength(1));
+        const [{ headers, body }] = sentTo(phone) as [ReceivedWebhook];
+        expect(headers['webhook-id']).toBe(before[place]![0]!.headers['webhook-id']);
+        const { code, text } = JSON.parse(body).data;
+        expect(text).toBe(`Yours: ${code}`);
+        expect((await ask('POST', `/auth/challenges/${challenges[place]}/verify`, { code })).body).toMatchObject({ valid: true });
+      }
+    } finally {
+      await receiver.close();
     }
   });
 });

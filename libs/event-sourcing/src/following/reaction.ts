@@ -22,6 +22,8 @@ export interface Reaction<Event extends Fact = Fact> {
   readonly handles: readonly Event['type'][];
   /** Begins where the log ends when it is started for the first time: what lies before was recorded under other rules. */
   readonly from?: 'head';
+  /** Told whenever this process begins to follow, before it is handed anything: for what another one left undone. */
+  begin?(): void;
   react(event: Recorded<Event>): Promise<void>;
 }
 
@@ -92,6 +94,7 @@ export class Reactions {
       table,
       from: reaction.from,
       types: reaction.handles,
+      onBegin: () => reaction.begin?.(),
       handle: async (events, signal) => {
         for (const event of events) await this.handle(reaction, event, table, signal);
         return true;
