@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import '#libs/contracts/src/all';
 import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
+import { AuditLogEvent } from '#libs/contracts/src/audit-logs/audit-log-event';
 import { AuthenticationChallenge, AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { CorsOrigin, RedirectUri } from '#libs/contracts/src/browser-addresses/browser-addresses';
@@ -103,7 +104,17 @@ export async function organization(caller: Caller, clientId: string, externalId:
   const team = await scim('/Groups', { displayName: 'Engineering', members: [{ value: person }] });
   await caller.put(`/admin/directories/${directory}/role_mappings`, { role_mappings: [{ group_id: team, role_slug: 'admin' }] }).expect(200);
   const requests = await caller.eventually(`/admin/directories/${directory}/requests?limit=1`, { data: [{ status: 201 }] });
+  const happened = {
+    action: 'document.shared',
+    occurred_at: new Date().toISOString(),
+    actor: { id: member, type: 'user' },
+    targets: [],
+    context: { location: '' },
+  };
+  await caller.post('/audit_logs/events', { organization_id: id, event: happened }).expect(200);
+  const trail = await caller.get(`/audit_logs/events?organization_id=${id}`).expect(200);
   const ids = new Map<Class, string>([
+    [AuditLogEvent, trail.data[0].id],
     [Directory, directory],
     [ConfiguredDirectory, directory],
     [DirectoryToken, token.id],
@@ -189,6 +200,7 @@ export const pagedLists = lists.filter(({ type }) => fieldsOf(type).some(({ name
 
 /** Lists that want one of several filters. */
 const NEEDED: Readonly<Record<string, readonly string[]>> = {
+  ListAuditLogEvents: ['organization_id'],
   ListOrganizationMemberships: ['organization_id'],
   ListAuthorizationResources: ['organization_id'],
   ListAccessibleResources: ['parent_resource_external_id', 'parent_resource_type_slug'],

@@ -111,10 +111,10 @@ async function lateThings(): Promise<readonly Late[]> {
 
 /** What no operation creates. */
 const BY_SCIM = ['GetDirectoryUser', 'GetDirectoryGroup'];
-/** What is no row that a projector writes, and, of email verifications and challenges, what no answer to its creation names: it is found as a magic code is. */
+/** What is no row that a projector writes, and, of email verifications, challenges and audit events, what no answer to its creation names: it is found as a magic code is. */
 const ELSEWHERE = [
   ...['GetWebhookDelivery', 'GetAuthenticationPolicy', 'GetEnvironmentSettings', 'GetJwtTemplate', 'GetTokenKeySet'],
-  ...['GetEmailVerification', 'GetRadarChallenge', ...BY_SCIM],
+  ...['GetEmailVerification', 'GetRadarChallenge', 'GetAuditLogEvent', ...BY_SCIM],
 ];
 const lookUps = operations()
   .filter(({ route, options }) => route?.method === 'get' && options.answers.shape === 'one')

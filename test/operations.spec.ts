@@ -124,6 +124,13 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     const { data } = await caller.eventually(`/user_management/users/${user.id}/sessions`, { data: [{ user_id: user.id }] });
     return { path: `/user_management/sessions/logout?session_id=${data[0].id}` };
   },
+  CreateAuditLogEvent: async ({ ids }) => ({
+    body: {
+      organization_id: ids.get(Organization),
+      event: { action: named('action'), occurred_at: new Date().toISOString(), actor: { id: 'a', type: 'user' }, targets: [], context: { location: '' } },
+    },
+  }),
+  ListAuditLogEvents: async ({ ids }) => ({ path: `/audit_logs/events?organization_id=${ids.get(Organization)}` }),
   EnrollAuthenticationFactor: async () => ({ body: { type: 'totp', totp_issuer: 'Acme', totp_user: 'ada@acme.test' } }),
   EnrollUserAuthenticationFactor: async ({ ids }) => ({ path: `/user_management/users/${ids.get(User)}/auth_factors`, body: { type: 'totp' } }),
   VerifyAuthenticationChallenge: async ({ caller }) => {

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Suite } from '#apps/suite/src/suite';
-import { primariesOf } from '#libs/event-sourcing/src/views/view';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -15,10 +14,10 @@ function typesWithExamples(app: string): ReadonlySet<string> {
   return new Set(kept.flatMap(({ events }) => events.map(({ type }) => type)));
 }
 
-describe.each(Suite.app.services)('the features of $owner', ({ owner, views }) => {
+describe.each(Suite.app.services)('the features of $owner', ({ owner, deciders }) => {
   it('keep a stored example of every type that their deciders fold', () => {
     const known = typesWithExamples(owner);
-    const folded = [...primariesOf(views).values()].flatMap(({ handles }) => handles);
+    const folded = deciders.flatMap(({ sealed }) => Object.keys(sealed));
     expect(folded.length).toBeGreaterThan(0);
     expect(folded.filter((type) => !known.has(type))).toEqual([]);
   });

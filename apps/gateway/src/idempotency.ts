@@ -199,7 +199,13 @@ function replayed(answer: HttpAnswer): HttpAnswer {
 
 /** The key that a request came with; null for none, and for one that says what is asked rather than which request it is. @throws DomainError `invalid_request_parameters` */
 export function idempotencyKeyOf(given: string | string[] | undefined): string | null {
+  const key = givenKeyOf(given);
+  return key !== null && DIGEST.test(key) ? null : key;
+}
+
+/** Whatever it came with as a key; null for nothing. @throws DomainError `invalid_request_parameters` */
+export function givenKeyOf(given: string | string[] | undefined): string | null {
   if (given === undefined) return null;
-  if (typeof given === 'string' && VISIBLE_ASCII.test(given)) return DIGEST.test(given) ? null : given;
+  if (typeof given === 'string' && VISIBLE_ASCII.test(given)) return given;
   throw invalidField('invalid_format', 'Idempotency-Key', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
 }

@@ -31,7 +31,7 @@ import { ResponseBatch } from './response-batch.ts';
 import { SessionEnvironments } from './session-environments.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { isForm, valueOfForm } from './form.ts';
-import { Idempotency, idempotencyKeyOf } from './idempotency.ts';
+import { givenKeyOf, Idempotency, idempotencyKeyOf } from './idempotency.ts';
 import { badRequest, MethodNotAllowed, noSuchPath, send, type HttpAnswer } from './http-answer.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { RateLimits } from './rate-limits.ts';
@@ -84,6 +84,7 @@ export class OperationRoutes {
     const { method, path } = route;
     const takesBody = method === 'delete' ? options.body === true : method !== 'get';
     const isKeyed = takesKey(registered);
+    const hasOwnKey = options.idempotency === 'own';
     const needsKey = !isPublic(registered);
     const cacheHeaders = options.cachedFor === undefined ? undefined : { 'Cache-Control': `public, max-age=${options.cachedFor}` };
     const validate = validatorOf(registered);
@@ -136,10 +137,11 @@ export class OperationRoutes {
       requireParameters(route.parameters, parameters);
       const operation = validate(parameters, request.query as Record<string, unknown>, valueOf(request, text));
       const key = isKeyed ? idempotencyKeyOf(request.headers['idempotency-key']) : null;
+      const ownKey = hasOwnKey ? givenKeyOf(request.headers['idempotency-key']) : null;
 
       const proceed = (caller: Caller): Promise<HttpAnswer> => {
         const context = needsKey ? this.contextOf(request, caller) : { ...this.contextOf(request, caller), connection: connectionOf(request) };
-        operation.context = context;
+        operation.context = ownKey === null ? context : { ...context, idempotencyKey: ownKey };
         return key === null
           ? carryOut(operation)
           : this.idempotency.run(

@@ -1,3 +1,4 @@
+import { AUDIT_TRAIL_VIEW } from '#libs/contracts/src/audit-logs/audit-trail-view';
 import { ORGANIZATIONS_OF_DIRECTORIES } from '#libs/contracts/src/directories/organizations-of-directories';
 import { service } from '#libs/runtime/src/feature';
 import { apiKeys } from './api-keys/api-keys.feature.ts';
@@ -43,5 +44,8 @@ const features = [
 ];
 
 export const identity = service('identity', features, {
-  awaits: [{ ...ORGANIZATIONS_OF_DIRECTORIES, handles: ['organization.deleted', 'organization_domain.created', 'organization_domain.deleted'] }],
+  awaits: [
+    { ...AUDIT_TRAIL_VIEW, handles: ['organization.deleted'] },
+    { ...ORGANIZATIONS_OF_DIRECTORIES, handles: ['organization.deleted', 'organization_domain.created', 'organization_domain.deleted'] },
+  ],
 });

@@ -32,20 +32,23 @@ export function checkerOf(schema: Schema): Checker {
 }
 
 function fieldErrors(errors: readonly ErrorObject[]): readonly FieldError[] {
-  return errors
-    .filter((error) => error.keyword !== 'if')
-    .slice(0, MAX_ERRORS)
-    .map((error) => {
-      const path = error.instancePath.slice(1).replaceAll('/', '.');
-      const parameters = error.params as Record<string, unknown>;
-      if (error.keyword === 'required') {
-        const missing = String(parameters['missingProperty']);
-        const field = path === '' ? missing : `${path}.${missing}`;
-        return { code: 'required', field, message: `${field} is required.` };
-      }
-      const { code, message } = PROBLEMS[error.keyword] ?? { code: 'invalid', message: () => 'is invalid' };
-      return { code, field: path, message: `${path} ${message(parameters)}.` };
-    });
+  return (
+    errors
+      // Of a name that breaks its form, `propertyNames` tells.
+      .filter((error) => error.keyword !== 'if' && error.propertyName === undefined)
+      .slice(0, MAX_ERRORS)
+      .map((error) => {
+        const path = error.instancePath.slice(1).replaceAll('/', '.');
+        const parameters = error.params as Record<string, unknown>;
+        if (error.keyword === 'required') {
+          const missing = String(parameters['missingProperty']);
+          const field = path === '' ? missing : `${path}.${missing}`;
+          return { code: 'required', field, message: `${field} is required.` };
+        }
+        const { code, message } = PROBLEMS[error.keyword] ?? { code: 'invalid', message: () => 'is invalid' };
+        return { code, field: path, message: `${path} ${message(parameters)}.` };
+      })
+  );
 }
 
 type Problem = { readonly code: string; readonly message: (parameters: Record<string, unknown>) => string };
@@ -61,6 +64,11 @@ const PROBLEMS: Readonly<Record<string, Problem>> = {
   format: { code: 'invalid_format', message: ({ format }) => `must be ${FORMAT_NAMES[format as TextFormat]}` },
   characters: { code: 'invalid_characters', message: () => 'has characters that are not allowed' },
   minItems: { code: 'too_few', message: ({ limit }) => `must have at least ${String(limit)} items` },
+  maxProperties: { code: 'too_many', message: ({ limit }) => `must have at most ${String(limit)} names` },
+  propertyNames: {
+    code: 'invalid_name',
+    message: () => 'has a name that is longer than 40 characters, or has others than letters, digits, hyphens and underscores',
+  },
   maxItems: { code: 'too_many', message: ({ limit }) => `must have at most ${String(limit)} items` },
   minimum: { code: 'out_of_range', message: ({ limit }) => `must be at least ${String(limit)}` },
   maximum: { code: 'out_of_range', message: ({ limit }) => `must be at most ${String(limit)}` },

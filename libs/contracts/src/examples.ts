@@ -36,6 +36,8 @@ export function exampleOfField(field: Field): unknown {
       return field.default ?? field.minimum ?? 1;
     case 'map':
       return { plan: 'gold' };
+    case 'values':
+      return { plan: 'gold', seats: 25 };
     case 'json':
       return {};
     case 'nested':

@@ -35,9 +35,17 @@ export type Field = Common & { readonly name: string; readonly optional: boolean
     | { readonly kind: 'integer'; readonly minimum?: number; readonly maximum?: number; readonly default?: number }
     | { readonly kind: 'time' }
     | { readonly kind: 'map' }
+    | { readonly kind: 'values' }
     | { readonly kind: 'json' }
     | { readonly kind: 'nested'; readonly of: () => Class }
-    | { readonly kind: 'list'; readonly items: ListItems; readonly maxItems?: number; readonly minItems?: number; readonly unique?: true }
+    | {
+        readonly kind: 'list';
+        readonly items: ListItems;
+        readonly maxItems?: number;
+        readonly minItems?: number;
+        readonly unique?: true;
+        readonly commas?: 'kept in brackets';
+      }
   );
 
 export type ListItems =

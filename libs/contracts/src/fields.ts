@@ -23,13 +23,15 @@ export const Integer = (options: Common & { minimum?: number; maximum?: number; 
 export const Time = (options: Common) => record({ kind: 'time', ...options });
 /** String values by name: metadata. Its limits are refused as `invalid_metadata` by the decision, not by the schema; in requests a value may be null. */
 export const MapOfText = (options: Common) => record({ kind: 'map', ...options });
+/** Texts, numbers and flags by name, held to `VALUES_LIMITS`; in requests a value may be null, and counts as not given. */
+export const MapOfValues = (options: Common) => record({ kind: 'values', ...options });
 /** Any JSON. */
 export const Json = (options: Common) => record({ kind: 'json', ...options });
 export const Nested = (of: () => Class, options: Common) => record({ kind: 'nested', of, ...options });
-/** `unique`: the operation refuses an item that is there twice. */
+/** `unique`: the operation refuses an item that is there twice. `commas`: in a query, what stands in brackets is one item. */
 export const ListOf = (
   items: (() => Class) | { text: TextItems } | { oneOf: readonly string[] },
-  options: Common & { maxItems?: number; minItems?: number; unique?: true },
+  options: Common & { maxItems?: number; minItems?: number; unique?: true; commas?: 'kept in brackets' },
 ) =>
   record({
     kind: 'list',

@@ -10,6 +10,9 @@ export type Schema = { readonly [keyword: string]: unknown };
  */
 export type Purpose = 'request' | 'answer' | 'check' | 'serialise';
 
+/** Of a map of values: how many there may be, what their names may be, and how long a text. */
+export const VALUES_LIMITS = { names: 50, name: '^[a-zA-Z0-9_-]{0,40}$', text: 500 } as const;
+
 /** How a class that a field names appears: as a reference to a component in the published document, in place elsewhere. */
 export type Nest = (type: Class, purpose: Purpose) => Schema;
 
@@ -83,6 +86,8 @@ function bareSchema(field: Field, purpose: Purpose, nest: Nest): Schema {
       // Limits and values are the decision's to refuse, as `invalid_metadata`.
       if (purpose === 'check') return { type: 'object' };
       return { type: 'object', additionalProperties: { type: purpose === 'request' ? ['string', 'null'] : 'string' } };
+    case 'values':
+      return valuesSchema(purpose);
     case 'json':
       return {};
     case 'nested':
@@ -116,6 +121,13 @@ function textSchema(field: TextLimits, purpose: Purpose): Schema {
 function portable(pattern: RegExp): string {
   if (pattern.flags.replace('u', '') !== '') throw new Error(`A field's pattern cannot have flags: ${String(pattern)}.`);
   return pattern.source;
+}
+
+function valuesSchema(purpose: Purpose): Schema {
+  const type = ['string', 'number', 'boolean'];
+  if (purpose === 'serialise') return { type: 'object', additionalProperties: { type } };
+  const value = { type: purpose === 'request' ? [...type, 'null'] : type, maxLength: VALUES_LIMITS.text, ...(purpose === 'check' && { characters: 'text' }) };
+  return { type: 'object', maxProperties: VALUES_LIMITS.names, propertyNames: { pattern: VALUES_LIMITS.name }, additionalProperties: value };
 }
 
 function listSchema(field: Extract<Field, { kind: 'list' }>, purpose: Purpose, nest: Nest): Schema {

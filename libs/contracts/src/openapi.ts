@@ -77,7 +77,7 @@ function operationObject(operation: RegisteredOperation, components: Components)
       ...path.map(pathParameter),
       ...query.map(queryParameter),
       ...bodyOrQuery.map((field) => queryParameter({ ...field, optional: true })),
-      ...(takesKey(operation) ? [reference('parameters', 'IdempotencyKey')] : []),
+      ...(takesKey(operation) || options.idempotency === 'own' ? [reference('parameters', 'IdempotencyKey')] : []),
       ...(kind === 'query' ? [reference('parameters', 'GatehousePosition')] : []),
       reference('parameters', 'RequestId'),
     ],

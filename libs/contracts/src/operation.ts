@@ -98,6 +98,8 @@ interface Definition<T> {
   readonly isOAuth?: true;
   /** How long anybody may keep the answer to a GET that needs no key (seconds). */
   readonly cachedFor?: number;
+  /** `own`: its owner counts on the key that it came with, and answers a repeat by itself; nothing of it is stored by the gateway. */
+  readonly idempotency?: 'own';
   /** Names of events that it emits, for the docs. */
   readonly emits?: readonly string[];
 }
@@ -146,10 +148,10 @@ export function operations(): readonly RegisteredOperation[] {
   return [...registry.values()];
 }
 
-/** Whether the operation may come with an `Idempotency-Key`. */
+/** Whether the operation may come with an `Idempotency-Key`, and its first answer is kept for whoever repeats it. */
 export function takesKey(operation: RegisteredOperation): boolean {
-  const { kind, route } = operation;
-  return kind === 'command' && route?.method === 'post' && !isPublic(operation);
+  const { kind, route, options } = operation;
+  return kind === 'command' && route?.method === 'post' && !isPublic(operation) && options.idempotency === undefined;
 }
 
 /** Whether it is asked for without an API key. */

@@ -37,6 +37,7 @@ function stepsOf(field: Field): readonly ((values: Values) => void)[] {
 /** What becomes of the value of a field that holds objects; null for other fields. */
 function innerOf(field: Field): ((value: unknown) => unknown) | null {
   if (field.kind === 'map') return objectOf;
+  if (field.kind === 'values') return givenValuesOf;
   if (field.kind === 'nested') return objectReader(field.of);
   if (field.kind !== 'list' || field.items.kind !== 'nested') return null;
   const read = objectReader(field.items.of);
@@ -52,6 +53,13 @@ function objectReader(of: Extract<Field, { kind: 'nested' }>['of']): (value: unk
     unset(value as Values);
     return value;
   };
+}
+
+function givenValuesOf(given: unknown): unknown {
+  const value = objectOf(given);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  for (const name of Object.keys(value)) if ((value as Values)[name] === null) delete (value as Values)[name];
+  return value;
 }
 
 function objectOf(value: unknown): unknown {

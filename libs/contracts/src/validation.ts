@@ -72,6 +72,7 @@ function compile(operation: RegisteredOperation): RequestValidator {
   const queryReaders = queried.map((field) => ({ name: field.name, read: queryReader(field) }));
   const criteriaReaders = bodyOrQuery.map((field) => ({ name: field.name, read: queryReader(field) }));
   const lists = new Set([...queried, ...bodyOrQuery].filter(({ kind }) => kind === 'list').map(({ name }) => name));
+  const whole = new Set(queried.flatMap((field) => (field.kind === 'list' && field.commas !== undefined ? [field.name] : [])));
   const bodyNames = inBody.map((field) => field.name);
   const needsBody = bodyOrQuery.length === 0 && inBody.some((field) => !mayBeAbsent(field));
   // Elsewhere a query means nothing: .NET repeats there what is in the body.
@@ -79,7 +80,7 @@ function compile(operation: RegisteredOperation): RequestValidator {
   const unset = unsetNulls(inBody);
 
   return (parameters, given, inBodyGiven) => {
-    const query = isFiltered ? bracketedLists(given, lists) : given;
+    const query = isFiltered ? bracketedLists(given, lists, whole) : given;
     const body = emptyObjectOf(inBodyGiven);
     // One schema for all places: names are unique in a class, so the instance itself is what is checked.
     const instance = new type() as unknown as Record<string, unknown>;
@@ -135,6 +136,7 @@ function scalarReader(field: Field): (text: unknown) => unknown {
       return (text) => (text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text);
     case 'nested':
     case 'map':
+    case 'values':
     case 'json':
     case 'list':
       throw new Error(`${field.name}: a ${field.kind} cannot travel in a path or a query.`);

@@ -34,6 +34,8 @@ export interface RequestContext {
   /** The reader has seen this log position and expects to see it again. */
   readonly readAfter?: string;
   readonly traceparent?: string;
+  /** What the request came with as `Idempotency-Key`, for an operation that counts on it itself. */
+  readonly idempotencyKey?: string;
   /** Whom a request without an API key came from, as the gateway saw it. */
   readonly connection?: Connection;
   /**

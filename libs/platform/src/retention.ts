@@ -4,6 +4,7 @@ export const RETENTION = {
   events_feed: { data: 'The events feed', setting: 'EVENTS_RETENTION' },
   webhook_deliveries: { data: 'Webhook deliveries and their attempts', setting: 'DELIVERIES_RETENTION' },
   sessions: { data: 'Sessions that are over; up to a day longer', setting: 'SESSIONS_RETENTION' },
+  audit_trails: { data: 'Audit trails of organizations that were deleted: so long at most', setting: 'SWEEP_INTERVAL' },
   short_lived: { data: 'Idempotency keys with their answers, counters, leases', setting: 'IDEMPOTENCY_RETENTION' },
 } as const satisfies Record<string, { readonly data: string; readonly setting: string | null }>;
 

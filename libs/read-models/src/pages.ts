@@ -31,7 +31,7 @@ interface IdList {
   readonly textsOf: (ids: readonly string[]) => readonly (string | null)[] | Promise<readonly (string | null)[]>;
 }
 
-interface FilteredList<Row> {
+interface FilteredList<Row> extends Pick<PageRequest, 'from' | 'to'> {
   /** What the ids of the list begin with: a cursor of another kind is malformed. */
   readonly idPrefix: string;
   /** One declared index; no query scans. */
@@ -104,7 +104,7 @@ export function pageOfIds<T>(query: PageQuery<T>, { idPrefix, ids, isKnown, text
  * @throws DomainError `invalid_request_parameters` for a cursor that never was, or two of them
  */
 export function filteredPage<Row, T>(table: Table<Row>, query: PageQuery<T>, shown: FilteredList<Row>): Promise<Serialised<List<T>>> {
-  const { idPrefix, where, textsOf, rowIdOf = (id) => id, idOf = ({ id }) => id } = shown;
+  const { idPrefix, where, from, to, textsOf, rowIdOf = (id) => id, idOf = ({ id }) => id } = shown;
   return answered(query, idPrefix, async ({ order, limit, after, before }) => {
     const isBackwards = before !== undefined;
     const rows: Page['rows'][number][] = [];
@@ -112,7 +112,8 @@ export function filteredPage<Row, T>(table: Table<Row>, query: PageQuery<T>, sho
     if (cursor !== undefined) cursor = rowIdOf(cursor);
     // One more than the page holds tells whether another one follows; where many are not to be seen, ever more are read at once.
     let size = limit + 1;
-    const next = (): Promise<RowPage<Row>> => table.page(query.context.environment, { where, order, limit: size, [isBackwards ? 'before' : 'after']: cursor });
+    const next = (): Promise<RowPage<Row>> =>
+      table.page(query.context.environment, { where, from, to, order, limit: size, [isBackwards ? 'before' : 'after']: cursor });
     let page = await next();
     const isBehind = isBackwards ? page.hasAfter : page.hasBefore;
     for (; ; page = await next()) {

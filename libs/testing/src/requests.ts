@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { fieldsOf, mayBeAbsent, type Field, type ListItems } from '#libs/contracts/src/field';
-import { MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf } from '#libs/contracts/src/json-schema';
+import { MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf, VALUES_LIMITS } from '#libs/contracts/src/json-schema';
 import type { Class, Method, RegisteredOperation } from '#libs/contracts/src/operation';
 import { isVisibleText } from '#libs/contracts/src/text-formats';
 import { seededNumbers, seedOf } from './seed.ts';
@@ -183,6 +183,8 @@ function bareValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
       return fc.integer({ min: field.minimum ?? -1000, max: field.maximum ?? 1000 });
     case 'map':
       return fc.oneof({ weight: 2, arbitrary: metadataOf(PLAIN_KEYS, ASCII) }, { weight: 1, arbitrary: metadataOf(STRANGE_KEYS, CHARACTERS) });
+    case 'values':
+      return fc.oneof({ weight: 2, arbitrary: valuesOf(PLAIN_KEYS, ASCII) }, { weight: 1, arbitrary: valuesOf(PLAIN_KEYS, CHARACTERS) });
     case 'json':
       return fc.jsonValue({ maxDepth: 2 });
     case 'nested':
@@ -198,6 +200,12 @@ function bareValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
 function metadataOf(keys: fc.Arbitrary<string>, characters: fc.Arbitrary<string>): fc.Arbitrary<Values> {
   const value = fc.array(characters, { maxLength: 10 }).map((all) => all.join(''));
   return fc.dictionary(keys, fc.option(value, { freq: 8 }), { maxKeys: 4, noNullPrototype: true });
+}
+
+function valuesOf(names: fc.Arbitrary<string>, characters: fc.Arbitrary<string>): fc.Arbitrary<Values> {
+  const text = fc.array(characters, { maxLength: 10 }).map((all) => all.join(''));
+  const value = fc.oneof(text, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean());
+  return fc.dictionary(names, fc.option(value, { freq: 8 }), { maxKeys: 4, noNullPrototype: true });
 }
 
 function itemValue(items: ListItems, known: KnownIds): fc.Arbitrary<unknown> {
@@ -299,6 +307,16 @@ function wrongValues(field: Field, place: 'query' | 'body'): readonly WrongValue
       ];
     case 'map':
       return [set(name, 'invalid_type', 'text'), set(name, 'invalid_type', ['a'])];
+    case 'values':
+      return [
+        set(name, 'invalid_type', 'text'),
+        set(name, 'invalid_type', ['a']),
+        set(name, 'too_many', Object.fromEntries(Array.from({ length: VALUES_LIMITS.names + 1 }, (_, index) => [`name_${index}`, index]))),
+        ...[`x`.repeat(41), 'a b', 'é'].map((wrong) => set(name, 'invalid_name', { [wrong]: 'text' })),
+        ...[['a'], {}].map((value) => ({ ...set(name, 'invalid_type', { name: value }), field: `${name}.name` })),
+        { ...set(name, 'too_long', { name: 'x'.repeat(VALUES_LIMITS.text + 1) }), field: `${name}.name` },
+        ...['\ud800', 'a\0'].map((text) => ({ ...set(name, 'invalid_characters', { name: text }), field: `${name}.name` })),
+      ];
     case 'json':
       return [];
     case 'nested': {

@@ -1,3 +1,15 @@
+import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
 import { feature } from '#libs/runtime/src/feature';
+import { auditTrail } from '../domain/audit-trail.decider.ts';
+import { TrailReader } from '../readers/trail-reader.ts';
+import { TrailKeys } from '../sealing/trail-keys.ts';
+import { auditTrailView } from '../views/audit-trail.view.ts';
+import { AuditEvents } from './audit-events.ts';
+import { EndedTrails } from './ended-trails.ts';
+import { TrailWriter } from './trail-writer.ts';
 
-export const trail = feature({});
+export const trail = feature({
+  deciders: [auditTrail],
+  views: [auditTrailView],
+  providers: [TrailKeys, TrailReader, TrailWriter, AuditEvents, EndedTrails, EnvironmentSweeps],
+});

@@ -15,6 +15,8 @@ export type ErasablePurpose =
   | `environment.${string}`
   /** What one-time codes of an environment are derived from. */
   | `codes.${string}`
+  /** From which the keys of an audit trail follow. */
+  | `trail.${string}`
   /** Stored answers to commands with an idempotency key. */
   | `answers.${string}`
   /** Personal fields of one person; the scope is the stream that holds them. */

@@ -107,13 +107,31 @@ async function differenceOf(
     const stored = await served.get(environment, id);
     await log.foldUpTo(stored?.position ?? END);
     const made = await rebuilt.get(environment, id);
-    if (canonical(stored?.text) === canonical(made?.text) || isTaken(stored?.text ?? null, made?.text ?? null, retention)) return null;
+    const texts = { stored: stored?.text ?? null, made: made?.text ?? null };
+    if (canonical(texts.stored) === canonical(texts.made) || isTaken(texts, retention) || (await isOver(environment, texts, { served, retention })))
+      return null;
     if ((made?.position ?? log.reached) <= seen || Date.now() > deadline) return { stored: stored?.text ?? null, rebuilt: made?.text ?? null };
   }
 }
 
+interface Texts {
+  readonly stored: string | null;
+  readonly made: string | null;
+}
+
+/** Whether it went with what it belonged to. */
+async function isOver(
+  environment: string,
+  { stored, made }: Texts,
+  { served, retention }: { readonly served: Table<unknown>; readonly retention: ViewRetention | undefined },
+): Promise<boolean> {
+  if (stored !== null || made === null || retention?.owner === undefined) return false;
+  const owner = await served.get(environment, retention.owner.idOf(made));
+  return owner !== null && retention.owner.isOver(owner.text);
+}
+
 /** Whether retention made the difference. */
-function isTaken(stored: string | null, made: string | null, retention: ViewRetention | undefined): boolean {
+function isTaken({ stored, made }: Texts, retention: ViewRetention | undefined): boolean {
   if (retention === undefined || made === null) return false;
   return stored === null ? retention.mayBeGone(made, Date.now()) : canonical(stored) === canonical(retention.shortened(made));
 }

@@ -24,13 +24,13 @@ export interface RequestHead {
 
 /** Written once for a call; `timed` adds what is different at each attempt. */
 export function contextText(
-  { environment, actor, requestId, commandId, readAfter, traceparent, connection, receipt }: RequestContext,
+  { environment, actor, requestId, commandId, readAfter, traceparent, idempotencyKey, connection, receipt }: RequestContext,
   { name }: RegisteredOperation,
 ): string {
   const { id, source, name: actorName } = actor;
   return JSON.stringify({
     operation: name,
-    context: { environment, actor: { id, source, name: actorName }, requestId, commandId, readAfter, traceparent, connection },
+    context: { environment, actor: { id, source, name: actorName }, requestId, commandId, readAfter, traceparent, idempotencyKey, connection },
     transacts: numberText(receipt.transacts),
   });
 }
@@ -50,9 +50,14 @@ export function readRequest(text: string): RequestHead {
 
 /** Picks what a context has; whatever else came is gone. */
 function readContext(value: unknown): RequestHead['context'] {
-  const { environment, actor, requestId, commandId, readAfter, traceparent, connection } = (value ?? {}) as Partial<Record<keyof RequestContext, unknown>>;
+  const { environment, actor, requestId, commandId, readAfter, traceparent, idempotencyKey, connection } = (value ?? {}) as Partial<
+    Record<keyof RequestContext, unknown>
+  >;
   const { id, source, name } = (actor ?? {}) as Partial<Record<keyof Actor, unknown>>;
-  if (![environment, requestId, commandId, id, source].every(isText) || ![readAfter, traceparent].every((each) => each === undefined || isText(each)))
+  if (
+    ![environment, requestId, commandId, id, source].every(isText) ||
+    ![readAfter, traceparent, idempotencyKey].every((each) => each === undefined || isText(each))
+  )
     throw malformed();
   if (name !== null && !isText(name)) throw malformed();
   return {
@@ -62,6 +67,7 @@ function readContext(value: unknown): RequestHead['context'] {
     commandId,
     readAfter,
     traceparent,
+    idempotencyKey,
     connection: readConnection(connection),
   } as RequestHead['context'];
 }

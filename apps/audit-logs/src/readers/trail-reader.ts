@@ -1,0 +1,49 @@
+import { Injectable } from '@nestjs/common';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
+import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { isIdOf } from '#libs/platform/src/ids';
+import { notFound } from '#libs/platform/src/domain-error';
+import { contentOf, ReadModels, type Seeker, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
+import { TrailKeys, type TrailKey, type TrailOwner } from '../sealing/trail-keys.ts';
+import { AUDIT_EVENT_PREFIX, auditTrailView, ENDED, isEvent, type AuditEventRow, type AuditTrailRow } from '../views/audit-trail.view.ts';
+
+/** Events of trails as they are read, and whose trails there are. */
+@Injectable()
+export class TrailReader {
+  readonly rows: Table<AuditTrailRow>;
+
+  constructor(
+    private readonly keys: TrailKeys,
+    readModels: ReadModels,
+  ) {
+    this.rows = readModels.table(tableOf(auditTrailView));
+  }
+
+  /** An organization that lives, or the environment itself. @throws DomainError `entity_not_found` */
+  async requireOwner(seeker: Seeker, organization: string): Promise<void> {
+    if (organization === seeker.environment) return;
+    const row = isIdOf('org', organization) ? await this.rows.find(seeker, organization) : null;
+    if (row === null || contentOf(row)[1] === ENDED) throw notFound('Organization', organization);
+  }
+
+  /** The events of rows of one trail, as answers have them; null where the content is gone. @throws KeyMissing */
+  async textsOf(owner: TrailOwner, rows: readonly StoredRow<AuditTrailRow>[]): Promise<readonly (string | null)[]> {
+    if (rows.length === 0) return [];
+    const key = await this.keys.find(owner);
+    return rows.map((stored) => {
+      const row = contentOf(stored);
+      if (key === null || !isEvent(row)) return null;
+      const [organization, leaf, , receivedAt] = row;
+      const id = AUDIT_EVENT_PREFIX + stored.id;
+      const head = { object: 'audit_log_event', id, organization_id: organization, received_at: new Date(receivedAt).toISOString(), leaf_index: leaf };
+      // Nothing but what was validated has ever been sealed: it needs no second look.
+      return `${JSON.stringify(head).slice(0, -1)},${this.openRow(owner, stored.id, row, key).slice(1)}`;
+    });
+  }
+
+  /** The content of an event. @throws Error where the row was altered, or sealed with another key */
+  openRow({ environment }: TrailOwner, rowId: string, [organization, , , receivedAt, , , sealed]: AuditEventRow, key: TrailKey): string {
+    return key.at(receivedAt).open(`${streamName(AUDIT_TRAIL, environment, organization)} ${AUDIT_EVENT_PREFIX}${rowId}`, sealed);
+  }
+}

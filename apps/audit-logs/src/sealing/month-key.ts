@@ -1,0 +1,62 @@
+import { createHash, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import { TERM_LENGTH, type TermKind } from '../domain/audit-trail.decider.ts';
+import { openContent, sealContent } from './content-sealing.ts';
+
+const KEY_BYTES = 32;
+const SALT_BYTES = 16;
+const DIGEST_BYTES = 16;
+
+/** The key of the month after the one whose key this is. There is no way back. */
+export function nextMonth(key: Buffer): Buffer {
+  return derived(key, 'gatehouse audit trail next month');
+}
+
+/** By what a repeat of an event is told: the key that it came with, or, of those that came without, their content. */
+export type DigestKind = 'key' | 'content';
+
+/** What the events of a trail that arrive in one month are sealed, committed to and found with. */
+export class MonthKey {
+  private readonly sealing: KeyObject;
+  private readonly salts: KeyObject;
+  private readonly terms: KeyObject;
+  private readonly digests: KeyObject;
+
+  constructor(key: Buffer) {
+    const keyFor = (purpose: string): KeyObject => createSecretKey(derived(key, `gatehouse audit trail ${purpose}`));
+    this.sealing = keyFor('content');
+    this.salts = createSecretKey(key);
+    this.terms = keyFor('terms');
+    this.digests = keyFor('digests');
+  }
+
+  /** `binding`: stream and event. */
+  seal(binding: string, content: string): string {
+    return sealContent(this.sealing, binding, content);
+  }
+
+  /** @throws Error as `openContent` */
+  open(binding: string, sealed: string): string {
+    return openContent(this.sealing, binding, sealed);
+  }
+
+  /** Base64url. Nobody without the salt can try contents on a commitment. */
+  commitment(eventId: string, content: string): string {
+    return createHash('sha256').update(this.saltOf(eventId)).update(content).digest('base64url');
+  }
+
+  saltOf(eventId: string): Buffer {
+    return createHmac('sha256', this.salts).update(eventId).digest().subarray(0, SALT_BYTES);
+  }
+
+  termOf(kind: TermKind, value: string): string {
+    return createHmac('sha256', this.terms).update(`${kind}:${value}`).digest('base64url').slice(0, TERM_LENGTH);
+  }
+
+  digestOf(kind: DigestKind, value: string): string {
+    return createHmac('sha256', this.digests).update(`${kind}:${value}`).digest().subarray(0, DIGEST_BYTES).toString('base64url');
+  }
+}
+
+function derived(key: Buffer, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, Buffer.alloc(0), purpose, KEY_BYTES));
+}

@@ -1,0 +1,99 @@
+import { createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { TERM_LENGTH } from '../domain/audit-trail.decider.ts';
+import { monthOf } from '../domain/audit-month.decider.ts';
+import { MonthKey, nextMonth } from './month-key.ts';
+import { TrailKey } from './trail-keys.ts';
+
+const STORED = { bytes: Buffer.alloc(32, 7), id: 'stored' };
+const JANUARY = monthOf(Date.parse('2026-01-31T23:59:59.999Z'));
+const content = JSON.stringify({ action: 'document.shared', name: 'Zoë 𝒳'.repeat(20) });
+
+function trailKey(): TrailKey {
+  return new TrailKey(STORED, JANUARY, new Map());
+}
+
+describe('the keys of a trail', () => {
+  it('follow from month to month, and lead nowhere back', () => {
+    const february = Date.parse('2026-02-01T00:00:00.000Z');
+    expect(monthOf(february)).toBe(JANUARY + 1);
+    const key = trailKey();
+    const sealed = key.at(february).seal('here', content);
+    expect(key.at(february)).toBe(key.ofMonth(JANUARY + 1));
+    expect(new MonthKey(nextMonth(STORED.bytes)).open('here', sealed)).toBe(content);
+    expect(() => key.ofMonth(JANUARY).open('here', sealed)).toThrow();
+    expect(() => key.ofMonth(JANUARY + 2).open('here', sealed)).toThrow();
+    expect(key.ofMonth(JANUARY + 14).open('x', new MonthKey(Array.from({ length: 14 }).reduce<Buffer>(nextMonth, STORED.bytes)).seal('x', content))).toBe(
+      content,
+    );
+  });
+
+  it('take what comes before the first month, by a clock that is behind, for of that', () => {
+    expect(trailKey().at(0).open('x', trailKey().ofMonth(JANUARY).seal('x', content))).toBe(content);
+  });
+
+  it('are the documented ones: a ratchet of HKDF, a salt of HMAC, a commitment of SHA-256', () => {
+    const next = Buffer.from(hkdfSync('sha256', STORED.bytes, '', 'gatehouse audit trail next month', 32));
+    expect(nextMonth(STORED.bytes)).toEqual(next);
+    const salt = createHmac('sha256', next).update('audit_event_1').digest().subarray(0, 16);
+    const month = trailKey().ofMonth(JANUARY + 1);
+    expect(month.saltOf('audit_event_1')).toEqual(salt);
+    expect(month.commitment('audit_event_1', content)).toBe(createHash('sha256').update(salt).update(content).digest('base64url'));
+    expect(month.commitment('audit_event_2', content)).not.toBe(month.commitment('audit_event_1', content));
+  });
+
+  it('tell neither kinds nor months of terms and digests for one another', () => {
+    const [january, february] = [trailKey().ofMonth(JANUARY), trailKey().ofMonth(JANUARY + 1)];
+    const all = [january, february].flatMap((month) => [
+      month.termOf('action', 'a'),
+      month.termOf('actor_id', 'a'),
+      month.termOf('action', 'b'),
+      month.digestOf('key', 'a'),
+      month.digestOf('content', 'a'),
+    ]);
+    expect(new Set(all).size).toBe(all.length);
+    expect(january.termOf('action', 'a')).toHaveLength(TERM_LENGTH);
+    expect(trailKey().ofMonth(JANUARY).digestOf('key', 'a')).toBe(january.digestOf('key', 'a'));
+  });
+});
+
+describe('sealed content', () => {
+  const month = trailKey().ofMonth(JANUARY);
+
+  it('opens where it belongs alone, and unaltered', () => {
+    const sealed = month.seal('stream event', content);
+    expect(sealed).not.toContain('document');
+    expect(month.open('stream event', sealed)).toBe(content);
+    expect(() => month.open('stream other', sealed)).toThrow();
+    const bytes = Buffer.from(sealed, 'base64url');
+    for (const at of [0, 1, 13, bytes.length - 1]) {
+      const altered = Buffer.from(bytes);
+      altered[at]! ^= 1;
+      expect(() => month.open('stream event', altered.toString('base64url'))).toThrow();
+    }
+  });
+
+  it('takes half the room of a usual event, and hardly more than its own where nothing is usual', () => {
+    const usual = JSON.stringify({
+      action: 'document.shared',
+      actor: { id: 'user_01M83J2HJ8CFYP3SM0TM140000', metadata: { role: 'owner' }, name: 'Ada Lovelace', type: 'user' },
+      context: {
+        location: '192.0.2.17',
+        user_agent: 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36',
+      },
+      metadata: { request_id: '8b0e4f9e-2f4c-4a39-9d68-5a6b0b1fce2d' },
+      occurred_at: '2026-11-23T06:10:11.123Z',
+      targets: [{ id: 'document_01M83J2HJ8CFYP3SM0TM140001', metadata: {}, name: 'Plan', type: 'document' }],
+      version: 1,
+    });
+    expect(month.seal('x', usual).length).toBeLessThan(usual.length / 2);
+    const noise = randomBytes(3_000).toString('latin1');
+    const sealed = month.seal('x', noise);
+    expect(month.open('x', sealed)).toBe(noise);
+    expect(sealed.length).toBeLessThan(Buffer.byteLength(noise) * 1.4);
+  });
+
+  it('opens what the first release sealed', () => {
+    const stored = 'AWM9cJkgp0p4szq3Zbh-J_hAGZJS18_UBIc4aO4NSdMFIIglh8M';
+    expect(month.open('audit_trail-environment_1-org_1 audit_event_1', stored)).toBe('{"action":"user.signed_in","metadata":{},"version":null}');
+  });
+});
