@@ -64,7 +64,7 @@ async function open(memory = 2 ** 30): Promise<void> {
     },
   });
   const views = Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: () => rows.catchUp() });
-  const settings = { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 };
+  const settings = { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000, MULTIPLE_ROLES: true };
   const known = new UpcastingEventStore(faulty, {});
   index = new AccessIndex(known, views, settings, clock, log, new LogFollowing(known, clock, log), rows.readModels, metrics);
   await index.start();

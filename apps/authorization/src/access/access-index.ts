@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import type { DirectoryGroupEvent } from '#apps/directory-sync/src/domain/directory-group.decider';
 import { LogFollowing, type MemoryFollower } from '#libs/event-sourcing/src/following/memory-follower';
-import { EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { EventStore, START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { Clock } from '#libs/platform/src/clock';
@@ -12,6 +13,7 @@ import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import type { MappingsChanged } from '../domain/organization-roles.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import { EnvironmentModel } from './environment-model.ts';
 import { hashOfRead, readId } from './id-table.ts';
@@ -31,6 +33,15 @@ const ROWS_TIMEOUT_MS = 30_000;
 /** An index with more places that are taken up by what is gone than this, and than by what lives, is loaded anew when it is asked for. */
 const MANY_GONE = 10_000;
 
+const DIRECTORY_GROUP: ReadonlySet<string> = new Set<DirectoryGroupEvent['type']>([
+  'dsync.group.created',
+  'dsync.group.deleted',
+  'directory_group.ended',
+  'directory_group.members_changed',
+]);
+/** Of the streams that tell what an environment says to all of its organizations. */
+const MODEL_CATEGORIES = ['authorization_model', 'environment_settings'] as const;
+
 /** An organization in memory, or on its way there. */
 interface Entry {
   readonly index: OrganizationIndex;
@@ -40,6 +51,8 @@ interface Entry {
   usedAt: number;
   /** What was recorded while its rows were read; null once it is told everything at once. */
   pending: RecordedEvent[] | null;
+  /** While it is told nothing because a group gives roles whose members are still read; never rejects. */
+  learning: Promise<void> | null;
 }
 
 interface ModelEntry {
@@ -232,13 +245,14 @@ export class AccessIndex implements BackgroundComponent {
   }
 
   private newModel(environment: string): ModelEntry {
-    const model = new EnvironmentModel(environment);
+    const model = new EnvironmentModel(environment, this.settings.MULTIPLE_ROLES);
     const load = async (): Promise<void> => {
       try {
-        for (const event of await this.events.read(streamName('authorization_model', environment, environment))) model.apply(event);
+        for (const category of MODEL_CATEGORIES)
+          for (const event of await this.events.read(streamName(category, environment, environment))) applyToModel(model, event);
         // The stream may be ahead of what this process knows: nothing is answered between the two.
         await this.current(Infinity);
-        for (const event of entry.pending!) model.apply(event);
+        for (const event of entry.pending!) applyToModel(model, event);
         entry.pending = null;
       } catch (error) {
         if (this.models.get(environment) === entry) this.models.delete(environment);
@@ -254,6 +268,10 @@ export class AccessIndex implements BackgroundComponent {
   /** In memory, as far as the log is known here. */
   private async entry(environment: string, organizationId: string, deadline: number): Promise<Entry> {
     const known = this.entries.get(environment)?.get(organizationId);
+    if (known?.learning != null) {
+      await within(known.learning, deadline - this.clock.now(), late);
+      return this.entry(environment, organizationId, deadline);
+    }
     if (known !== undefined && known.pending === null) {
       if (isMostlyGone(known.index)) this.forget(known);
       else {
@@ -283,7 +301,14 @@ export class AccessIndex implements BackgroundComponent {
     const model = await this.modelIn(environment, this.clock.now() + ROWS_TIMEOUT_MS);
     const from = this.heard;
     if (from === null || this.models.get(environment)?.model !== model) throw late();
-    const entry: Entry = { index: new OrganizationIndex(organizationId, environment, model), environment, bytes: 0, usedAt: ++this.uses, pending: [] };
+    const entry: Entry = {
+      index: new OrganizationIndex(organizationId, environment, model),
+      environment,
+      bytes: 0,
+      usedAt: ++this.uses,
+      pending: [],
+      learning: null,
+    };
     const { index } = entry;
     this.entries.set(environment, (this.entries.get(environment) ?? new Map<string, Entry>()).set(organizationId, entry));
     try {
@@ -315,10 +340,45 @@ export class AccessIndex implements BackgroundComponent {
     const rest = entry.pending!;
     entry.pending = null;
     for (const event of rest) this.tell(entry, event);
+    while (entry.learning !== null) await entry.learning;
     if (!this.isKept(entry)) throw late();
     this.evict(entry);
     this.loads.observe((performance.now() - started) / 1_000);
     return entry;
+  }
+
+  /** Who is in the groups that give roles from this event on, while it is not told yet. */
+  private async learnGroups(entry: Entry, event: RecordedEvent): Promise<void> {
+    const { environment, index } = entry;
+    const groups = new Set(index.unknownGroupsIn(event));
+    index.mapped.expect(groups, (event.data as MappingsChanged).directory_id);
+    const [checkpoint, heard] = [await this.rows.mappedCheckpoint(), this.heard ?? START];
+    const since = await this.rows.recorded(checkpoint, heard, (each) => concernsGroups(each, environment, groups));
+    await this.rows.readMapped(environment, index, () => this.measure(entry));
+    // As in `load`.
+    await this.current(Infinity);
+    for (const each of since) index.apply(each);
+  }
+
+  /** Nothing is answered of the organization until it is known who is in the groups that give roles from this event on. */
+  private learn(entry: Entry, event: RecordedEvent): void {
+    entry.pending = [event];
+    const learn = async (): Promise<void> => {
+      try {
+        await this.catchUp(entry, []);
+        this.measure(entry);
+      } catch (error) {
+        if (error instanceof TooLarge) this.tooLargeNow(entry);
+        else if (!(error instanceof DomainError)) this.broken(entry, error);
+        this.forget(entry);
+      }
+      entry.learning = null;
+      if (!this.isKept(entry)) return;
+      const rest = entry.pending!;
+      entry.pending = null;
+      for (const each of rest) this.tell(entry, each);
+    };
+    entry.learning = learn();
   }
 
   /** Tells what was recorded since the rows, and what was heard since then. */
@@ -328,6 +388,7 @@ export class AccessIndex implements BackgroundComponent {
     do {
       await this.learnEndedUsers(news);
       for (const event of news) {
+        if (entry.index.unknownGroupsIn(event).length > 0) await this.learnGroups(entry, event);
         this.apply(entry, event);
         await slicer.step();
       }
@@ -451,7 +512,7 @@ export class AccessIndex implements BackgroundComponent {
       if (entry === undefined) return;
       this.tell(entry, event);
       touched.add(entry);
-    } else if (event.stream.startsWith('authorization_model-')) this.tellModel(event);
+    } else if (isOfModel(event.stream)) this.tellModel(event);
   }
 
   private tellModel(event: RecordedEvent): void {
@@ -460,7 +521,7 @@ export class AccessIndex implements BackgroundComponent {
     if (known === undefined) return;
     if (known.pending !== null) return void known.pending.push(event);
     try {
-      known.model.apply(event);
+      applyToModel(known.model, event);
     } catch (error) {
       this.brokenModel(environment, error);
     }
@@ -469,6 +530,7 @@ export class AccessIndex implements BackgroundComponent {
   private tell(entry: Entry, event: RecordedEvent): void {
     if (entry.pending !== null) return void entry.pending.push(event);
     try {
+      if (entry.index.unknownGroupsIn(event).length > 0) return this.learn(entry, event);
       this.apply(entry, event);
     } catch (error) {
       this.broken(entry, error);
@@ -541,12 +603,26 @@ function userIn({ stream, meta }: RecordedEvent): string {
 
 /** Whether an event may say something of an organization, a model, or a user: nothing else is looked into. */
 function mayConcern({ type, stream, meta }: RecordedEvent): boolean {
-  return meta.organization !== undefined || type === 'user.deleted' || stream.startsWith('authorization_model-');
+  return meta.organization !== undefined || type === 'user.deleted' || isOfModel(stream);
 }
 
 /** Whether an event says something of the organization, or of a user who may be in it. */
 function concerns({ type, meta }: RecordedEvent, environment: string, organizationId: string): boolean {
   return meta.environment === environment && (meta.organization === organizationId || type === 'user.deleted');
+}
+
+/** Whether an event says something of one of these groups of directories. */
+function concernsGroups({ type, data, meta }: RecordedEvent, environment: string, groups: ReadonlySet<string>): boolean {
+  return meta.environment === environment && DIRECTORY_GROUP.has(type) && groups.has((data as { readonly id: string }).id);
+}
+
+function isOfModel(stream: string): boolean {
+  return MODEL_CATEGORIES.some((category) => stream.startsWith(`${category}-`));
+}
+
+function applyToModel(model: EnvironmentModel, event: RecordedEvent): void {
+  if (event.stream.startsWith('environment_settings-')) model.applySettings(event);
+  else model.apply(event);
 }
 
 function isMostlyGone({ tree, ended }: OrganizationIndex): boolean {

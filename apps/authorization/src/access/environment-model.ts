@@ -1,3 +1,4 @@
+import type { EnvironmentSettingsEvent } from '#apps/identity/src/domain/environment-settings.decider';
 import { DEFAULT_ROLE, seedsOf } from '#libs/contracts/src/roles/seeds';
 import { KnownClosings } from '#libs/event-sourcing/src/deciding/guards/known-closings';
 import { START, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
@@ -19,6 +20,8 @@ class PermissionSet {
 /** A role of the environment, or one that an organization made for itself. Whoever keeps it sees it change: once deleted, it grants nothing. */
 export class Role {
   isAlive = true;
+  /** In the order of priority: less is higher. */
+  place = 0;
   readonly permissions = new PermissionSet();
 
   constructor(
@@ -89,7 +92,17 @@ export class EnvironmentModel {
   /** What a membership has whose last role is gone: it is there from the beginning, and never deleted. */
   readonly defaultRole: Role;
 
-  constructor(readonly environment: string) {
+  /** Of the stream of the environment's settings. */
+  private settingsVersion = 0;
+  /** Whether somebody may have several roles in an organization. */
+  mayBeSeveral: boolean;
+
+  /** `mayBeSeveral`: while the settings of the environment say nothing of it. */
+  constructor(
+    readonly environment: string,
+    private readonly isSeveralByDefault = true,
+  ) {
+    this.mayBeSeveral = isSeveralByDefault;
     const { permissions, roles } = seedsOf(environment);
     this.seed(permissions, roles);
     this.defaultRole = this.roles.bySlug(DEFAULT_ROLE)!;
@@ -155,11 +168,21 @@ export class EnvironmentModel {
         return this.setPermission(fact as Named);
       case 'permission.deleted':
         return this.forgetPermission(fact.id);
+      case 'roles.reordered':
+        return this.roles.reorder((data as { readonly role_ids: readonly string[] }).role_ids);
       case 'role.created':
       case 'role.updated':
       case 'role.deleted':
         return this.roles.apply(type, fact, (id) => this.numberOf(id));
     }
+  }
+
+  /** Folds the next event of the environment's settings, as `apply` does. */
+  applySettings({ data, version }: Pick<RecordedEvent, 'data' | 'version'>): void {
+    if (version <= this.settingsVersion) return;
+    this.settingsVersion = version;
+    const { multiple_roles } = data as EnvironmentSettingsEvent['data'];
+    if (multiple_roles !== undefined) this.mayBeSeveral = multiple_roles ?? this.isSeveralByDefault;
   }
 
   private seed(permissions: readonly Named[], roles: readonly RoleFact[]): void {
@@ -200,6 +223,9 @@ export class RoleTable {
   private readonly ids = new Map<string, Role>();
   private readonly slugs = new Map<string, Role>();
 
+  /** `nextPlace`: of the first that comes, in the order of priority. */
+  constructor(private nextPlace = 0) {}
+
   byId(id: string): Role | null {
     return this.ids.get(id) ?? null;
   }
@@ -215,6 +241,7 @@ export class RoleTable {
     if (type.endsWith('.created') && !this.ids.has(id)) {
       const { slug, organization_id = null, resource_type_id, resource_type_slug } = fact as RoleFact;
       const role = new Role(id, slug, organization_id, resource_type_id, resource_type_slug);
+      role.place = this.nextPlace++;
       this.ids.set(id, role);
       this.slugs.set(slug, role);
     }
@@ -225,5 +252,12 @@ export class RoleTable {
       if (this.slugs.get(role.slug) === role) this.slugs.delete(role.slug);
       role.end();
     } else if (fact.permissions !== undefined) role.permissions.replace(fact.permissions.map((permission) => numberOf(permission.id)));
+  }
+
+  /** Those first, in this order; the others keep theirs behind them. */
+  reorder(ids: readonly string[]): void {
+    const first = new Set(ids.flatMap((id) => this.ids.get(id) ?? []));
+    const others = [...this.ids.values()].filter((role) => !first.has(role)).sort((one, other) => one.place - other.place);
+    for (const role of [...first, ...others]) role.place = this.nextPlace++;
   }
 }

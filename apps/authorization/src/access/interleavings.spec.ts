@@ -37,7 +37,16 @@ afterEach(() => index.stop());
 
 async function open(memory = 2 ** 30): Promise<void> {
   const following = new LogFollowing(log, clock, silent);
-  index = new AccessIndex(log, rows.awaited(), { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000 }, clock, silent, following, rows, new Metrics());
+  index = new AccessIndex(
+    log,
+    rows.awaited(),
+    { ACCESS_INDEX_MEMORY: memory, RESOURCES_PER_TYPE: 5_000, MULTIPLE_ROLES: true },
+    clock,
+    silent,
+    following,
+    rows,
+    new Metrics(),
+  );
   await index.start();
 }
 

@@ -1,5 +1,5 @@
 import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
-import type { MembershipEvent } from '#apps/identity/src/domain/membership.decider';
+import type { ManagedBy, MembershipEvent } from '#apps/identity/src/domain/membership.decider';
 import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
 import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
@@ -7,7 +7,7 @@ import { changesClosings } from '#libs/event-sourcing/src/deciding/guards/closin
 import { KnownClosings } from '#libs/event-sourcing/src/deciding/guards/known-closings';
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import type { GroupRoleAssignmentEvent } from '../domain/group-role-assignment.decider.ts';
-import type { OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
+import type { MappingsChanged, OrganizationRolesEvent } from '../domain/organization-roles.decider.ts';
 import type { ResourceEvent } from '../domain/resource.events.ts';
 import type { RoleAssignmentEvent } from '../domain/role-assignment.decider.ts';
 import { ResourceTree, type Node } from '../domain/resource-tree.ts';
@@ -16,13 +16,17 @@ import { RoleTable, type EnvironmentModel, type Permission, type Role } from './
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';
 import { GroupMembers } from './group-members.ts';
 import { grown, IdTable } from './id-table.ts';
+import { MappedRoles, type DirectoryFact } from './mapped-roles.ts';
 import { MembershipOrder } from './membership-order.ts';
 
+const ROLE_MAPPINGS_CHANGED = 'role_mappings.changed' satisfies OrganizationRolesEvent['type'];
 const STATUSES = ['ended', 'active', 'inactive', 'pending'] as const;
 const [ENDED, ACTIVE] = [0, 1];
 const NONE = -1;
 /** In place of the number of a role: there are several, to be found elsewhere. */
 const SEVERAL = -2;
+/** In the order of priority, the roles of an organization come after those of its environment. */
+const BELOW_SHARED_ROLES = 2 ** 40;
 
 /** How a membership comes by a permission on a resource: by what is given on the resource itself, or on one above it. */
 export type Way = 'direct' | 'indirect';
@@ -69,7 +73,7 @@ export class OrganizationIndex {
   isAlive = false;
   /** Which of its resources and of its own roles somebody is about to delete unless they are used. */
   readonly closings = new KnownClosings(START);
-  private readonly customRoles = new RoleTable();
+  private readonly customRoles = new RoleTable(BELOW_SHARED_ROLES);
   private customRolesVersion = 0;
   /** Roles that somebody has, by the number that stands for each. */
   private readonly roles: Role[] = [];
@@ -90,6 +94,7 @@ export class OrganizationIndex {
   private readonly endedGroups = new Set<number>();
   readonly members = new GroupMembers();
   readonly grants = new GrantTable();
+  readonly mapped: MappedRoles;
 
   constructor(
     readonly id: string,
@@ -97,15 +102,16 @@ export class OrganizationIndex {
     readonly model: EnvironmentModel,
   ) {
     this.tree = new ResourceTree(id);
+    this.mapped = new MappedRoles({ roleById: (role) => this.roleById(role), mayBeSeveral: () => this.model.mayBeSeveral });
     this.tree.onRemoved = (node) => this.grants.removeNode(node);
   }
 
   /** Memory that it takes up, nearly. */
   get bytes(): number {
-    const { tree, memberships, states, roleOf, users, userOf, membershipOf, groups, members, grants } = this;
+    const { tree, memberships, states, roleOf, users, userOf, membershipOf, groups, members, grants, mapped } = this;
     const numbers = states.byteLength + roleOf.byteLength + userOf.byteLength + membershipOf.byteLength;
     const few = 2_000 + 500 * this.roles.length + 100 * this.severalRoles.size + 40 * this.endedGroups.size;
-    return few + numbers + tree.bytes + memberships.bytes + users.bytes + groups.bytes + members.bytes + grants.bytes + this.order.bytes;
+    return few + numbers + tree.bytes + memberships.bytes + users.bytes + groups.bytes + members.bytes + grants.bytes + mapped.bytes + this.order.bytes;
   }
 
   /** How many there are of what takes up memory. */
@@ -275,7 +281,7 @@ export class OrganizationIndex {
 
   // Changes: by what follows the log, and by loading.
 
-  addMembership({ id, user_id, status, roles }: MembershipRow): number {
+  addMembership({ id, user_id, status, roles, managed_by }: MembershipRow): number {
     const { size } = this.memberships;
     const number = this.memberships.add(id);
     if (number === size) this.order.add();
@@ -289,6 +295,7 @@ export class OrganizationIndex {
     this.membershipOf[user] = number;
     this.setStatus(number, status);
     this.setRoles(number, roles);
+    this.mapped.manages(managed_by?.directory_user_id ?? null, number);
     return number;
   }
 
@@ -334,6 +341,14 @@ export class OrganizationIndex {
         return this.updateMembership(event.data);
       case 'organization_membership.deleted':
         return this.endMembership(this.memberships.numberOf(event.data.id));
+      case 'directory.created':
+      case 'directory.updated':
+      case 'dsync.deleted':
+      case 'dsync.group.created':
+      case 'dsync.group.deleted':
+      case 'directory_group.ended':
+      case 'directory_group.members_changed':
+        return this.mapped.apply(event);
       case 'group.created':
         return this.addGroup(event.data.id);
       case 'group.deleted':
@@ -373,6 +388,11 @@ export class OrganizationIndex {
     }
   }
 
+  /** Groups of directories that give roles from this event on, and of which nothing is known: it is told once their members were read. */
+  unknownGroupsIn({ type, data, version }: Pick<RecordedEvent, 'type' | 'data' | 'version'>): readonly string[] {
+    return type === ROLE_MAPPINGS_CHANGED && version > this.customRolesVersion ? this.mapped.unknownIn(data as MappingsChanged) : [];
+  }
+
   /** Rows were read, and what was recorded since is applied, up to a position. */
   loaded(position: Position = START): this {
     this.tree.loaded();
@@ -386,7 +406,8 @@ export class OrganizationIndex {
     if (version <= this.customRolesVersion) return;
     this.customRolesVersion = version;
     if (changesClosings(type)) this.closings.apply(event);
-    if (type === 'organization_role.closing' || type === 'organization_role.reopened' || type === 'role_mappings.changed') return;
+    if (type === ROLE_MAPPINGS_CHANGED) return this.mapped.change(data as MappingsChanged);
+    if (type === 'organization_role.closing' || type === 'organization_role.reopened') return;
     this.customRoles.apply(type, data as { readonly id: string }, (permission) => this.model.numberOf(permission));
   }
 
@@ -394,14 +415,17 @@ export class OrganizationIndex {
     id,
     status,
     roles,
+    managed_by,
   }: {
     readonly id: string;
     readonly status?: string;
     readonly roles?: readonly { readonly id: string }[];
+    readonly managed_by?: ManagedBy | null;
   }): void {
     const number = this.membershipNumber(id);
     if (number === NONE) return;
     if (status !== undefined) this.setStatus(number, status);
+    if (managed_by !== undefined) this.mapped.manages(managed_by?.directory_user_id ?? null, number);
     if (roles !== undefined)
       this.setRoles(
         number,
@@ -416,6 +440,7 @@ export class OrganizationIndex {
     this.setRoles(number, []);
     this.grants.removeSubject(membershipSubject(number));
     this.members.removeMembership(number);
+    this.mapped.manages(null, number);
   }
 
   private endGroup(number: number): void {
@@ -484,11 +509,13 @@ export class OrganizationIndex {
 
   /** Whose last role is gone has the default one, from then on. */
   private effectiveRolesOf(membership: number): readonly Role[] {
-    const held = this.rolesOf(membership).map((role) => this.roles[role]!);
-    return effectiveRoles(held, ({ isAlive }) => !isAlive, this.model.defaultRole);
+    const manual = this.rolesOf(membership).map((role) => this.roles[role]!);
+    return effectiveRoles({ manual, mapped: this.mapped.of(membership) }, ({ isAlive }) => !isAlive, this.model.defaultRole);
   }
 
   private holdsByRole(membership: number, { number }: Permission): boolean {
+    const mapped = this.mapped.of(membership);
+    if (mapped.length > 0) return mapped.some((each) => each.grants(number));
     const role = this.roleOf[membership]!;
     if (role === NONE) return this.model.defaultRole.grants(number);
     if (role !== SEVERAL && this.roles[role]!.isAlive) return this.roles[role]!.grants(number);
@@ -511,6 +538,7 @@ export class OrganizationIndex {
 type AccessFact =
   | FactOf<OrganizationEvent, 'organization.created' | 'organization.deleted'>
   | MembershipEvent
+  | DirectoryFact
   | FactOf<GroupEvent, 'group.created' | 'group.deleted' | 'group.member_added' | 'group.member_removed'>
   | RoleAssignmentEvent
   | GroupRoleAssignmentEvent

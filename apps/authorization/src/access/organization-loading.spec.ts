@@ -49,7 +49,9 @@ function given(seed: number): Given {
 
 function modelOf({ history, records }: Given): EnvironmentModel {
   const model = new EnvironmentModel(history.environment);
-  for (const record of records) if (record.stream.startsWith('authorization_model-')) model.apply(record);
+  for (const record of records)
+    if (record.stream.startsWith('authorization_model-')) model.apply(record);
+    else if (record.stream.startsWith('environment_settings-')) model.applySettings(record);
   return model;
 }
 

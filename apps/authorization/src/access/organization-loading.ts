@@ -1,7 +1,7 @@
 import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { contentOf, type ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, type PageRequest, type ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { StoredGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import type { StoredRoleAssignment } from '../domain/role-assignment.decider.ts';
@@ -15,6 +15,14 @@ import {
   type StoredMember,
   type StoredMembership,
 } from '../views/access.views.ts';
+import {
+  directoriesView,
+  directoryGroupMembersView,
+  directoryGroupsView,
+  type KnownDirectory,
+  type KnownDirectoryGroup,
+  type KnownDirectoryMember,
+} from '../views/directories.views.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { resourcesView, type ResourceRow } from '../views/resources.view.ts';
 import { roleAssignmentsView } from '../views/role-assignments.view.ts';
@@ -33,6 +41,9 @@ export class IndexRows {
   private readonly endedUsers: Table<{ readonly id: string }>;
   private readonly assignments: Table<StoredRoleAssignment>;
   private readonly groupAssignments: Table<StoredGroupRoleAssignment>;
+  private readonly directories: Table<KnownDirectory>;
+  private readonly directoryGroups: Table<KnownDirectoryGroup>;
+  private readonly directoryMembers: Table<KnownDirectoryMember>;
 
   constructor(
     readModels: ReadModels,
@@ -45,14 +56,21 @@ export class IndexRows {
     this.endedUsers = readModels.table(tableOf(endedUsersView));
     this.assignments = readModels.table(tableOf(roleAssignmentsView));
     this.groupAssignments = readModels.table(tableOf(groupRoleAssignmentsView));
+    this.directories = readModels.table(tableOf(directoriesView));
+    this.directoryGroups = readModels.table(tableOf(directoryGroupsView));
+    this.directoryMembers = readModels.table(tableOf(directoryGroupMembersView));
   }
 
   /** Up to where all of the rows know the log, at the least. */
   async checkpoint(): Promise<Position> {
     const { resources, memberships, groups, members, endedUsers, assignments, groupAssignments } = this;
-    const tables = [resources, memberships, groups, members, endedUsers, assignments, groupAssignments];
-    const checkpoints = await Promise.all(tables.map((table) => table.checkpoint()));
-    return checkpoints.reduce((least, checkpoint) => (checkpoint < least ? checkpoint : least));
+    const tables = [resources, memberships, groups, members, endedUsers, assignments, groupAssignments, this.directories];
+    return leastOf([...tables, this.directoryGroups, this.directoryMembers]);
+  }
+
+  /** As `checkpoint`, of the rows that `readMapped` reads. */
+  mappedCheckpoint(): Promise<Position> {
+    return leastOf([this.directoryGroups, this.directoryMembers]);
   }
 
   async hasEnded(environment: string, userId: string): Promise<boolean> {
@@ -82,7 +100,7 @@ export class IndexRows {
   async read(environment: string, index: OrganizationIndex, onPage: () => void): Promise<void> {
     const slicer = new TimeSlicer();
     const pages = <Row>(table: Table<Row>, take: (rows: readonly StoredRow<Row>[]) => Promise<void> | void): Promise<void> =>
-      eachPage(table, environment, index.id, async (rows) => {
+      eachPage(table, environment, { index: 'organization', values: [index.id] }, async (rows) => {
         await take(rows);
         onPage();
         await slicer.step();
@@ -119,18 +137,49 @@ export class IndexRows {
     await pages(this.groupAssignments, (rows) => {
       for (const row of rows.map(contentOf)) index.addGrant('group', row.group_id, row);
     });
+    await pages(this.directories, (rows) => {
+      for (const row of rows) index.mapped.setDirectory(contentOf(row));
+    });
+    await this.readMapped(environment, index, onPage);
     const entering = index.grants.index();
     while (entering.next().done !== true) await slicer.step();
   }
+
+  /** Reads who is in groups that give roles, as far as it is not known: as `read`, with what was recorded of them after the checkpoint, in order, it is what the log says. */
+  async readMapped(environment: string, { mapped }: OrganizationIndex, onPage: () => void): Promise<void> {
+    const slicer = new TimeSlicer();
+    for (const some of slicesOf([...mapped.unread], PAGE)) {
+      const groups = await this.directoryGroups.getMany(environment, some);
+      for (const [place, group] of groups.entries()) {
+        if (group !== null) {
+          mapped.revive(group.id);
+          await eachPage(this.directoryMembers, environment, { index: 'group', values: [group.id] }, async (rows) => {
+            for (const { id } of rows) mapped.addMember(...pairOf(id));
+            onPage();
+            await slicer.step();
+          });
+        }
+        mapped.unread.delete(some[place]!);
+      }
+    }
+  }
+}
+
+async function leastOf(tables: readonly Pick<Table<never>, 'checkpoint'>[]): Promise<Position> {
+  const checkpoints = await Promise.all(tables.map((table) => table.checkpoint()));
+  return checkpoints.reduce((least, checkpoint) => (checkpoint < least ? checkpoint : least));
+}
+
+function slicesOf<Item>(items: readonly Item[], size: number): readonly (readonly Item[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, place) => items.slice(place * size, (place + 1) * size));
 }
 
 async function eachPage<Row>(
   table: Table<Row>,
   environment: string,
-  organizationId: string,
+  where: NonNullable<PageRequest['where']>,
   take: (rows: readonly StoredRow<Row>[]) => Promise<void>,
 ): Promise<void> {
-  const where = { index: 'organization', values: [organizationId] };
   for (let after: string | undefined; ;) {
     const { rows, hasAfter } = await table.page(environment, { where, order: 'asc', limit: PAGE, ...(after !== undefined && { after }) });
     await take(rows);

@@ -130,7 +130,7 @@ class World {
     const log = new GivenLog(this.log);
     log.together = 1 + this.next(12);
     const clock: Clock = { now: () => this.time };
-    const settings = { ACCESS_INDEX_MEMORY: this.memory, RESOURCES_PER_TYPE: 5_000 };
+    const settings = { ACCESS_INDEX_MEMORY: this.memory, RESOURCES_PER_TYPE: 5_000, MULTIPLE_ROLES: true };
     const index = new AccessIndex(log, this.rows.awaited(), settings, clock, silent, new LogFollowing(log, clock, silent), this.rows, new Metrics());
     // What it does not hear itself, it begins with.
     await index.start();

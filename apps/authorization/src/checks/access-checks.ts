@@ -5,6 +5,7 @@ import type {
   AccessCheckBatch,
   AccessExplanation,
   AccessNearMiss,
+  MappedRoles,
   NearMissReason,
   OrganizationAccess,
 } from '#libs/contracts/src/access-checks/access-check';
@@ -12,6 +13,7 @@ import {
   CheckAccess,
   CheckAccessBatch,
   ExplainAccess,
+  FindMappedRoles,
   GetOrganizationAccess,
   ListAccessibleResources,
   ListEffectivePermissions,
@@ -149,6 +151,15 @@ export class AccessChecks {
     const { context, organization_membership_id, resource_type_slug, external_id } = query;
     const index = await this.access.ofMembership(context, organization_membership_id);
     return this.permissionsOn(query, index, namedResource(index, { resource_external_id: external_id, resource_type_slug }));
+  }
+
+  @Handles(FindMappedRoles)
+  async mappedRoles({ context, organization_id, organization_membership_ids }: FindMappedRoles): Promise<readonly MappedRoles[]> {
+    const index = await this.access.ofOrganization(context, organization_id);
+    return organization_membership_ids.flatMap((id) => {
+      const membership = index.membershipNumber(id);
+      return membership === -1 ? [] : [{ organization_membership_id: id, role_ids: index.mapped.of(membership).map((role) => role.id) }];
+    });
   }
 
   @Handles(GetOrganizationAccess)

@@ -11,14 +11,14 @@ import { Permissions } from './permissions.ts';
 import { ResourceTypes } from './resource-types.ts';
 import { DropDeletedPermission, DropMappingsOfWhatIsGone, SeedModelOfEnvironment, TellOfChangedRoles } from './model.reactions.ts';
 import { DirectoryRows } from '../repositories/directory-rows.ts';
-import { directoriesView, directoryGroupsView } from '../views/directories.views.ts';
+import { directoriesView, directoryGroupMembersView, directoryGroupsView } from '../views/directories.views.ts';
 import { RoleMappings } from './role-mappings.ts';
 import { Roles } from './roles.ts';
 import { TypeUses } from './type-uses.ts';
 
 export const model = feature({
   deciders: [authorizationModelDecider, organizationRolesDecider],
-  views: [authorizationModelsView, organizationRolesView, directoriesView, directoryGroupsView],
+  views: [authorizationModelsView, organizationRolesView, directoriesView, directoryGroupsView, directoryGroupMembersView],
   providers: [
     AuthorizationModels,
     OrganizationRoleSets,

@@ -83,7 +83,7 @@ describe('resources in several processes', () => {
     const clock = new SystemClock();
     const lines = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
     const metrics = new Metrics();
-    const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9 } as AuthorizationSettings;
+    const settings = { ACCESS_INDEX_MEMORY: 1e9, RESOURCES_PER_TYPE: 1e9, MULTIPLE_ROLES: true } as AuthorizationSettings;
     // Resources have their rows with their events; what else follows the log is brought along where it is asked for.
     const views = Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: () => bringAlong(), waitForViews: async () => {} });
     const access = new AccessIndex(log, views, settings, clock, lines, new LogFollowing(log, clock, lines), rows, metrics);

@@ -5,6 +5,7 @@ import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
 import { endedUsersView, groupMembersView, groupsView, membershipsView } from '../views/access.views.ts';
+import { directoriesView, directoryGroupMembersView, directoryGroupsView } from '../views/directories.views.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { resourcesView } from '../views/resources.view.ts';
 import { roleAssignmentsView } from '../views/role-assignments.view.ts';
@@ -18,6 +19,9 @@ export const VIEWS = [
   endedUsersView,
   roleAssignmentsView,
   groupRoleAssignmentsView,
+  directoriesView,
+  directoryGroupsView,
+  directoryGroupMembersView,
 ] as unknown as readonly View<object>[];
 
 /** A log in memory, as one replica meets it. A spec says how much of it is heard, and what happens while it is asked. */

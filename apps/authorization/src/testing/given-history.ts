@@ -15,15 +15,22 @@ export function chance(seed: number): (below: number) => number {
 
 /** Whatever is recorded is told to an index and the model that it asks, in order. Memberships of users who were deleted before are dead. */
 export class Follower {
+  readonly naive: NaiveMappedRoles;
   private readonly endedUsers = new Set<string>();
 
   constructor(
     readonly index: OrganizationIndex,
     readonly model: EnvironmentModel,
-  ) {}
+  ) {
+    this.naive = new NaiveMappedRoles(index.id, index.environment);
+  }
 
   hear(record: RecordedEvent): void {
     const { type, stream, data, meta } = record;
+    // Who is in a group that was not mapped before is read elsewhere: here it is known.
+    for (const id of this.index.unknownGroupsIn(record)) this.naive.teach(this.index, id);
+    this.naive.hear(record);
+    if (stream.startsWith('environment_settings-')) return this.model.applySettings(record);
     if (stream.startsWith('authorization_model-')) return this.model.apply(record);
     if (type === 'user.deleted') {
       const { id } = data as { readonly id: string };
@@ -35,6 +42,88 @@ export class Follower {
     const user = (data as { readonly user_id?: string }).user_id;
     if (user !== undefined && this.endedUsers.has(user)) this.index.endUser(user);
   }
+}
+
+interface Mapping {
+  readonly group_id: string;
+  readonly role_id: string;
+}
+
+/** What groups of directories give, as a few maps: nothing is left out, and nothing counted in advance. */
+export class NaiveMappedRoles {
+  private mayBeSeveral = true;
+  private readonly directories = new Map<string, string>();
+  private readonly groups = new Map<string, string>();
+  private readonly members = new Map<string, Set<string>>();
+  private readonly managers = new Map<string, string>();
+  private mappings: readonly Mapping[] = [];
+  /** In the order of their priority. */
+  private shared: readonly string[];
+  private own: readonly string[] = [];
+
+  constructor(
+    private readonly organization: string,
+    environment: string,
+  ) {
+    this.shared = seedsOf(environment).roles.map(({ id }) => id);
+  }
+
+  /** The ids of roles that a membership has by the groups of whoever manages it. */
+  of(membership: string): readonly string[] {
+    const person = this.managers.get(membership) ?? '';
+    const given = this.mappings.filter(({ group_id }) => {
+      const isFollowed = this.directories.get(this.groups.get(group_id) ?? '') === 'memberships_and_roles';
+      return isFollowed && this.members.get(group_id)?.has(person) === true;
+    });
+    const roles = [...this.shared, ...this.own].filter((id) => given.some(({ role_id }) => role_id === id));
+    return this.mayBeSeveral ? roles : roles.slice(0, 1);
+  }
+
+  /** What reading the rows of a group would do. */
+  teach({ mapped }: OrganizationIndex, group: string): void {
+    mapped.expect([group], this.groups.get(group) ?? '');
+    if (this.groups.has(group)) mapped.revive(group);
+    for (const person of this.members.get(group) ?? []) mapped.addMember(group, person);
+    mapped.unread.delete(group);
+  }
+
+  hear({ type, data, meta }: RecordedEvent): void {
+    const told = data as never as Said;
+    if (type === 'role.created') this.shared = [...this.shared, told.id];
+    if (type === 'roles.reordered') this.shared = [...told.role_ids, ...this.shared.filter((id) => !told.role_ids.includes(id))];
+    if (type === 'environment_settings.changed') this.mayBeSeveral = told.multiple_roles ?? true;
+    if (meta.organization !== this.organization) return;
+    if (type === 'organization_role.created') this.own = [...this.own, told.id];
+    if (type === 'organization_role.deleted') this.own = this.own.filter((id) => id !== told.id);
+    if (type === 'directory.created' || type === 'directory.updated') this.directories.set(told.id, told.policy.follows);
+    if (type === 'dsync.deleted') this.directories.delete(told.id);
+    if (type === 'dsync.group.created') this.groups.set(told.id, told.directory_id);
+    if (type === 'dsync.group.deleted') this.groups.delete(told.id);
+    if (type === 'directory_group.members_changed') {
+      const members = [...(this.members.get(told.id) ?? [])].filter((person) => !told.removed.includes(person as never));
+      this.members.set(told.id, new Set([...members, ...(told.added as readonly never[])]));
+    }
+    if (type === 'role_mappings.changed') {
+      const removed = told.removed as readonly Mapping[];
+      const left = this.mappings.filter((held) => !removed.some(({ group_id, role_id }) => group_id === held.group_id && role_id === held.role_id));
+      this.mappings = [...left, ...(told.added as readonly Mapping[])];
+    }
+    if (type === 'organization_membership.updated' && told.managed_by !== undefined) {
+      if (told.managed_by === null) this.managers.delete(told.id);
+      else this.managers.set(told.id, told.managed_by.directory_user_id);
+    }
+  }
+}
+
+interface Said {
+  readonly id: string;
+  readonly role_ids: readonly string[];
+  readonly multiple_roles: boolean | null;
+  readonly policy: { readonly follows: string };
+  readonly directory_id: string;
+  readonly added: readonly unknown[];
+  readonly removed: readonly unknown[];
+  readonly managed_by?: { readonly directory_user_id: string } | null;
 }
 
 interface Told {
@@ -69,6 +158,9 @@ export class GivenHistory {
   private readonly grants = new Map<string, string>();
   private readonly model: Told[] = [];
   private readonly streams = new Map<string, string>();
+  private readonly directories: string[] = [];
+  private readonly people: string[] = [];
+  private readonly directoryGroups = new Map<string, { readonly directory: string; readonly members: Set<string>; readonly roles: Set<string> }>();
 
   /** `neighbour`: another organization of the same environment, which says what roles there are. */
   constructor(
@@ -125,6 +217,7 @@ export class GivenHistory {
   }
 
   private something(): Told | readonly Told[] | null {
+    if (this.next(4) === 0) return this.ofDirectories();
     switch (this.next(22)) {
       case 0:
       case 1:
@@ -160,6 +253,77 @@ export class GivenHistory {
       default:
         return this.grant();
     }
+  }
+
+  private ofDirectories(): Told | null {
+    const directory = this.existing(this.directories);
+    const group = this.existingOrDeleted([...this.directoryGroups.keys()]);
+    switch (directory === null ? 0 : this.next(16)) {
+      case 0: {
+        if (this.directories.filter((id) => !this.ended.has(id)).length > 1) return null;
+        const id = this.id('directory');
+        this.directories.push(id);
+        for (let count = 0; count < 4; count++) this.people.push(this.id('directory_user'));
+        return this.told('directory', id, 'directory.created', { id, organization_id: this.organization, policy: this.policy() });
+      }
+      case 1:
+        return this.told('directory', directory!, 'directory.updated', { id: directory, policy: this.policy() });
+      case 2:
+        return this.next(6) > 0 ? null : this.ending(directory!, this.told('directory', directory!, 'dsync.deleted', { id: directory }));
+      case 3: {
+        if (group !== null && this.next(4) === 0) return this.ending(group, this.told('directory_group', group, 'dsync.group.deleted', { id: group }));
+        const id = this.id('directory_group');
+        this.directoryGroups.set(id, { directory: directory!, members: new Set(), roles: new Set() });
+        return this.told('directory_group', id, 'dsync.group.created', { id, directory_id: directory });
+      }
+      case 4:
+        return this.ofModel('roles.reordered', { role_ids: [...this.roles.slice(0, 4)].sort(() => this.next(3) - 1) });
+      case 5: {
+        const stream = `environment_settings-${this.environment}-${this.environment}`;
+        return { stream, type: 'environment_settings.changed', data: { multiple_roles: [true, false, null][this.next(3)] } };
+      }
+      case 6:
+      case 7:
+      case 8:
+        return this.withMembership((id, key) => {
+          const directory_user_id = this.people[this.next(this.people.length)]!;
+          const managed_by = this.next(4) === 0 ? null : { directory_id: directory, directory_user_id };
+          return this.told('organization_membership', key, 'organization_membership.updated', { id, managed_by });
+        });
+      case 9:
+      case 10:
+      case 11:
+        return group === null ? null : this.mapping(group);
+      default:
+        return group === null ? null : this.directoryMembers(group);
+    }
+  }
+
+  private policy(): object {
+    return { follows: ['off', 'memberships', 'memberships_and_roles', 'memberships_and_roles', 'memberships_and_roles'][this.next(5)] };
+  }
+
+  private directoryMembers(group: string): Told {
+    const { directory, members } = this.directoryGroups.get(group)!;
+    const some = this.people.filter(() => this.next(3) === 0);
+    const [added, removed] = [some.filter((id) => !members.has(id)), some.filter((id) => members.has(id))];
+    for (const id of added) members.add(id);
+    for (const id of removed) members.delete(id);
+    return this.told('directory_group', group, 'directory_group.members_changed', { id: group, directory_id: directory, added, removed });
+  }
+
+  private mapping(group: string): Told {
+    const { directory, roles } = this.directoryGroups.get(group)!;
+    const role = this.existingOrDeleted(this.roles)!;
+    const mapping = [{ group_id: group, role_id: role }];
+    const [added, removed] = roles.has(role) ? [[], mapping] : [mapping, []];
+    if (!roles.delete(role)) roles.add(role);
+    return this.told('organization_roles', this.organization, 'role_mappings.changed', {
+      organization_id: this.organization,
+      directory_id: directory,
+      added,
+      removed,
+    });
   }
 
   private join(): Told {
@@ -343,7 +507,7 @@ export class GivenHistory {
   private event({ stream, type, data }: Told): NewEvent {
     const id = newUlid(++this.time);
     this.streams.set(id, stream);
-    const isOfEnvironment = stream.startsWith('authorization_model-') || stream.startsWith('user-');
+    const isOfEnvironment = ['authorization_model-', 'environment_settings-', 'user-'].some((start) => stream.startsWith(start));
     const meta = {
       environment: this.environment,
       ...(!isOfEnvironment && { organization: this.organization }),
@@ -358,7 +522,11 @@ export class GivenHistory {
 }
 
 /** An index that hears a history, each time after so many steps more. */
-export function* lived(seed: number, steps: number, times = 1): Generator<{ readonly index: OrganizationIndex; readonly history: GivenHistory }> {
+export function* lived(
+  seed: number,
+  steps: number,
+  times = 1,
+): Generator<{ readonly index: OrganizationIndex; readonly history: GivenHistory; readonly naive: NaiveMappedRoles }> {
   const history = new GivenHistory(chance(seed));
   const versions = new Map<string, number>();
   const model = new EnvironmentModel(history.environment);
@@ -375,6 +543,6 @@ export function* lived(seed: number, steps: number, times = 1): Generator<{ read
   for (const told of history.beginning()) hear(told);
   for (let time = 0; time < times; time++) {
     for (let step = 0; step < steps; step++) hear(history.step());
-    yield { index, history };
+    yield { index, history, naive: follower.naive };
   }
 }

@@ -94,8 +94,8 @@ export const groupMembersView: View<StoredMember, FactOf<GroupEvent, 'group.memb
   },
 };
 
-/** The group and the membership that the id of a row names, which is quicker than to parse the row. */
-export function pairOf(id: string): [group: string, membership: string] {
+/** The group and the member that the id of a row names, which is quicker than to parse the row. */
+export function pairOf(id: string): [group: string, member: string] {
   const end = id.indexOf('.');
   return [id.slice(0, end), id.slice(end + 1)];
 }

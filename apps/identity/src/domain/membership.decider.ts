@@ -43,6 +43,8 @@ interface MembershipUpdated {
   readonly managed_by?: ManagedBy | null;
   /** Where the status is what its directory says; absent: somebody chose it. */
   readonly status_by?: 'directory';
+  /** What the groups give that the person who manages it is in, the role with the highest priority first. */
+  readonly mapped_roles?: readonly HeldRole[];
 }
 
 /** One stream per organization and user: each time the user joins, another membership begins in it. */
@@ -50,7 +52,10 @@ export type MembershipState = StoredMembership | DeletedMembership | null;
 
 /** Everything but what belongs to the organization and the user. The roles may include some that are deleted by now. */
 export interface StoredMembership extends Omit<OrganizationMembership, 'organization_name'> {
+  /** Those that were given by hand. */
   readonly roles: readonly HeldRole[];
+  /** Those that groups of a directory give: while there are any, they are what the membership has. None where it is managed by hand. */
+  readonly mapped_roles: readonly HeldRole[];
   readonly created_again?: string;
   readonly invitation_id?: string;
   /** Since which version of the stream the status is what it is: what began while it was active another time knows a lower one. */
@@ -68,14 +73,14 @@ interface DeletedMembership extends Pick<OrganizationMembership, 'id' | 'organiz
 function evolve(state: MembershipState, event: Folded<MembershipEvent>): MembershipState {
   if (event.type === 'organization_membership.created') {
     const managed_by = event.data.managed_by ?? null;
-    const link = { managed_by, directory_managed: managed_by !== null, status_by: null };
+    const link = { managed_by, directory_managed: managed_by !== null, status_by: null, mapped_roles: [] };
     return { object: 'organization_membership', ...event.data, ...link, created_at: event.at, updated_at: event.at, status_version: event.version };
   }
   if (state?.object !== 'organization_membership' || state.id !== event.data.id) return state;
   switch (event.type) {
     case 'organization_membership.updated': {
-      const { status, status_by = null, managed_by = state.managed_by } = event.data;
-      const link = { managed_by, directory_managed: managed_by !== null };
+      const { status, status_by = null, managed_by = state.managed_by, mapped_roles = state.mapped_roles } = event.data;
+      const link = { managed_by, directory_managed: managed_by !== null, mapped_roles: managed_by === null ? [] : mapped_roles };
       const since = status === undefined ? { status_by: state.status_by } : { status_by, status_version: event.version };
       return { ...state, ...event.data, ...link, ...since, updated_at: event.at };
     }
@@ -88,14 +93,40 @@ function evolve(state: MembershipState, event: Folded<MembershipEvent>): Members
 function toPublicEvent(event: MembershipEvent, before: MembershipState, after: MembershipState): NewPublicEvent | null {
   const shown = event.type === 'organization_membership.deleted' ? before : after;
   if (shown?.object !== 'organization_membership') return null;
-  const { roles, created_again: _, invitation_id: _invitation, status_version: _version, managed_by: _link, status_by: _by, ...membership } = shown;
-  const slugs = roles.map(({ slug }) => ({ slug }));
+  const slugs = shownRoles(shown);
+  if (event.type === 'organization_membership.updated' && isOfMappedRolesAlone(event.data) && before?.object === 'organization_membership')
+    // What was given by hand already is no news.
+    if (
+      slugs.map(({ slug }) => slug).join() ===
+      shownRoles(before)
+        .map(({ slug }) => slug)
+        .join()
+    )
+      return null;
+  const {
+    roles: _roles,
+    mapped_roles: _mapped,
+    created_again: _,
+    invitation_id: _invitation,
+    status_version: _version,
+    managed_by: _link,
+    status_by: _by,
+    ...membership
+  } = shown;
   return { payload: { ...membership, role: slugs[0], roles: slugs }, names: [event.type] };
+}
+
+function shownRoles({ roles, mapped_roles }: StoredMembership): readonly { readonly slug: string }[] {
+  return effectiveRoles({ manual: roles, mapped: mapped_roles }, () => false, roles[0]!).map(({ slug }) => ({ slug }));
+}
+
+function isOfMappedRolesAlone({ id: _, mapped_roles, ...others }: MembershipUpdated): boolean {
+  return mapped_roles !== undefined && Object.keys(others).length === 0;
 }
 
 export const membershipDecider: Decider<MembershipState, MembershipEvent> = {
   category: 'organization_membership',
-  foldVersion: 3,
+  foldVersion: 4,
   initial: null,
   sealed: { 'organization_membership.created': null, 'organization_membership.updated': null, 'organization_membership.deleted': null },
   evolve,
@@ -239,11 +270,24 @@ export function setRoles(id: string, roles: readonly HeldRole[]): Decide {
   return (state) => (sameRoles(requireMembership(state, id).roles, roles) ? [] : [{ type: 'organization_membership.updated', data: { id, roles } }]);
 }
 
+/** What groups of a directory give from now on. Nothing where it is managed by hand: then nothing is given. */
+export function setMappedRoles(id: string, roles: readonly HeldRole[]): Decide {
+  return (state) => {
+    if (state?.object !== 'organization_membership' || state.id !== id || state.managed_by === null || sameRoles(state.mapped_roles, roles)) return [];
+    return [{ type: 'organization_membership.updated', data: { id, mapped_roles: roles } }];
+  };
+}
+
 /** The role is no more. A membership without any other has `fallback` from now on; one that lives no longer, or never had the role, stays as it is. */
 export function dropRole(id: string, roleId: string, fallback: HeldRole): Decide {
   return (state) => {
     if (state?.object !== 'organization_membership' || state.id !== id || !state.roles.some((role) => role.id === roleId)) return [];
-    return [{ type: 'organization_membership.updated', data: { id, roles: effectiveRoles(state.roles, (role) => role.id === roleId, fallback) } }];
+    return [
+      {
+        type: 'organization_membership.updated',
+        data: { id, roles: effectiveRoles({ manual: state.roles, mapped: [] }, (role) => role.id === roleId, fallback) },
+      },
+    ];
   };
 }
 
@@ -294,7 +338,7 @@ function requireMembership(state: MembershipState, id: string): StoredMembership
   return state;
 }
 
-function sameRoles(one: readonly HeldRole[], other: readonly HeldRole[]): boolean {
+export function sameRoles(one: readonly HeldRole[], other: readonly HeldRole[]): boolean {
   return one.length === other.length && one.every(({ id }, index) => id === other[index]!.id);
 }
 

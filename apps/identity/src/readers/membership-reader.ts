@@ -89,7 +89,7 @@ export class MembershipReader {
       if (membership === null || organization === undefined || user === undefined) return null;
       const held = roles
         .get(organization.id)!
-        .effectiveRoles(membership.roles)
+        .effectiveRoles({ manual: membership.roles, mapped: membership.mapped_roles })
         .map(({ slug }) => ({ slug }));
       return { ...membership, organization_name: organization.name, role: held[0]!, roles: held, user };
     });

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { ORGANIZATION_TYPE } from '#libs/contracts/src/resource-types/resource-type';
-import { effectiveRoles } from '#libs/contracts/src/roles/effective-roles.decider';
+import { effectiveRoles, type GivenRoles } from '#libs/contracts/src/roles/effective-roles.decider';
 import { DEFAULT_ROLE } from '#libs/contracts/src/roles/seeds';
 import type { ParentStatus } from '#libs/event-sourcing/src/deciding/guards/parent-status';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
@@ -60,7 +60,7 @@ export class RoleDirectory {
       if (role.resource_type_slug !== ORGANIZATION_TYPE)
         throw refused('sub_resource_scoped_role_not_allowed', field, `The role '${slug}' is scoped to the resource type '${role.resource_type_slug}'.`, slug);
     }
-    return roles.effectiveRoles([...slugs].map((slug) => roles.named(slug)!));
+    return roles.effectiveRoles({ manual: [...slugs].map((slug) => roles.named(slug)!), mapped: [] });
   }
 
   /** Of a membership that is created without any: what the settings say, while the environment has that role. */
@@ -164,8 +164,8 @@ class RolesOfOrganization {
   }
 
   /** What is left of a membership's roles today, the one with the highest priority first. One that is not known here yet counts as living. */
-  effectiveRoles(held: readonly HeldRole[]): readonly HeldRole[] {
-    const roles = effectiveRoles(held, (role) => this.isDeleted(role), this.fallback);
+  effectiveRoles(given: GivenRoles<HeldRole>): readonly HeldRole[] {
+    const roles = effectiveRoles(given, (role) => this.isDeleted(role), this.fallback);
     const places = this.all().map(({ id }) => id);
     const placeOf = ({ id }: HeldRole): number => (places.includes(id) ? places.indexOf(id) : places.length);
     return roles.map(({ id, slug }) => ({ id, slug })).sort((one, other) => placeOf(one) - placeOf(other));

@@ -7,7 +7,7 @@ import { membershipDecider, membershipKey, type MembershipEvent, type Membership
 export const membershipsView = primaryView<MembershipState, MembershipEvent, StoredMembership>({
   name: 'organization_memberships',
   noun: 'Organization membership',
-  version: 1,
+  version: 2,
   decider: membershipDecider,
   rowIdOf: ({ id }) => id,
   indexes: [
@@ -15,6 +15,8 @@ export const membershipsView = primaryView<MembershipState, MembershipEvent, Sto
     { name: 'user', keys: ({ user_id, status }) => [`${user_id} ${status}`] },
     { name: 'organization_and_user', keys: ({ organization_id, user_id, status }) => [`${membershipKey(organization_id, user_id)} ${status}`] },
     { name: 'role', keys: ({ roles }) => roles.map(({ id }) => id) },
+    { name: 'directory', keys: ({ managed_by }) => (managed_by === null ? [] : [managed_by.directory_id]) },
+    { name: 'directory_user', keys: ({ managed_by }) => (managed_by === null ? [] : [managed_by.directory_user_id]) },
   ],
   under: { organization: (organization_id) => membershipsOf({ organization_id }), user: (user_id) => membershipsOf({ user_id }) },
   rowOf: (state) => (state?.object === 'organization_membership' ? state : null),

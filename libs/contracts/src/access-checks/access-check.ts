@@ -1,6 +1,7 @@
 import { AuthorizationResource } from '../authorization-resources/authorization-resource.ts';
 import { Flag, ListOf, Nested, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
 import { Group } from '../groups/group.ts';
+import { OrganizationMembership } from '../organization-memberships/organization-membership.ts';
 import { ResourceReference, RoleAssignmentResource, RoleAssignmentRole } from '../role-assignments/role-assignment.ts';
 
 /** One question: a permission, and the resource that it is asked about. */
@@ -65,4 +66,10 @@ export class AccessExplanation {
 export class OrganizationAccess {
   @ListOf({ text: { max: 128 } }, { doc: 'Ids of the roles that it has, in no order.' }) role_ids!: readonly string[];
   @ListOf({ text: {} }, { doc: 'Slugs of the permissions that any of them gives, in alphabetical order.' }) permissions!: readonly string[];
+}
+
+/** What groups of a directory give a membership. */
+export class MappedRoles {
+  @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
+  @ListOf({ text: { max: 128 } }, { doc: 'Ids of the roles that its groups give, the one with the highest priority first.' }) role_ids!: readonly string[];
 }

@@ -1,12 +1,12 @@
 import { AuthorizationResource } from '../authorization-resources/authorization-resource.ts';
 import { ListOf, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
-import { listOf, ok, Operation, Query } from '../operation.ts';
+import { arrayOf, listOf, ok, Operation, Query } from '../operation.ts';
 import { OrganizationMembership, OrganizationMembershipWithUser } from '../organization-memberships/organization-membership.ts';
 import { Organization } from '../organizations/organization.ts';
 import { PageQuery } from '../pages.ts';
 import { Permission } from '../permissions/permission.ts';
 import { ResourceReference } from '../role-assignments/role-assignment.ts';
-import { AccessCheck, AccessCheckBatch, AccessExplanation, OrganizationAccess, RequestedAccess } from './access-check.ts';
+import { AccessCheck, AccessCheckBatch, AccessExplanation, MappedRoles, OrganizationAccess, RequestedAccess } from './access-check.ts';
 
 const COUNTS =
   'Everything counts that gives a role with the permission: the roles of the membership in the organization, its role assignments, those of its groups, on the resource and on everything above it. A membership that is not active has no permissions.';
@@ -138,4 +138,17 @@ export class ListEffectivePermissionsByExternalId extends PageQuery<Permission> 
 })
 export class GetOrganizationAccess extends Query<OrganizationAccess> {
   @Ref(() => OrganizationMembership, { doc: 'The membership.' }) organization_membership_id!: string;
+}
+
+/** What is shown and announced of memberships follows what their directories give. */
+@Operation({
+  internal: true,
+  owner: 'authorization',
+  summary: 'Tell which roles groups of directories give memberships of an organization',
+  description: 'As the end of the log says when it is asked. Those that are gone are left out.',
+  answers: arrayOf(MappedRoles),
+})
+export class FindMappedRoles extends Query<readonly MappedRoles[]> {
+  @Ref(() => Organization, { doc: 'The organization.' }) organization_id!: string;
+  @ListOf({ text: { max: 128 } }, { doc: 'The memberships.', maxItems: 100 }) organization_membership_ids!: readonly string[];
 }

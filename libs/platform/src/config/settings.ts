@@ -15,6 +15,9 @@ const installation = text(
   /^(?!(?:admin|local|config)$)[a-z][a-z0-9-]{0,31}$/,
 );
 
+/** Of two services, which are told the same. */
+const MULTIPLE_ROLES = { doc: 'Whether a membership may have several roles; the same for identity and authorization.', default: 'on' } as const;
+
 /** What every process has: where it stores, how it logs, how it stops. */
 export class PlatformSettings {
   @Setting(MODES, {
@@ -292,7 +295,7 @@ export class IdentitySettings {
   @Setting(integer({ minimum: 1, maximum: 1_000 }), { doc: 'Domains that one organization may have.', default: '100' })
   readonly DOMAINS_PER_ORGANIZATION!: number;
 
-  @Setting(flag, { doc: 'Whether a membership may have several roles.', default: 'on' })
+  @Setting(flag, MULTIPLE_ROLES)
   readonly MULTIPLE_ROLES!: boolean;
 
   @Setting(integer({ minimum: 1, maximum: 5_000 }), { doc: 'Memberships that one group may hold.', default: '5000' })
@@ -359,6 +362,9 @@ export class NotificationsSettings {
 }
 
 export class AuthorizationSettings {
+  @Setting(flag, MULTIPLE_ROLES)
+  readonly MULTIPLE_ROLES!: boolean;
+
   @Setting(bytes, {
     doc: 'Memory for what access checks are answered from; what was not asked for longest leaves first, and an organization larger than this answers 503.',
     default: '1GiB',
