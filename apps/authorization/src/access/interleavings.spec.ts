@@ -1,6 +1,7 @@
 import { LogFollowing } from '#libs/event-sourcing/src/following/memory-follower';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EventStore, LooksInto, NewEvent, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import type { View } from '#libs/event-sourcing/src/views/view';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable, type DomainError } from '#libs/platform/src/domain-error';
@@ -10,7 +11,8 @@ import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { organizationResourceId } from '../domain/resource-tree.ts';
-import { GivenLog, GivenRows } from '../testing/given-engines.ts';
+import { GivenLog, GivenRows, VIEWS } from '../testing/given-engines.ts';
+import { directoryGroupMembersView } from '../views/directories.views.ts';
 import { AccessIndex } from './access-index.ts';
 
 const silent = new PinoLog({ level: 'silent', readable: false, destination: { write: () => {} } });
@@ -54,7 +56,8 @@ async function open(memory = 2 ** 30): Promise<void> {
 async function tell(what: string, data: object, organization?: string, key = (data as { readonly id?: string }).id ?? ''): Promise<RecordedEvent> {
   const category = what.slice(0, what.indexOf('.'));
   const isOfModel = ['permission', 'resource_type', 'role'].includes(category);
-  const [name, of] = isOfModel ? ['authorization_model', environment] : category === 'resource' ? ['resource_tree', organization!] : [category, key];
+  const ofOrganization = { resource: 'resource_tree', role_mappings: 'organization_roles' }[category];
+  const [name, of] = isOfModel ? ['authorization_model', environment] : ofOrganization !== undefined ? [ofOrganization, organization!] : [category, key];
   const stream = streamName(name, environment, of);
   const meta = { environment, ...(organization !== undefined && { organization }), actor: { id: 'a', source: 'system' as const, name: null } };
   const event: NewEvent = {
@@ -177,6 +180,109 @@ describe('an organization that is loaded from rows that are ahead of what is hea
     await tell('resource.deleted', { id: moved }, acme);
     expect(await ask(ada, shared)).toBe('no resource');
   });
+});
+
+describe('a group of a directory that gives a role', () => {
+  let acme: string;
+  let shared: string;
+  let directory: string;
+  let group: string;
+
+  beforeEach(async () => {
+    acme = await organization();
+    shared = await folder(acme);
+    directory = idOf('directory');
+    group = idOf('directory_group');
+    await tell('directory.created', { id: directory, organization_id: acme, policy: { follows: 'memberships_and_roles' } }, acme);
+    await tell('dsync.group.created', { id: group, directory_id: directory }, acme);
+  });
+
+  /** Somebody whose membership the directory manages. */
+  async function person(): Promise<{ readonly membership: string; readonly id: string }> {
+    const [membership, id] = [await join(acme), idOf('directory_user')];
+    await tell('organization_membership.updated', { id: membership, managed_by: { directory_id: directory, directory_user_id: id } }, acme);
+    return { membership, id };
+  }
+
+  const change = (added: readonly string[], removed: readonly string[] = []) =>
+    tell('directory_group.members_changed', { id: group, directory_id: directory, added, removed }, acme);
+  const map = () =>
+    tell('role_mappings.changed', { organization_id: acme, directory_id: directory, added: [{ group_id: group, role_id: role }], removed: [] }, acme);
+
+  it('gives it to whoever is in it when it begins to, wherever that stands by then', async () => {
+    const [ada, grace, mary] = [await person(), await person(), await person()];
+    await change([ada.id, grace.id]);
+    await rows.follow();
+    expect(await ask(ada.membership, shared)).toBe(false);
+    await change([mary.id], [ada.id]);
+    await map();
+    expect([await ask(ada.membership, shared), await ask(grace.membership, shared), await ask(mary.membership, shared)]).toEqual([false, true, true]);
+    await tell('dsync.group.deleted', { id: group, directory_id: directory }, acme);
+    expect(await ask(grace.membership, shared)).toBe(false);
+  });
+
+  it('gives it to whoever joins while it is read who is in it', async () => {
+    const [ada, grace] = [await person(), await person()];
+    await change([ada.id]);
+    await rows.follow();
+    expect(await ask(ada.membership, shared)).toBe(false);
+    let isRead = false;
+    rows.meanwhile = async (asked, view) => {
+      if (asked !== 'page' || !view.startsWith('authorization_directory_group_members') || isRead) return;
+      isRead = true;
+      await change([grace.id], [ada.id]);
+      await turns();
+    };
+    await map();
+    await ask(ada.membership, shared);
+    expect([isRead, await ask(ada.membership, shared), await ask(grace.membership, shared)]).toEqual([true, false, true]);
+  });
+
+  it('says nothing that never was so where rows are ahead of what was heard', async () => {
+    const [ada, grace] = [await person(), await person()];
+    await change([ada.id]);
+    await rows.follow();
+    expect(await ask(ada.membership, shared)).toBe(false);
+    await map();
+    log.heard = log.all.length;
+    rows.most = 1;
+    let pages = 0;
+    rows.meanwhile = async (asked, view) => {
+      if (asked !== 'page' || !view.startsWith('authorization_directory_group_members')) return;
+      if (++pages > 1) return;
+      // The first page is read after grace joined and before ada left.
+      await change([grace.id]);
+      await change([], [ada.id]);
+      await rows.writeAtOnce([directoryGroupMembersView as unknown as View<object>], log.all.slice(-2, -1));
+      log.meanwhile = (what) => void (what === 'head' && (log.heard = Infinity));
+    };
+    const first = await index.ofMembership(context(), ada.membership);
+    const [node, named] = [first.tree.nodeById(shared)!, first.model.permissionBySlug(permission.slug)!];
+    const allowed = [ada, grace].map(({ membership }) => first.allows(first.membershipNumber(membership), named, node));
+    expect([pages > 0, ...allowed]).toEqual([true, false, true]);
+  });
+
+  it('gives it although it began to while the organization was loaded', async () => {
+    const ada = await person();
+    await change([ada.id]);
+    await rows.follow();
+    whileReading('authorization_directories', async () => void (await map()));
+    await ask(ada.membership, shared);
+    expect(await ask(ada.membership, shared)).toBe(true);
+  });
+
+  it.each(['authorization_directory_groups', 'authorization_directory_group_members', 'authorization_directories'])(
+    'gives it where rows of %s are late when the organization is loaded',
+    async (late) => {
+      await index.stop();
+      const ada = await person();
+      await change([ada.id]);
+      await map();
+      await rows.follow(VIEWS.filter(({ name }) => name !== late));
+      await open();
+      expect(await ask(ada.membership, shared)).toBe(true);
+    },
+  );
 });
 
 describe('a membership that was made while its user was deleted', () => {
