@@ -11,8 +11,10 @@ import {
   membershipDecider,
   reactivate,
   recordDeletion,
+  setMappedRoles,
   setRoles,
   takeRolesBack,
+  type HeldRole,
   type MembershipEvent,
   type MembershipState,
 } from './membership.decider.ts';
@@ -229,6 +231,39 @@ describe('a membership that a directory manages', () => {
     given(joined, adopted, updated({ managed_by: null }))
       .when(endManagedMembership(managed_by))
       .thenNothing();
+  });
+  it('has what groups give in place of what was given by hand, which comes back', () => {
+    const mapped = (...roles: readonly HeldRole[]) => updated({ mapped_roles: roles });
+    given(joined, adopted)
+      .when(setMappedRoles(earlier, [admin]))
+      .then(mapped(admin));
+    given(joined, adopted, mapped(admin))
+      .when(setMappedRoles(earlier, [admin]))
+      .thenNothing();
+    given(joined, adopted, mapped(admin)).when(setMappedRoles(earlier, [])).then(mapped());
+    for (const history of [[joined], [joined, adopted, deleted], [joined, adopted, updated({ managed_by: null })], []])
+      given(...history)
+        .when(setMappedRoles(earlier, [admin]))
+        .thenNothing();
+    // What was given by hand meanwhile is kept.
+    given(joined, adopted, mapped(admin))
+      .when(setRoles(earlier, [member, admin]))
+      .then(updated({ roles: [member, admin] }));
+  });
+  it('is announced with the roles that it has, where they are others than before', () => {
+    const given = updated({ mapped_roles: [admin] });
+    const states = [joined, adopted, given, updated({ mapped_roles: [member] }), updated({ mapped_roles: [] }), given, updated({ managed_by: null })].reduce<MembershipState[]>(
+      (all, event, index) => [...all, membershipDecider.evolve(all.at(-1) ?? null, { ...event, at: now, version: index + 1 })],
+      [],
+    );
+    const told = (place: number, event: MembershipEvent) =>
+      (membershipDecider.toPublicEvent(event, states[place - 1]!, states[place]!)?.payload as { readonly roles: unknown } | undefined)?.roles;
+    expect(told(2, given)).toEqual([{ slug: 'admin' }]);
+    expect(told(3, updated({ mapped_roles: [member] }))).toEqual([{ slug: 'member' }]);
+    // As it was given by hand.
+    expect(told(4, updated({ mapped_roles: [] }))).toBeUndefined();
+    expect(told(4, updated({ mapped_roles: [], status: 'active' }))).toEqual([{ slug: 'member' }]);
+    expect(told(6, updated({ managed_by: null }))).toEqual([{ slug: 'member' }]);
   });
   it('is shown as managed, without who manages it', () => {
     const states = [joined, adopted, updated({ managed_by: null })].reduce<MembershipState[]>(
