@@ -252,10 +252,9 @@ describe('a membership that a directory manages', () => {
   });
   it('is announced with the roles that it has, where they are others than before', () => {
     const given = updated({ mapped_roles: [admin] });
-    const states = [joined, adopted, given, updated({ mapped_roles: [member] }), updated({ mapped_roles: [] }), given, updated({ managed_by: null })].reduce<MembershipState[]>(
-      (all, event, index) => [...all, membershipDecider.evolve(all.at(-1) ?? null, { ...event, at: now, version: index + 1 })],
-      [],
-    );
+    const states = [joined, adopted, given, updated({ mapped_roles: [member] }), updated({ mapped_roles: [] }), given, updated({ managed_by: null })].reduce<
+      MembershipState[]
+    >((all, event, index) => [...all, membershipDecider.evolve(all.at(-1) ?? null, { ...event, at: now, version: index + 1 })], []);
     const told = (place: number, event: MembershipEvent) =>
       (membershipDecider.toPublicEvent(event, states[place - 1]!, states[place]!)?.payload as { readonly roles: unknown } | undefined)?.roles;
     expect(told(2, given)).toEqual([{ slug: 'admin' }]);
