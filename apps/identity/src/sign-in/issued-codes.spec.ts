@@ -23,35 +23,36 @@ let environment: string;
 let client_id: string;
 beforeAll(async () => {
   clock = new SettableClock(Date.now());
-  product = await ProductInProcess.open({ variables: {}, log: new PinoLog({ level: 'silent', readable: false }), clock });
+  product = await ProductInProcess.open({ variables: { TRUSTED_PROXIES: '127.0.0.1/32' }, log: new PinoLog({ level: 'silent', readable: false }), clock });
   const key = Object.assign(new FindEnvironmentKey(), { hash: hash('sha256', product.key, 'hex'), context: systemContext('system', clock.now()) });
   ({ environment_id: environment, client_id } = await product.call(key));
 });
 afterAll(() => product.close());
 
-const send = async (method: string, path: string, body?: Body, key = product.key) => {
-  const headers = { ...(body && { 'Content-Type': 'application/json' }), Authorization: `Bearer ${key}` };
+const send = async (method: string, path: string, body?: Body, key = product.key, more: Readonly<Record<string, string>> = {}) => {
+  const headers = { ...(body && { 'Content-Type': 'application/json' }), Authorization: `Bearer ${key}`, ...more };
   const response = await fetch(product.url + path, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
   const text = await response.text();
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
 };
 const ask = (body: Body) => send('POST', '/user_management/authenticate', { client_id, client_secret: product.key, ...body }, 'none');
-const askOpenly = (body: Body) => send('POST', '/user_management/authenticate', { client_id, ...body }, 'none');
+const askOpenly = (body: Body, headers?: Readonly<Record<string, string>>) =>
+  send('POST', '/user_management/authenticate', { client_id, ...body }, 'none', headers);
 const context = () => systemContext(environment, clock.now());
 const oauth = (error: string) => ({ status: 400, body: { error, error_description: expect.any(String), message: expect.any(String) } });
 
 /** Somebody who has shown a password on a page: what the code stands for. */
-async function authorized() {
+async function authorized(fields: Body = {}) {
   const email = `${randomUUID()}@codes.test`;
-  const { body: user } = await send('POST', '/user_management/users', { email, email_verified: true });
+  const { body: user } = await send('POST', '/user_management/users', { email, email_verified: true, ...fields });
   const session_id = await product.get(SessionIds).ofCommand(context());
   const about = { id: session_id, user_id: user.id, email, ip_address: '192.0.2.1', user_agent: 'Firefox', has_secret: false, credentials_version: 0 };
   await product.get(Repository).transact(sessionDecider, context(), session_id, proveFactor('password', about, null));
   return { client_id, session_id, user_id: user.id as string, chosen: null };
 }
 
-async function codeWith(challenge: string | null) {
-  const authorization = await authorized();
+async function codeWith(challenge: string | null, fields?: Body) {
+  const authorization = await authorized(fields);
   return { ...authorization, code: await product.get(AuthorizationCodes).issue(context(), authorization, challenge) };
 }
 
@@ -75,6 +76,20 @@ describe('an authorization code', () => {
     expect(await askOpenly({ grant_type: 'refresh_token', refresh_token: first.body.refresh_token })).toMatchObject({ status: 200 });
     await later(30_001);
     expect(await askOpenly({ grant_type, code, code_verifier: VERIFIER })).toEqual(oauth('invalid_grant'));
+  });
+
+  it('remembers the device by the network that trusted proxies tell of, not by what the client says: who fails elsewhere keeps nobody out there', async () => {
+    const [email, password, user_agent] = [`${randomUUID()}@codes.test`, 'ride-a-giraffe-7', 'Mozilla/5.0 Firefox/130.0'];
+    const { code } = await codeWith(CHALLENGE, { email, password });
+    const connection = { 'X-Forwarded-For': '198.51.100.7, 2001:db8:1:2::7', 'User-Agent': user_agent };
+    expect(await askOpenly({ grant_type, code, code_verifier: VERIFIER }, connection)).toMatchObject({ status: 200 });
+    const withPassword = async (fields: Body) => (await ask({ grant_type: 'password', email, password, ...fields })).status;
+    for (let failures = 0; failures < 10; failures++) expect(await withPassword({ password: 'ride-an-ostrich-8' })).toBe(400);
+    await later(60_000);
+    expect(await withPassword({ password: 'ride-an-ostrich-8' })).toBe(400);
+    expect(await withPassword({ user_agent, ip_address: '198.51.100.7' })).toBe(429);
+    expect(await withPassword({ user_agent, ip_address: '2001:db8:1:3::7' })).toBe(429);
+    expect(await withPassword({ user_agent, ip_address: '2001:db8:1:2:ffff::1' })).toBe(200);
   });
 
   it('asks for what is still missing, as any other grant', async () => {

@@ -108,6 +108,14 @@ describe('what is on a list', () => {
     await suite.delete('/radar/lists/email/block', { entry: email }).expect(204);
     await ask({ grant_type: urn('magic-auth:code'), email, code }).expect(200);
   });
+  it('of addresses is a network where they are of version 6, in whichever words it is written', async () => {
+    const { email } = await user();
+    const from = (ip_address: string) => withPassword(email, PASSWORD, { ip_address });
+    for (const entry of ['2001:DB8:1:2:0:0:0:7', '192.0.2.99']) await suite.post('/radar/lists/ip_address/block', { entry }).expect(200);
+    for (const address of ['2001:db8:1:2:ffff::9', '2001:0db8:0001:0002::', '192.0.2.99', '::ffff:192.0.2.99'])
+      await from(address).expect(403, { code: 'sign_in_blocked' });
+    for (const address of ['2001:db8:1:3::7', '192.0.2.98']) await from(address).expect(200);
+  });
   it('of devices is compared with what the application calls them', async () => {
     const { email } = await user();
     for (const type of ['device', 'device_fingerprint']) {
@@ -116,6 +124,18 @@ describe('what is on a list', () => {
       await withPassword(email, PASSWORD, { device_id }).expect(403, { code: 'sign_in_blocked' });
     }
   });
+});
+
+it('many accounts that are tried from one network of version 6 are tried by one, whichever of its addresses say so', async () => {
+  await measures({ credential_stuffing: 'block' });
+  const { email } = await user();
+  const tried = Array.from({ length: 20 }, (_, place) =>
+    withPassword(`${randomUUID()}@risk.test`, WRONG, { ip_address: `2001:db8:9:9:${place.toString(16)}::1` }).expect(400),
+  );
+  await Promise.all(tried);
+  await withPassword(email, PASSWORD, { ip_address: '2001:db8:9:9:ffff::1' }).expect(403, { code: 'sign_in_blocked' });
+  await withPassword(email, PASSWORD, { ip_address: '2001:db8:9:a::1' }).expect(200);
+  await measures({ credential_stuffing: 'challenge' });
 });
 
 describe('a challenge', () => {
