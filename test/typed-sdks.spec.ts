@@ -32,7 +32,8 @@ describe('the official SDKs of typed languages', () => {
     suite = await givenSuite();
     clientId = await suite.clientIdOf(suite);
     // No SDK has a call for settings.
-    await suite.patch('/admin/environment_settings', { sign_out_uris: ['https://sdk.test/bye'], risk: { bot_detection: 'challenge' } }).expect(200);
+    const settings = { sign_out_uris: ['https://sdk.test/bye'], risk: { bot_detection: 'challenge' }, sms: { countries: ['DE'] } };
+    await suite.patch('/admin/environment_settings', settings).expect(200);
     // No SDK has a call for types.
     await suite.post('/admin/resource_types', { slug: 'sdk_workspace', name: 'Workspace', parent_type_slugs: ['organization'] }).expect(201);
     await suite.post('/admin/resource_types', { slug: 'sdk_project', name: 'Project', parent_type_slugs: ['sdk_workspace'] }).expect(201);

@@ -142,6 +142,7 @@ public final class Calls {
     calls.part("sessions", calls::organizationsAndSessions);
     calls.part("sealed sessions", calls::sealedSessions);
     calls.part("second factors", calls::secondFactors);
+    calls.part("second factors by text", calls::secondFactorsByText);
     calls.part("invitations", calls::invitationsToOrganizations);
     calls.part("risk and widgets", calls::riskAndWidgets);
     calls.part("addresses and template", calls::addressesAndTemplate);
@@ -387,6 +388,21 @@ public final class Calls {
     factors.deleteFactor(factor);
     refused(NotFoundException.class, () -> factors.getFactor(factor));
     is(userId, users.authenticateWithPassword("factors@java.test", PASSWORD).getUser().getId());
+  }
+
+  private void secondFactorsByText() throws Exception {
+    String userId = person("texts@java.test");
+    String phone = "+4915114000001";
+    var enrolled = factors.enrollFactor(AuthenticationFactorsCreateRequestType.Sms, phone, null, null, userId);
+    String factor = enrolled.getId();
+    is(phone, enrolled.getSms().getPhoneNumber());
+    String enrolment = factors.challengeFactor(factor, "To enrol: {{code}}").getId();
+    is(true, factors.verifyChallenge(enrolment, codeSentTo(phone, "To enrol: ")).getValid());
+    var needed = neededBy("mfa_challenge", () -> users.authenticateWithPassword("texts@java.test", PASSWORD));
+    is(factor, needed.get("authentication_factors").get(0).get("id").asText());
+    String challenge = factors.challengeFactor(factor, "To sign in: {{code}}").getId();
+    is(userId, users.authenticateWithTotp(codeSentTo(phone, "To sign in: "), pendingOf(needed), challenge).getUser().getId());
+    refused(UnprocessableEntityException.class, () -> factors.enrollFactor(AuthenticationFactorsCreateRequestType.Sms, "+4915114000002", null, null, userId));
   }
 
   private void invitationsToOrganizations() {

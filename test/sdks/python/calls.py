@@ -479,6 +479,26 @@ def second_factors():
 
 
 @part
+def second_factors_by_text():
+    made, phone = person("texts@python.test"), "+4915113000001"
+    factor = factors.enroll_factor(type="sms", phone_number=phone, user_id=made.id)
+    assert (factor.type, factor.sms.phone_number) == ("sms", phone)
+    enrolment = factors.challenge_factor(factor.id, sms_template="To enrol: {{code}}")
+    assert factors.verify_challenge(enrolment.id, code=code_sent_to(phone, "To enrol: ")).valid
+    needed = refused(MfaChallengeError, users.authenticate_with_password, email=made.email, password=PASSWORD)
+    assert [(found["id"], found["type"]) for found in needed.authentication_factors] == [(factor.id, "sms")]
+    challenge = factors.challenge_factor(factor.id, sms_template="To sign in: {{code}}")
+    signed = users.authenticate_with_totp(
+        code=code_sent_to(phone, "To sign in: "),
+        pending_authentication_token=needed.pending_authentication_token,
+        authentication_challenge_id=challenge.id,
+    )
+    assert signed.user.id == made.id
+    by_other = refused(UnprocessableEntityError, factors.enroll_factor, type="sms", phone_number="+4915113000002", user_id=made.id)
+    assert by_other.code == "verified_phone_number_exists"
+
+
+@part
 def invitations_to_organizations():
     organization = organizations.create_organization(name="Python invites")
     inviter = person("inviter@python.test")
