@@ -61,6 +61,7 @@ const ANNOUNCED = [
       'session',
       'attempt',
       'authentication_factor',
+      'directory_link',
     ],
   },
   { service: 'directory-sync', categories: ['directory', 'directory_user', 'directory_group'] },

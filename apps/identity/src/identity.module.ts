@@ -6,6 +6,7 @@ import { authenticationFactors } from './authentication-factors/authentication-f
 import { authenticationPolicies } from './authentication-policies/authentication-policies.feature.ts';
 import { browserAddresses } from './browser-addresses/browser-addresses.feature.ts';
 import { codes } from './codes/codes.feature.ts';
+import { directoryLinks } from './directory-links/directory-links.feature.ts';
 import { environmentSettings } from './environment-settings/environment-settings.feature.ts';
 import { environments } from './environments/environments.feature.ts';
 import { groups } from './groups/groups.feature.ts';
@@ -36,6 +37,7 @@ const features = [
   apiKeys,
   codes,
   invitations,
+  directoryLinks,
   widgets,
   mail,
   sms,

@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto';
+import { hash, randomFillSync } from 'node:crypto';
 
 /** Crockford's base 32: what ULIDs are written in. */
 export const BASE_32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
@@ -45,6 +45,12 @@ export function newCommandId(now: number): string {
     high++;
   }
   return timeText + encode(high, 6) + encode(low, 6) + '0000';
+}
+
+/** The id of a command that follows from something recorded at that time: the same whenever it is asked for with the same parts. */
+export function commandIdOf(at: number, ...parts: readonly string[]): string {
+  const digest = hash('sha256', JSON.stringify(parts), 'buffer');
+  return encode(at, 10) + encode(digest.readUInt32BE(0) >>> 2, 6) + encode(digest.readUInt32BE(4) >>> 2, 6) + '0000';
 }
 
 /** The `ordinal`-th ULID of a command: same command, same ordinal, same id. `ordinal` < 2^20. */

@@ -1,3 +1,5 @@
+import type { DirectoryUserEvent } from '#apps/directory-sync/src/domain/directory-user.decider';
+import type { DirectoryLinkEvent } from '#apps/identity/src/domain/directory-link.decider';
 import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
 import type { ManagedBy, MembershipEvent } from '#apps/identity/src/domain/membership.decider';
 import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
@@ -11,11 +13,12 @@ import type { MappingsChanged, OrganizationRolesEvent } from '../domain/organiza
 import type { ResourceEvent } from '../domain/resource.events.ts';
 import type { RoleAssignmentEvent } from '../domain/role-assignment.decider.ts';
 import { ResourceTree, type Node } from '../domain/resource-tree.ts';
-import type { MembershipRow } from '../views/access.views.ts';
+import type { MembershipRow, StoredSuccessor } from '../views/access.views.ts';
 import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';
 import { GroupMembers } from './group-members.ts';
 import { grown, IdTable } from './id-table.ts';
+import { Managers } from './managers.ts';
 import { MappedRoles, type DirectoryFact } from './mapped-roles.ts';
 import { MembershipOrder } from './membership-order.ts';
 
@@ -93,6 +96,8 @@ export class OrganizationIndex {
   private readonly groups = new IdTable('group');
   private readonly endedGroups = new Set<number>();
   readonly members = new GroupMembers();
+  /** People of directories who decide about memberships. */
+  readonly managers = new Managers();
   readonly grants = new GrantTable();
   readonly mapped: MappedRoles;
 
@@ -108,10 +113,22 @@ export class OrganizationIndex {
 
   /** Memory that it takes up, nearly. */
   get bytes(): number {
-    const { tree, memberships, states, roleOf, users, userOf, membershipOf, groups, members, grants, mapped } = this;
+    const { tree, memberships, states, roleOf, users, userOf, membershipOf, groups, members, managers, grants, mapped } = this;
     const numbers = states.byteLength + roleOf.byteLength + userOf.byteLength + membershipOf.byteLength;
     const few = 2_000 + 500 * this.roles.length + 100 * this.severalRoles.size + 40 * this.endedGroups.size;
-    return few + numbers + tree.bytes + memberships.bytes + users.bytes + groups.bytes + members.bytes + grants.bytes + mapped.bytes + this.order.bytes;
+    return (
+      few +
+      numbers +
+      tree.bytes +
+      memberships.bytes +
+      users.bytes +
+      groups.bytes +
+      members.bytes +
+      managers.bytes +
+      grants.bytes +
+      mapped.bytes +
+      this.order.bytes
+    );
   }
 
   /** How many there are of what takes up memory. */
@@ -147,7 +164,8 @@ export class OrganizationIndex {
   membership(id: string): Membership | null {
     const number = this.membershipNumber(id);
     if (number === NONE) return null;
-    const status = STATUSES[this.states[number]!] as Membership['status'];
+    const recorded = STATUSES[this.states[number]!] as Membership['status'];
+    const status = recorded === 'active' && !this.isActive(number) ? 'inactive' : recorded;
     return { id, user_id: this.users.idOf(this.userOf[number]!), status, groups: this.groupsOf(number).map((group) => this.groups.idOf(group)) };
   }
 
@@ -184,8 +202,9 @@ export class OrganizationIndex {
     return this.live(this.memberships.numberOfRead(hash));
   }
 
+  /** As is recorded of it, and as its directory says, which is recorded of it later. */
   isActive(membership: number): boolean {
-    return this.states[membership] === ACTIVE;
+    return this.states[membership] === ACTIVE && this.managers.allow(membership);
   }
 
   membershipId(membership: number): string {
@@ -194,7 +213,7 @@ export class OrganizationIndex {
 
   /** Walks from the node to the top, and at each step asks for what the membership and its groups have there. */
   allows(membership: number, permission: Permission, node: Node): boolean {
-    if (this.states[membership] !== ACTIVE) return false;
+    if (!this.isActive(membership)) return false;
     if (this.holdsByRole(membership, permission)) return true;
     const { grants, members, roles, tree } = this;
     const { number } = permission;
@@ -213,7 +232,7 @@ export class OrganizationIndex {
 
   /** As `allows`, by one way alone. */
   allowsBy(way: Way, membership: number, permission: Permission, node: Node): boolean {
-    if (this.states[membership] !== ACTIVE) return false;
+    if (!this.isActive(membership)) return false;
     const isRoot = node === this.tree.root;
     if (isRoot === (way === 'direct') && this.holdsByRole(membership, permission)) return true;
     if (way === 'direct') return this.isGrantedOn(membership, node, permission);
@@ -235,7 +254,7 @@ export class OrganizationIndex {
   /** Marks the active ones whose organization role holds the permission. */
   markByRole(marks: Uint8Array, permission: Permission): void {
     for (let membership = 0; membership < marks.length; membership++)
-      if (this.states[membership] === ACTIVE && this.holdsByRole(membership, permission)) marks[membership] = 1;
+      if (this.isActive(membership) && this.holdsByRole(membership, permission)) marks[membership] = 1;
   }
 
   /** Who has what the membership has: itself and its groups. */
@@ -250,14 +269,14 @@ export class OrganizationIndex {
 
   /** The roles that a membership has in the organization, and what they permit there: nothing where it is not active. Its role assignments do not count. */
   organizationAccess(membership: number): { readonly roles: readonly Role[]; readonly permissions: readonly Permission[] } {
-    if (this.states[membership] !== ACTIVE) return { roles: [], permissions: [] };
+    if (!this.isActive(membership)) return { roles: [], permissions: [] };
     const roles = this.effectiveRolesOf(membership);
     return { roles, permissions: [...this.model.permissions()].filter(({ number }) => roles.some((role) => role.grants(number))) };
   }
 
   /** What gives the permission, nearest first: none where the membership is not active. */
   *chains(membership: number, permission: Permission, node: Node): Generator<Chain> {
-    if (this.states[membership] !== ACTIVE) return;
+    if (!this.isActive(membership)) return;
     for (const chain of this.rolesOnTheWay(membership, node)) if (chain.role.grants(permission.number)) yield chain;
   }
 
@@ -296,7 +315,15 @@ export class OrganizationIndex {
     this.setStatus(number, status);
     this.setRoles(number, roles);
     this.mapped.manages(managed_by?.directory_user_id ?? null, number);
+    this.managers.manages(managed_by, number);
     return number;
+  }
+
+  addSuccessor({ id, directory_id, membership_id }: Pick<StoredSuccessor, 'id' | 'directory_id' | 'membership_id'>): void {
+    const membership = this.membershipNumber(membership_id);
+    // What is not here has ended: nobody waits for what is recorded after.
+    if (membership === NONE) this.managers.waitsNoMore(id);
+    else this.managers.waits(id, directory_id, membership);
   }
 
   addGroup(id: string): void {
@@ -343,12 +370,29 @@ export class OrganizationIndex {
         return this.endMembership(this.memberships.numberOf(event.data.id));
       case 'directory.created':
       case 'directory.updated':
-      case 'dsync.deleted':
       case 'dsync.group.created':
       case 'dsync.group.deleted':
       case 'directory_group.ended':
       case 'directory_group.members_changed':
         return this.mapped.apply(event);
+      case 'dsync.deleted':
+        if (event.data.memberships === 'end') this.managers.endDirectory(event.data.id);
+        return this.mapped.apply(event);
+      case 'dsync.user.created':
+      case 'dsync.user.updated': {
+        const { id, directory_id, active } = event.data;
+        return active ? this.managers.present(id) : this.managers.absent({ id, directory_id, is_gone: false });
+      }
+      case 'dsync.user.deleted': {
+        const { id, directory_id } = event.data;
+        return this.managers.absent({ id, directory_id, is_gone: true });
+      }
+      case 'directory_link.changed': {
+        const { is_manager, membership_id, ...link } = event.data;
+        return is_manager || membership_id === null ? this.managers.waitsNoMore(link.id) : this.addSuccessor({ ...link, membership_id });
+      }
+      case 'directory_link.ended':
+        return this.managers.waitsNoMore(event.data.id);
       case 'group.created':
         return this.addGroup(event.data.id);
       case 'group.deleted':
@@ -426,6 +470,7 @@ export class OrganizationIndex {
     if (number === NONE) return;
     if (status !== undefined) this.setStatus(number, status);
     if (managed_by !== undefined) this.mapped.manages(managed_by?.directory_user_id ?? null, number);
+    if (managed_by !== undefined) this.managers.manages(managed_by, number);
     if (roles !== undefined)
       this.setRoles(
         number,
@@ -441,6 +486,7 @@ export class OrganizationIndex {
     this.grants.removeSubject(membershipSubject(number));
     this.members.removeMembership(number);
     this.mapped.manages(null, number);
+    this.managers.manages(null, number);
   }
 
   private endGroup(number: number): void {
@@ -539,6 +585,8 @@ type AccessFact =
   | FactOf<OrganizationEvent, 'organization.created' | 'organization.deleted'>
   | MembershipEvent
   | DirectoryFact
+  | FactOf<DirectoryUserEvent, 'dsync.user.created' | 'dsync.user.updated' | 'dsync.user.deleted'>
+  | DirectoryLinkEvent
   | FactOf<GroupEvent, 'group.created' | 'group.deleted' | 'group.member_added' | 'group.member_removed'>
   | RoleAssignmentEvent
   | GroupRoleAssignmentEvent

@@ -6,14 +6,19 @@ import type { StoredGroupRoleAssignment } from '../domain/group-role-assignment.
 import { organizationResourceId } from '../domain/resource-tree.ts';
 import type { StoredRoleAssignment } from '../domain/role-assignment.decider.ts';
 import {
+  absentPeopleView,
+  endedDirectoriesView,
   endedUsersView,
   groupMembersView,
   groupsView,
   membershipsView,
   pairOf,
+  successorsView,
+  type StoredAbsence,
   type StoredGroup,
   type StoredMember,
   type StoredMembership,
+  type StoredSuccessor,
 } from '../views/access.views.ts';
 import {
   directoriesView,
@@ -39,6 +44,9 @@ export class IndexRows {
   readonly groups: Table<StoredGroup>;
   private readonly members: Table<StoredMember>;
   private readonly endedUsers: Table<{ readonly id: string }>;
+  private readonly absences: Table<StoredAbsence>;
+  private readonly endedDirectories: Table<{ readonly id: string; readonly organization_id: string }>;
+  private readonly successors: Table<StoredSuccessor>;
   private readonly assignments: Table<StoredRoleAssignment>;
   private readonly groupAssignments: Table<StoredGroupRoleAssignment>;
   private readonly directories: Table<KnownDirectory>;
@@ -54,6 +62,9 @@ export class IndexRows {
     this.groups = readModels.table(tableOf(groupsView));
     this.members = readModels.table(tableOf(groupMembersView));
     this.endedUsers = readModels.table(tableOf(endedUsersView));
+    this.absences = readModels.table(tableOf(absentPeopleView));
+    this.endedDirectories = readModels.table(tableOf(endedDirectoriesView));
+    this.successors = readModels.table(tableOf(successorsView));
     this.assignments = readModels.table(tableOf(roleAssignmentsView));
     this.groupAssignments = readModels.table(tableOf(groupRoleAssignmentsView));
     this.directories = readModels.table(tableOf(directoriesView));
@@ -63,9 +74,9 @@ export class IndexRows {
 
   /** Up to where all of the rows know the log, at the least. */
   async checkpoint(): Promise<Position> {
-    const { resources, memberships, groups, members, endedUsers, assignments, groupAssignments } = this;
-    const tables = [resources, memberships, groups, members, endedUsers, assignments, groupAssignments, this.directories];
-    return leastOf([...tables, this.directoryGroups, this.directoryMembers]);
+    const { resources, memberships, groups, members, endedUsers, absences, endedDirectories, successors, assignments, groupAssignments } = this;
+    const tables = [resources, memberships, groups, members, endedUsers, absences, endedDirectories, successors, assignments, groupAssignments];
+    return leastOf([...tables, this.directories, this.directoryGroups, this.directoryMembers]);
   }
 
   /** As `checkpoint`, of the rows that `readMapped` reads. */
@@ -124,6 +135,15 @@ export class IndexRows {
         memberships.map(({ user_id }) => user_id),
       );
       for (const [place, membership] of memberships.entries()) if (ended[place] == null) index.addMembership(membership);
+    });
+    await pages(this.absences, (rows) => {
+      for (const row of rows) index.managers.absent(contentOf(row));
+    });
+    await pages(this.endedDirectories, (rows) => {
+      for (const { id } of rows) index.managers.endDirectory(id);
+    });
+    await pages(this.successors, (rows) => {
+      for (const row of rows) index.addSuccessor(contentOf(row));
     });
     await pages(this.groups, (rows) => {
       for (const { id } of rows) index.addGroup(id);

@@ -4,7 +4,15 @@ import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes'
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
 import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
-import { endedUsersView, groupMembersView, groupsView, membershipsView } from '../views/access.views.ts';
+import {
+  absentPeopleView,
+  endedDirectoriesView,
+  endedUsersView,
+  groupMembersView,
+  groupsView,
+  membershipsView,
+  successorsView,
+} from '../views/access.views.ts';
 import { directoriesView, directoryGroupMembersView, directoryGroupsView } from '../views/directories.views.ts';
 import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.ts';
 import { resourcesView } from '../views/resources.view.ts';
@@ -17,6 +25,9 @@ export const VIEWS = [
   groupsView,
   groupMembersView,
   endedUsersView,
+  absentPeopleView,
+  endedDirectoriesView,
+  successorsView,
   roleAssignmentsView,
   groupRoleAssignmentsView,
   directoriesView,

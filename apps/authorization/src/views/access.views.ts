@@ -1,6 +1,9 @@
 import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import type { View } from '#libs/event-sourcing/src/views/view';
 
+import type { DirectoryEvent } from '#apps/directory-sync/src/domain/directory.decider';
+import type { DirectoryUserEvent } from '#apps/directory-sync/src/domain/directory-user.decider';
+import type { DirectoryLinkEvent } from '#apps/identity/src/domain/directory-link.decider';
 import type { GroupEvent } from '#apps/identity/src/domain/group.decider';
 import type { ManagedBy, MembershipEvent } from '#apps/identity/src/domain/membership.decider';
 import type { UserEvent } from '#apps/identity/src/domain/user.decider';
@@ -110,4 +113,59 @@ export const endedUsersView: View<{ readonly id: string }, FactOf<UserEvent, 'us
   indexes: [],
   idsOf: ({ data }) => [data.id],
   evolve: (_row, _event, id) => ({ id }),
+};
+
+/** A person of a directory who may not work, or is there no more: whatever membership they manage permits nothing from then on, whether that was recorded already or not. */
+export interface StoredAbsence {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly directory_id: string;
+  readonly is_gone: boolean;
+}
+
+export const absentPeopleView: View<StoredAbsence, FactOf<DirectoryUserEvent, 'dsync.user.created' | 'dsync.user.updated' | 'dsync.user.deleted'>> = {
+  name: 'authorization_absent_people',
+  version: 1,
+  awaited: false,
+  personal: null,
+  handles: ['dsync.user.created', 'dsync.user.updated', 'dsync.user.deleted'],
+  indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
+  idsOf: ({ data }) => [data.id],
+  evolve: (_row, { type, data: { directory_id, active }, meta }, id) => {
+    const is_gone = type === 'dsync.user.deleted';
+    return active && !is_gone ? null : { id, organization_id: meta.organization!, directory_id, is_gone };
+  },
+};
+
+/** Directories that were deleted, and whose memberships ended with them. */
+export const endedDirectoriesView: View<{ readonly id: string; readonly organization_id: string }, FactOf<DirectoryEvent, 'dsync.deleted'>> = {
+  name: 'authorization_ended_directories',
+  version: 1,
+  awaited: false,
+  handles: ['dsync.deleted'],
+  indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
+  idsOf: ({ data }) => [data.id],
+  evolve: (_row, { data, meta }, id) => (data.memberships === 'end' ? { id, organization_id: meta.organization! } : null),
+};
+
+/** A person who takes a membership over when whoever manages it is there no more. */
+export interface StoredSuccessor {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly directory_id: string;
+  readonly membership_id: string;
+}
+
+export const successorsView: View<StoredSuccessor, DirectoryLinkEvent> = {
+  name: 'authorization_successors',
+  version: 1,
+  awaited: false,
+  handles: ['directory_link.changed', 'directory_link.ended'],
+  indexes: [{ name: 'organization', keys: ({ organization_id }) => [organization_id] }],
+  idsOf: ({ data }) => [data.id],
+  evolve: (_row, { type, data }, id) => {
+    if (type === 'directory_link.ended' || data.is_manager || data.membership_id === null) return null;
+    const { organization_id, directory_id, membership_id } = data;
+    return { id, organization_id, directory_id, membership_id };
+  },
 };

@@ -58,7 +58,7 @@ describe('a directory', () => {
     const changed: DirectoryEvent = { type: 'directory.updated', data: { id: directory, policy: on } };
     given()
       .when(createDirectory({ ...fields, policy: { follows: 'memberships' } }))
-      .then({ ...created, data: { ...created.data, policy: on } } as DirectoryEvent);
+      .then({ type: 'directory.created', data: { id: directory, ...fields, policy: on } });
     given(created)
       .when(updateDirectory(directory, { policy: { follows: 'memberships' } }))
       .then(changed);

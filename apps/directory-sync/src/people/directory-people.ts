@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DirectoryGroup } from '#libs/contracts/src/directories/directory-group';
-import { DirectoryUser } from '#libs/contracts/src/directories/directory-user';
+import { DirectoryUser, type LinkState } from '#libs/contracts/src/directories/directory-user';
 import { GetDirectoryGroup, GetDirectoryUser, ListDirectoryGroups, ListDirectoryUsers } from '#libs/contracts/src/directories/operations';
 import { Handles } from '#libs/contracts/src/handles';
 import type { List, Serialised } from '#libs/contracts/src/operation';
@@ -25,6 +25,7 @@ import {
   userOfMember,
   type DirectoryGroupMember,
 } from '../views/directory-groups.view.ts';
+import { directoryLinkStatesView, type LinkOfPerson } from '../views/directory-link-states.view.ts';
 import { directoryUsersView } from '../views/directory-users.view.ts';
 import { inDirectory } from '../views/index-keys.ts';
 
@@ -39,6 +40,7 @@ export class DirectoryPeople {
   private readonly users: Table<StoredDirectoryUser>;
   private readonly groups: Table<StoredDirectoryGroup>;
   private readonly members: Table<DirectoryGroupMember>;
+  private readonly links: Table<LinkOfPerson>;
 
   constructor(
     private readonly directories: DirectoryReader,
@@ -50,6 +52,7 @@ export class DirectoryPeople {
     this.users = readModels.table(tableOf(directoryUsersView));
     this.groups = readModels.table(tableOf(directoryGroupsView));
     this.members = readModels.table(tableOf(directoryGroupMembersView));
+    this.links = readModels.table(tableOf(directoryLinkStatesView));
   }
 
   @Handles(GetDirectoryUser)
@@ -172,11 +175,21 @@ export class DirectoryPeople {
       found.map(({ directory_id }) => directory_id),
     );
     const groups = areGroupsShown ? await this.groupsOf(environment, found) : new Map<string, DirectoryGroup[]>();
+    const links = await this.linksOf(environment, found);
     return users.map((user) => {
       const directory = user === null ? undefined : living.get(user.directory_id);
       if (user === null || directory === undefined) return null;
-      return { ...toPublicUser(user, customAttributesOf(user.attributes, directory.attributes)), groups: groups.get(user.id) ?? [] };
+      const shown = toPublicUser(user, customAttributesOf(user.attributes, directory.attributes));
+      return { ...shown, groups: groups.get(user.id) ?? [], link_state: links.get(user.id) ?? null };
     });
+  }
+
+  private async linksOf(environment: string, users: readonly StoredDirectoryUser[]): Promise<ReadonlyMap<string, LinkState | null>> {
+    const rows = await this.links.getMany(
+      environment,
+      users.map(({ id }) => id),
+    );
+    return new Map(rows.flatMap((row) => (row === null ? [] : [[row.id, contentOf(row).link_state]])));
   }
 
   private async groupsOf(environment: string, users: readonly StoredDirectoryUser[]): Promise<ReadonlyMap<string, DirectoryGroup[]>> {

@@ -3,6 +3,7 @@ import { directoryGroupDecider } from '../domain/directory-group.decider.ts';
 import { directoryUserDecider } from '../domain/directory-user.decider.ts';
 import { GroupMembers } from '../readers/group-members.ts';
 import { directoryGroupMembersView, directoryGroupsView } from '../views/directory-groups.view.ts';
+import { directoryLinkStatesView } from '../views/directory-link-states.view.ts';
 import { directoryUsersView } from '../views/directory-users.view.ts';
 import { DirectoryPeople } from './directory-people.ts';
 import { GroupCleaning } from './group-cleaning.ts';
@@ -10,7 +11,7 @@ import { CleanGroupMembers, TellOfGroupMembers } from './member.reactions.ts';
 
 export const people = feature({
   deciders: [directoryUserDecider, directoryGroupDecider],
-  views: [directoryUsersView, directoryGroupsView, directoryGroupMembersView],
+  views: [directoryUsersView, directoryGroupsView, directoryGroupMembersView, directoryLinkStatesView],
   providers: [DirectoryPeople, GroupMembers, GroupCleaning],
   reactions: [TellOfGroupMembers, CleanGroupMembers],
 });

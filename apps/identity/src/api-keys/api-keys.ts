@@ -43,6 +43,7 @@ import {
 import { membershipDecider, membershipKey, type StoredMembership } from '../domain/membership.decider.ts';
 import { organizationDecider } from '../domain/organization.decider.ts';
 import { userDecider } from '../domain/user.decider.ts';
+import { DirectoryStandings } from '../readers/directory-standings.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { ParentReader } from '../readers/parent-reader.ts';
 import { apiKeysView, ownerKey } from '../views/api-keys.view.ts';
@@ -75,8 +76,8 @@ export class ApiKeys {
   private readonly currentKeys: CurrentStatesOf<CurrentKey | null>;
   private readonly currentOrganizations: CurrentStatesOf<boolean>;
   private readonly currentUsers: CurrentStatesOf<boolean>;
-  /** The id of one that is active. */
-  private readonly currentMemberships: CurrentStatesOf<string | null>;
+  /** Those that are active. */
+  private readonly currentMemberships: CurrentStatesOf<Pick<StoredMembership, 'id' | 'managed_by'> | null>;
 
   constructor(
     private readonly repository: Repository,
@@ -87,6 +88,7 @@ export class ApiKeys {
     private readonly stamps: Stamps,
     private readonly environments: EnvironmentSettingsReader,
     private readonly parents: ParentReader,
+    private readonly directories: DirectoryStandings,
     private readonly current: CurrentStates,
     readModels: ReadModels,
   ) {
@@ -97,7 +99,7 @@ export class ApiKeys {
     this.currentOrganizations = current.of(organizationDecider, (state) => state?.object === 'organization');
     this.currentUsers = current.of(userDecider, (state) => state?.object === 'user');
     this.currentMemberships = current.of(membershipDecider, (state) =>
-      state?.object === 'organization_membership' && state.status === 'active' ? state.id : null,
+      state?.object === 'organization_membership' && state.status === 'active' ? { id: state.id, managed_by: state.managed_by } : null,
     );
   }
 
@@ -231,7 +233,8 @@ export class ApiKeys {
       this.currentUsers.get(environment, owner.id),
       this.currentMemberships.get(environment, membershipKey(organization_id, owner.id)),
     ]);
-    return hasOrganization && hasUser && membership === membership_id;
+    if (!hasOrganization || !hasUser || membership === null || membership.id !== membership_id) return false;
+    return this.directories.allow(environment, membership);
   }
 
   /** Of each whether everything that it hangs on lives, as the rows are. */

@@ -17,11 +17,12 @@ import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { FaultyLog } from '#libs/testing/src/faulty-log';
 import { membershipDecider, membershipKey } from '../domain/membership.decider.ts';
 import { organizationDecider } from '../domain/organization.decider.ts';
+import { DirectoryStandings } from '../readers/directory-standings.ts';
 import { SignInPeople } from './sign-in-people.ts';
 
 const ORGANIZATION = 'org_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 const USER = 'user_01HZZZZZZZZZZZZZZZZZZZZZZZ';
-const ACTIVE = { object: 'organization_membership', id: 'om_01HZZZZZZZZZZZZZZZZZZZZZZZ', status: 'active' };
+const ACTIVE = { object: 'organization_membership', id: 'om_01HZZZZZZZZZZZZZZZZZZZZZZZ', status: 'active', managed_by: null };
 
 describe('a membership that a sign-in asks for', () => {
   const [organization, membership] = [
@@ -54,7 +55,13 @@ describe('a membership that a sign-in asks for', () => {
     };
     const silent = new PinoLog({ level: 'silent', readable: false });
     current = new CurrentStates({ load }, new LogFollowing(log, new SystemClock(), silent));
-    people = new SignInPeople({ load } as Repository, null as unknown as ReadYourWrites, current, new LmdbReadModels(storage));
+    people = new SignInPeople(
+      { load } as Repository,
+      null as unknown as ReadYourWrites,
+      current,
+      new DirectoryStandings(log, current, new LmdbReadModels(storage)),
+      new LmdbReadModels(storage),
+    );
     await current.start();
   });
   afterEach(async () => {

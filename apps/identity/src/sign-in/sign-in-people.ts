@@ -7,6 +7,7 @@ import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes'
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { DirectoryStandings } from '../readers/directory-standings.ts';
 import { membershipDecider, membershipKey, type StoredMembership } from '../domain/membership.decider.ts';
 import { organizationDecider } from '../domain/organization.decider.ts';
 import { foldedEmail, userDecider, type StoredUser } from '../domain/user.decider.ts';
@@ -32,6 +33,7 @@ export class SignInPeople {
     private readonly repository: Repository,
     private readonly views: ReadYourWrites,
     private readonly current: CurrentStates,
+    private readonly directories: DirectoryStandings,
     readModels: ReadModels,
   ) {
     this.users = readModels.table(tableOf(usersView));
@@ -62,12 +64,14 @@ export class SignInPeople {
 
   /** The organizations in which the user is active. */
   async choices({ environment, deadline }: RequestContext, userId: string): Promise<readonly Choice[]> {
-    await this.views.waitForHead(deadline, this.memberships.definition.name);
+    await Promise.all([this.views.waitForHead(deadline, this.memberships.definition.name), this.directories.headReached(deadline)]);
     const where = membershipsOf({ user_id: userId }, ['active']);
     const choices: Choice[] = [];
     for (let after: string | undefined, more = true; more;) {
       const page = await this.memberships.page(environment, { where, order: 'asc', limit: PAGE, after });
-      const ids = page.rows.map((row) => contentOf(row).organization_id);
+      const memberships = page.rows.map(contentOf);
+      const allowed = await Promise.all(memberships.map((each) => this.directories.allow(environment, each)));
+      const ids = memberships.filter((_, index) => allowed[index]).map(({ organization_id }) => organization_id);
       for (const row of await this.organizations.getMany(environment, ids)) if (row !== null) choices.push({ id: row.id, name: contentOf(row).name });
       after = page.rows.at(-1)?.id;
       more = page.hasAfter;
@@ -83,6 +87,6 @@ export class SignInPeople {
       this.livingOrganizations.get(environment, organizationId),
       this.activeMemberships.get(environment, membershipKey(organizationId, userId)),
     ]);
-    return isLiving ? membership : null;
+    return isLiving && membership !== null && (await this.directories.allow(environment, membership)) ? membership : null;
   }
 }

@@ -11,8 +11,9 @@ import { Clock } from '#libs/platform/src/clock';
 import { invalidField, notFound } from '#libs/platform/src/domain-error';
 import { newUlid } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { StoredMembership } from '../domain/membership.decider.ts';
+import { DirectoryStandings } from '../readers/directory-standings.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { ParentReader } from '../readers/parent-reader.ts';
 import { TokenKeys, type TokenKind } from '../readers/token-keys.ts';
@@ -32,6 +33,7 @@ export class Widgets {
     private readonly keys: TokenKeys,
     private readonly environments: EnvironmentSettingsReader,
     private readonly parents: ParentReader,
+    private readonly directories: DirectoryStandings,
     private readonly transport: OperationTransport,
     private readonly clock: Clock,
     readModels: ReadModels,
@@ -54,10 +56,12 @@ export class Widgets {
   }
 
   /** @throws DomainError `entity_not_found` where the user is no active member */
-  private async membership({ environment }: RequestContext, organization_id: string, user_id: string): Promise<Member> {
+  private async membership({ environment, deadline }: RequestContext, organization_id: string, user_id: string): Promise<Member> {
     const where = membershipsOf({ organization_id, user_id }, ['active']);
     const { rows } = await this.memberships.page(environment, { where, order: 'asc', limit: 1 });
-    if (rows[0] === undefined) throw notFound('Active organization membership of the user', user_id);
+    await this.directories.headReached(deadline);
+    if (rows[0] === undefined || !(await this.directories.allow(environment, contentOf(rows[0]))))
+      throw notFound('Active organization membership of the user', user_id);
     return { id: rows[0].id, organization_id };
   }
 

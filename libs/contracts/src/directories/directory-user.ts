@@ -10,6 +10,9 @@ export class DirectoryUserEmail {
   @Text({ doc: 'The address.', nullable: true, personal: true, example: 'ada@acme.test' }) value!: string | null;
 }
 
+const LINK_STATES = ['linked', 'domain_not_verified', 'deactivated_by_hand', 'email_taken', 'managed_elsewhere', 'unlinked_by_hand'] as const;
+export type LinkState = (typeof LINK_STATES)[number];
+
 /** A person in a directory. */
 export class DirectoryUser {
   @Const('directory_user') object!: 'directory_user';
@@ -37,12 +40,17 @@ export class DirectoryUser {
   @Json({ doc: 'As the product sent it.', personal: true, example: { userName: 'ada@acme.test' } }) raw_attributes!: Readonly<Record<string, unknown>>;
   @ListOf(() => DirectoryGroup, { doc: 'Deprecated: the groups that the person is in. Empty in lists of the people in a group.' })
   groups!: readonly DirectoryGroup[];
+  @OneOf(LINK_STATES, {
+    nullable: true,
+    doc: 'What has become of the person in the organization, as the policy of the directory has it. `linked`: the person has a membership. `domain_not_verified`: the address is of no domain that the organization has verified. `deactivated_by_hand`: the membership stays inactive until an administrator reactivates it. `email_taken`: another person or user has the address. `managed_elsewhere`: another directory of the organization manages the membership. `unlinked_by_hand`: the user or the membership was deleted, until the product sends a change of the person. null: nothing has.',
+  })
+  link_state!: LinkState | null;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When it changed last.' }) updated_at!: string;
 }
 
-/** A person as events show it: without groups. */
-export class EventDirectoryUser extends without(DirectoryUser, 'groups') {}
+/** A person as events show it: without groups, and without what became of them, which follows. */
+export class EventDirectoryUser extends without(DirectoryUser, 'groups', 'link_state') {}
 
 /** A person who changed, as events show it. */
 export class UpdatedDirectoryUser extends EventDirectoryUser {

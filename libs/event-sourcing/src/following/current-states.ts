@@ -28,8 +28,12 @@ export class CurrentStates implements BackgroundComponent {
 
   /** What `extract` takes of the states of one kind is remembered, and nothing else of them: nothing personal. To be called before the start. */
   of<State, Event extends Fact, Extract>(decider: Decider<State, Event, Fact>, extract: (state: State) => Extract): CurrentStatesOf<Extract> {
-    const load = async (environment: string, key: string): Promise<Extract> => extract(await this.repository.load(decider, environment, key));
-    const kind = new CurrentStatesOf(decider.category, load, this.maxStates);
+    return this.read(decider.category, async (environment, key) => extract(await this.repository.load(decider, environment, key)));
+  }
+
+  /** As `of`, where the streams are those of another service: `load` makes of one what matters. */
+  read<Extract>(category: string, load: (environment: string, key: string) => Promise<Extract>): CurrentStatesOf<Extract> {
+    const kind = new CurrentStatesOf(category, load, this.maxStates);
     this.kinds.push(kind);
     return kind;
   }

@@ -24,6 +24,8 @@ export interface Reaction<Event extends Fact = Fact> {
   readonly from?: 'head';
   /** Told whenever this process begins to follow, before it is handed anything: for what another one left undone. */
   begin?(): void;
+  /** So many events are handled at a time, those of one stream one after the other in their order. Absent: one, in the order of the log. */
+  readonly atOnce?: number;
   react(event: Recorded<Event>): Promise<void>;
 }
 
@@ -96,7 +98,10 @@ export class Reactions {
       types: reaction.handles,
       onBegin: () => reaction.begin?.(),
       handle: async (events, signal) => {
-        for (const event of events) await this.handle(reaction, event, table, signal);
+        const lanes = reaction.atOnce === undefined ? [events] : lanesOf(events);
+        await inTurns(lanes, reaction.atOnce ?? 1, async (lane) => {
+          for (const event of lane) await this.handle(reaction, event, table, signal);
+        });
         return true;
       },
     });
@@ -146,4 +151,26 @@ export class Reactions {
     };
     await table.write([{ environment: meta.environment, id, position, revision: 0, text: JSON.stringify(row) }]);
   }
+}
+
+/** By their streams. */
+function lanesOf(events: readonly RecordedEvent[]): readonly (readonly RecordedEvent[])[] {
+  const lanes = new Map<string, RecordedEvent[]>();
+  for (const event of events) {
+    const lane = lanes.get(event.stream);
+    if (lane === undefined) lanes.set(event.stream, [event]);
+    else lane.push(event);
+  }
+  return [...lanes.values()];
+}
+
+/** Does the work for each of these, so many at a time; all that was begun has ended when this rejects. */
+async function inTurns<Item>(items: readonly Item[], atOnce: number, work: (item: Item) => Promise<void>): Promise<void> {
+  const rest = items[Symbol.iterator]();
+  const worker = async (): Promise<void> => {
+    for (const item of rest) await work(item);
+  };
+  const ended = await Promise.allSettled(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  const failed = ended.find(({ status }) => status === 'rejected');
+  if (failed?.status === 'rejected') throw failed.reason;
 }
