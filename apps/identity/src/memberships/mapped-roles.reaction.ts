@@ -28,7 +28,8 @@ import { RoleDirectory } from '../readers/role-directory.ts';
 import { membershipsView } from '../views/memberships.view.ts';
 import { roleMappingsView, type MappedDirectory } from '../views/role-mappings.view.ts';
 
-const AT_ONCE = 64;
+/** They share the flushes of the log, and leave room for requests. */
+const AT_ONCE = 25;
 
 type MayChangeMappedRoles =
   | FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>
