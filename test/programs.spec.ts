@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { SERVICES } from '#libs/contracts/src/operation';
 import { ROOT } from '#libs/testing/src/process';
 
 const run = promisify(execFile);
@@ -90,7 +91,7 @@ describe('the programs of the product', () => {
     expect(suite.size).toBeLessThan(100);
     expect([...packagesIn(suite)]).toEqual(expect.arrayContaining(['fastify', '@nestjs/core']));
     expect([...engines, ...seldom, '@nestjs/microservices'].filter((name) => packagesIn(suite).has(name))).toEqual([]);
-    for (const app of ['authorization', 'directory-sync', 'gateway', 'identity', 'notifications'])
+    for (const app of ['gateway', ...SERVICES])
       expect(seldom.filter((name) => packagesIn(loadedWith(`${app}.js`)).has(name))).toEqual([]);
   });
 
