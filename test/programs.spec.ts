@@ -91,8 +91,7 @@ describe('the programs of the product', () => {
     expect(suite.size).toBeLessThan(100);
     expect([...packagesIn(suite)]).toEqual(expect.arrayContaining(['fastify', '@nestjs/core']));
     expect([...engines, ...seldom, '@nestjs/microservices'].filter((name) => packagesIn(suite).has(name))).toEqual([]);
-    for (const app of ['gateway', ...SERVICES])
-      expect(seldom.filter((name) => packagesIn(loadedWith(`${app}.js`)).has(name))).toEqual([]);
+    for (const app of ['gateway', ...SERVICES]) expect(seldom.filter((name) => packagesIn(loadedWith(`${app}.js`)).has(name))).toEqual([]);
   });
 
   it('have no parts that need each other, whose order would depend on who is first', () => {
