@@ -140,6 +140,18 @@ describe('what hangs on something that ends', () => {
     }
   });
 
+  it('waits for rows before each event: what was shown may be of a log that was put back since', async () => {
+    const waited: string[] = [];
+    const waiting = new Cascade(repository, { reached: async (position) => void waited.push(position) }, readModels, clock).reactionOf(
+      [bulbDecider as never],
+      views,
+    );
+    for (const lamp of ['desk', 'hall']) await record(lampDecider, lamp, { type: 'lamp.made', data: { id: lamp } });
+    const [earlier, later] = [await broken('desk'), await broken('hall')] as { readonly position: string }[];
+    for (const event of [later!, earlier!]) await waiting.react(event as never);
+    expect(waited).toEqual([later!.position, earlier!.position]);
+  });
+
   it('goes on, where it hangs on none', async () => {
     await make('spare', null);
     await reaction().react((await lastOf('bulb', 'spare')) as never);

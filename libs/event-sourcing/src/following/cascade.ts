@@ -4,7 +4,7 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { contentOf, ReadModels, type PageRequest, type StoredRow } from '#libs/read-models/src/read-models';
 import type { Decider, Decision, Fact, Parent, Recorded } from '../deciding/decider.ts';
 import { Repository } from '../deciding/repository.ts';
-import type { Position, RecordedEvent } from '../log/event-store.ts';
+import type { RecordedEvent } from '../log/event-store.ts';
 import { streamKeyOf } from '../log/naming.ts';
 import { tableOf, type PrimaryView, type ViewOf } from '../views/view.ts';
 import { Positions } from '#libs/platform/src/positions';
@@ -24,9 +24,6 @@ type Ending = Fact<string, { readonly id: string }>;
 /** Records what follows for everything that hangs on something that ended: one decision each, however many they are. Every step may be broken off and begun again. */
 @Injectable()
 export class Cascade {
-  /** Up to here the rows show the log: one wait serves all events before it. */
-  private shown: Position = '';
-
   constructor(
     private readonly repository: Repository,
     private readonly positions: Positions,
@@ -80,9 +77,7 @@ export class Cascade {
 
   /** Resolves when rows show everything up to the event. */
   async reached({ position }: Pick<RecordedEvent, 'position'>): Promise<void> {
-    if (position <= this.shown) return;
     await this.positions.reached(position, this.clock.now() + ROWS_TIMEOUT_MS);
-    if (position > this.shown) this.shown = position;
   }
 
   /** Decides on one aggregate until nothing follows: facts that `mayFollow` are left for another append where they are more than one takes. */

@@ -7,14 +7,14 @@ export type KeyPurpose =
   | 'naming'
   /** Goes into every password hash. Without it no password is right any more: never changes, never destroyed. */
   | 'passwords'
+  /** What one-time codes of an environment are derived from. Never destroyed: nothing is sealed with it, and where it is lost a new one is made, which voids the codes that are under way. */
+  | `codes.${string}`
   | ErasablePurpose;
 
 /** What may be erased, for ever, by destroying its key. */
 export type ErasablePurpose =
   /** Recoverable secrets of an environment, such as signing secrets. */
   | `environment.${string}`
-  /** What one-time codes of an environment are derived from. */
-  | `codes.${string}`
   /** From which the keys of an audit trail follow. */
   | `trail.${string}`
   /** Stored answers to commands with an idempotency key. */

@@ -15,11 +15,18 @@ export class LogPositions extends Positions {
 
   async reached(position: Position, deadline: number): Promise<void> {
     const { reader, gate, clock } = this.following;
+    // What this process has read and shows lies before the end wherever that is, until it finds out that the log was put back: then it has read nothing.
+    const isKnown = isOfOneForm(position, reader.end) && position <= reader.end;
+    if (isKnown && this.projector.all.every((view) => view.hasSeen(position))) return;
     const head = await reader.head(deadline - clock.now());
-    // Positions of one log are of one form, so anything else can be told without taking one apart.
-    if (!/^[0-9A-Za-z/-]{1,64}$/.test(position) || position.length !== head.length || position > head) throw beyondTheEnd(position);
+    if (!isOfOneForm(position, head) || position > head) throw beyondTheEnd(position);
     await gate.reached(position, deadline, this.projector.all);
   }
+}
+
+/** Positions of one log are, so anything else can be told without taking one apart. */
+function isOfOneForm(position: string, other: Position): boolean {
+  return /^[0-9A-Za-z/-]{1,64}$/.test(position) && position.length === other.length;
 }
 
 function beyondTheEnd(position: string): DomainError {

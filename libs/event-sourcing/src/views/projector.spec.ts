@@ -360,6 +360,20 @@ describe('the projector', () => {
       expect(await total('a')).toEqual({ total: 4 });
     });
 
+    it('when it is shown already, without asking where the log ends', async () => {
+      let asked = 0;
+      const log = events;
+      events = Object.assign(Object.create(log) as typeof log, { head: () => ((asked += 1), log.head()) });
+      const running = await start();
+      const position = await count('a', 4);
+      await running.caughtUpWith(position);
+      const positions = new LogPositions(following, running);
+      const before = asked;
+      for (let times = 0; times < 1_000; times += 1) await positions.reached(position, clock.now() + 5_000);
+      // Whoever follows the log asks about every second.
+      expect(asked - before).toBeLessThan(500);
+    });
+
     it('at once that a position does not exist', async () => {
       const running = await start();
       await count('a', 4);
