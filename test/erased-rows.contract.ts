@@ -97,6 +97,12 @@ export function rowsOfErasedPeople(name: string, variables: Variables): void {
           await ask('POST', '/auth/factors/enroll', { type: 'totp', totp_issuer, totp_user: address(), user_id: id });
         },
         async () => {
+          const { id, name } = someone();
+          const phone_number = `+49151${String(any(10 ** 8)).padStart(8, '0')}`;
+          const { status, body } = await ask('POST', '/auth/factors/enroll', { type: 'sms', phone_number, user_id: id });
+          if (status === 201) await ask('POST', `/auth/factors/${body.id}/challenge`, { sms_template: `{{code}} for ${name}` });
+        },
+        async () => {
           const { body } = await ask('GET', `${USERS}/${someone().id}/sessions`);
           const [session] = body.data ?? [];
           if (session !== undefined) await ask('POST', '/user_management/sessions/revoke', { session_id: session.id });
@@ -114,6 +120,7 @@ export function rowsOfErasedPeople(name: string, variables: Variables): void {
           gone.add(name);
         },
       ];
+      await ask('PATCH', '/admin/environment_settings', { sms: { countries: ['DE'] } });
       await create();
       await Promise.all(
         Array.from({ length: AT_ONCE }, async () => {
