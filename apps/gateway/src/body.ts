@@ -1,4 +1,4 @@
-import { badRequest } from './http-answer.ts';
+import { badRequest } from '#libs/platform/src/domain-error';
 
 /** A body up to this length costs little whatever is in it. */
 const SMALL = 4 * 1024;

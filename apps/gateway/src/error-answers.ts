@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { badRequest, DomainError } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
-import { badRequest, internalError, refusal, type HttpAnswer } from './http-answer.ts';
+import { internalError, refusal, type HttpAnswer } from './http-answer.ts';
 
 /** The answer to whatever was thrown: a refusal in the caller's words, or, of a bug, a request id; the log has the rest. */
 @Injectable()

@@ -1,4 +1,4 @@
-import { badRequest } from './http-answer.ts';
+import { badRequest } from '#libs/platform/src/domain-error';
 
 /** More fields than any operation has. */
 const MAX_FIELDS = 100;

@@ -2,12 +2,12 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { MAX_BODY } from '#libs/contracts/src/operation';
 import type { GatewaySettings, ProxySettings } from '#libs/platform/src/config/settings';
-import type { DomainError } from '#libs/platform/src/domain-error';
+import { badRequest, type DomainError } from '#libs/platform/src/domain-error';
 import type { HttpFace } from '#libs/platform/src/http-face';
 import { uriTooLong } from '#libs/platform/src/request-head';
 import { requestIdOf } from '#libs/platform/src/request-id';
 import { answerUnreadable } from '#libs/platform/src/unreadable-request';
-import { badRequest, writtenRefusal } from './http-answer.ts';
+import { writtenRefusal } from './http-answer.ts';
 
 /** 128 characters, each percent-encoded, with room to spare. */
 const MAX_PARAMETER = 512;

@@ -111,11 +111,6 @@ export function tooManyBytes(): DomainError {
   return new DomainError('limited', 'rate_limit_exceeded', 'Too many bytes in the bodies of requests.', { retryAfter: 1 });
 }
 
-/** The request cannot be read as HTTP with JSON. */
-export function badRequest(message: string): DomainError {
-  return new DomainError('invalid', 'bad_request', message);
-}
-
 export function noSuchPath(): DomainError {
   return new DomainError('not-found', 'route_not_found', 'No such path.');
 }

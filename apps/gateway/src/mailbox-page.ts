@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ListMailboxMessages, type MailboxMessage } from '#libs/contracts/src/mailbox/operations';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
 import { Clock } from '#libs/platform/src/clock';
+import { escapedHtml } from '#libs/platform/src/escaped-html';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { noSuchPath, refusal, send } from './http-answer.ts';
@@ -87,7 +88,7 @@ function html(body: string): Shown {
 
 function listOf(messages: readonly MailboxMessage[]): string {
   const row = ({ id, to, subject, at }: MailboxMessage) =>
-    `<tr><td>${escaped(at)}</td><td>${escaped(to)}</td><td><a href="/dev/mailbox/messages/${encodeURIComponent(id)}">${escaped(subject)}</a></td></tr>`;
+    `<tr><td>${escapedHtml(at)}</td><td>${escapedHtml(to)}</td><td><a href="/dev/mailbox/messages/${encodeURIComponent(id)}">${escapedHtml(subject)}</a></td></tr>`;
   const rows = messages.map(row).join('');
   const table = `<table><thead><tr><th>At</th><th>To</th><th>Subject</th></tr></thead><tbody>${rows}</tbody></table>`;
   return `<h1>Mailbox</h1>${messages.length === 0 ? '<p>No message yet. With SMTP_URL set, mail is sent and not shown here.</p>' : table}`;
@@ -98,11 +99,5 @@ function pageOf({ id, to, from, subject, text }: MailboxMessage): string {
   const code = /^\d{6}$/m.exec(text)?.[0];
   const copied = code === undefined ? '' : `<p><code>${code}</code></p>`;
   const frame = `<iframe sandbox title="Message" src="/dev/mailbox/messages/${encodeURIComponent(id)}/html"></iframe>`;
-  return `<p><a href="/dev/mailbox">Mailbox</a></p><h1>${escaped(subject)}</h1><p>From ${escaped(from)}<br>To ${escaped(to)}</p>${copied}${frame}<pre>${escaped(text)}</pre>`;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+  return `<p><a href="/dev/mailbox">Mailbox</a></p><h1>${escapedHtml(subject)}</h1><p>From ${escapedHtml(from)}<br>To ${escapedHtml(to)}</p>${copied}${frame}<pre>${escapedHtml(text)}</pre>`;
 }

@@ -39,6 +39,11 @@ export class DomainError extends Error {
 }
 
 /** Answers a missing thing; a foreign environment's id answers exactly the same. */
+/** What was sent cannot be read, or asks for what can never be. */
+export function badRequest(message: string): DomainError {
+  return new DomainError('invalid', 'bad_request', message);
+}
+
 export function notFound(resource: string, id: string): DomainError {
   return new DomainError('not-found', 'entity_not_found', `${resource} not found: '${id}'.`, { entity_id: id });
 }

@@ -2,6 +2,7 @@ import { hash, randomFillSync } from 'node:crypto';
 
 /** Crockford's base 32: what ULIDs are written in. */
 export const BASE_32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+export const ULID_LENGTH = 26;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 /** The last four characters (20 bits) of a command id are zero: they number what the command creates. */
 const ORDINAL_CHARACTERS = 4;
@@ -55,7 +56,7 @@ export function commandIdOf(at: number, ...parts: readonly string[]): string {
 
 /** The `ordinal`-th ULID of a command: same command, same ordinal, same id. `ordinal` < 2^20. */
 export function derivedId(commandId: string, ordinal: number): string {
-  return commandId.slice(0, 26 - ORDINAL_CHARACTERS) + encode(ordinal, ORDINAL_CHARACTERS);
+  return commandId.slice(0, ULID_LENGTH - ORDINAL_CHARACTERS) + encode(ordinal, ORDINAL_CHARACTERS);
 }
 
 /** A bare ULID that belongs to no command: request ids, lease owners. */

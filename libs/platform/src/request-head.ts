@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { DomainError } from './domain-error.ts';
+import { badRequest, DomainError } from './domain-error.ts';
 
 /** More than any client or chain of proxies sends. */
 const MAX_HEADERS = 100;
@@ -41,8 +41,4 @@ function pathLengthOf(url: string): number {
 
 function isHost(name: string): boolean {
   return name.length === 4 && name.toLowerCase() === 'host';
-}
-
-function badRequest(message: string): DomainError {
-  return new DomainError('invalid', 'bad_request', message);
 }

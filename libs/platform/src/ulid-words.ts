@@ -1,9 +1,8 @@
-import { BASE_32 } from './ids.ts';
+import { BASE_32, ULID_LENGTH } from './ids.ts';
 
 // ULIDs as four words of 32 bits, the first the most significant: for those that keep many, and look for them often.
 
 export const ULID_WORDS = 4;
-const ULID_LENGTH = 26;
 /** What a character stands for; more than 31 where no ULID holds it. */
 const VALUES = new Uint8Array(256).fill(255);
 for (let value = 0; value < 32; value++) VALUES[BASE_32.charCodeAt(value)] = value;

@@ -4,7 +4,7 @@ import type { Role } from '#libs/contracts/src/roles/role';
 import type { Seeds } from '#libs/contracts/src/roles/seeds';
 import type { NewPublicEvent, Decider, Decision, DecisionContext, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { afterClosing, withoutClosing, type ClosingEvent, type WithClosings } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
-import { DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
+import { badRequest, DomainError, notFound, refusedField } from '#libs/platform/src/domain-error';
 
 // These types are the storage format: a stored name or shape is never edited.
 
@@ -374,10 +374,6 @@ export function sameMembers<Member>(one: readonly Member[], other: readonly Memb
 
 export function slugTaken(code: string, slug: string): DomainError {
   return refusedField('conflict', code, { field: 'slug', message: `The slug '${slug}' is taken.` });
-}
-
-export function badRequest(message: string): DomainError {
-  return new DomainError('invalid', 'bad_request', message);
 }
 
 /** Far beyond what people can oversee, and still a row that can be written at once. @throws DomainError `bad_request` */

@@ -1,8 +1,7 @@
 import { changes } from '#libs/event-sourcing/src/deciding/changes.decider';
 import { closingOf, reopeningOf } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { badRequest, DomainError, notFound } from '#libs/platform/src/domain-error';
 import {
-  badRequest,
   BUILT_IN_TYPE,
   byId,
   bySlug,

@@ -1,6 +1,6 @@
 import type { Decision } from '#libs/event-sourcing/src/deciding/decider';
 import { closingOf, reopeningOf, type Closing } from '#libs/event-sourcing/src/deciding/guards/closings.decider';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { badRequest, DomainError, notFound } from '#libs/platform/src/domain-error';
 import type { ResourceEvent } from './resource.events.ts';
 import type { Node, ResourceTree } from './resource-tree.ts';
 
@@ -170,8 +170,4 @@ function changedTexts(texts: ResourceTexts, { name, description }: ResourceChang
     ...(name !== undefined && name !== texts.name && { name }),
     ...(description !== undefined && description !== texts.description && { description }),
   };
-}
-
-function badRequest(message: string): DomainError {
-  return new DomainError('invalid', 'bad_request', message);
 }

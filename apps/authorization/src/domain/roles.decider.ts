@@ -1,7 +1,6 @@
 import { changes } from '#libs/event-sourcing/src/deciding/changes.decider';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { badRequest, DomainError } from '#libs/platform/src/domain-error';
 import {
-  badRequest,
   BUILT_IN_TYPE,
   byId,
   bySlug,

@@ -1,3 +1,4 @@
+import { badRequest } from '#libs/platform/src/domain-error';
 import { Injectable } from '@nestjs/common';
 import { Handles } from '#libs/contracts/src/handles';
 import type { List } from '#libs/contracts/src/operation';
@@ -16,7 +17,6 @@ import { Deletions } from '#libs/event-sourcing/src/deciding/deletions';
 import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import {
-  badRequest,
   BUILT_IN_TYPE,
   byId,
   bySlug,

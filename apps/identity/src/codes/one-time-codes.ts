@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { Clock } from '#libs/platform/src/clock';
+import { ULID_LENGTH } from '#libs/platform/src/ids';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 
 /** What a code is for. Another round voids the one before. */
@@ -75,8 +76,6 @@ export class OneTimeCodes {
     return hmac.digest();
   }
 }
-
-const ULID_LENGTH = 26;
 
 /** Six digits out of random bytes, each code as likely as any other: numbers that would favour some are passed over. Null where none is left. */
 export function evenDigits(bytes: Buffer): string | null {

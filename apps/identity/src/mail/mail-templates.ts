@@ -1,3 +1,5 @@
+import { escapedHtml } from '#libs/platform/src/escaped-html';
+
 /** What can be sent. */
 export type MailKind = 'magic_auth' | 'email_verification' | 'radar_challenge' | 'password_reset' | 'invitation';
 
@@ -120,12 +122,12 @@ export function letterOf({ kind, secret, time, locale, brand: { name, ...brand }
   const { action } = texts;
   const text = `${first}\n\n${shown}\n\n${last}\n`;
   const color = brand.color ?? '#1f4b99';
-  const logo = brand.logo_url === null ? '' : `<p><img src="${escaped(brand.logo_url)}" alt="${escaped(name)}" height="40"></p>`;
+  const logo = brand.logo_url === null ? '' : `<p><img src="${escapedHtml(brand.logo_url)}" alt="${escapedHtml(name)}" height="40"></p>`;
   const middle =
     'code' in secret
-      ? `<p style="font-size:32px;letter-spacing:6px;font-weight:bold;color:${color}">${escaped(shown)}</p>`
-      : `<p><a href="${escaped(shown)}" style="background:${color};color:#ffffff;padding:12px 20px;border-radius:6px;text-decoration:none">${escaped(action ?? shown)}</a></p><p style="word-break:break-all;color:#666666">${escaped(shown)}</p>`;
-  const html = `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><title>${escaped(subject)}</title></head><body style="font-family:sans-serif;color:#222222;max-width:560px;margin:24px auto">${logo}<p>${escaped(first)}</p>${middle}<p style="color:#666666">${escaped(last)}</p></body></html>`;
+      ? `<p style="font-size:32px;letter-spacing:6px;font-weight:bold;color:${color}">${escapedHtml(shown)}</p>`
+      : `<p><a href="${escapedHtml(shown)}" style="background:${color};color:#ffffff;padding:12px 20px;border-radius:6px;text-decoration:none">${escapedHtml(action ?? shown)}</a></p><p style="word-break:break-all;color:#666666">${escapedHtml(shown)}</p>`;
+  const html = `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><title>${escapedHtml(subject)}</title></head><body style="font-family:sans-serif;color:#222222;max-width:560px;margin:24px auto">${logo}<p>${escapedHtml(first)}</p>${middle}<p style="color:#666666">${escapedHtml(last)}</p></body></html>`;
   return { subject, text, html };
 }
 
@@ -147,10 +149,4 @@ function harmless(name: string): string {
   const inOneLine = characters.length <= LONGEST_NAME ? characters.join('') : `${characters.slice(0, LONGEST_NAME).join('')}…`;
   // What browsers take for a full stop (UTS 46) as well; what stands before a colon may be a scheme.
   return inOneLine.replace(/[.\u3002\uff0e\uff61](?=\S)/gu, ONE_DOT_LEADER).replace(/[:@\uff1a\uff20](?=\S)/gu, '$& ');
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }

@@ -7,11 +7,9 @@ import { MessageSettings } from '#libs/platform/src/config/settings';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
-import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { ApplicationLinks } from '../codes/application-links.ts';
 import { SentCodes, type SentCode } from '../codes/sent-codes.ts';
-import { environmentDecider } from '../domain/environment.decider.ts';
 import {
   emailVerificationDecider,
   isOfUser,
@@ -91,7 +89,7 @@ export class SendCodesByMail implements Reaction<CodeCreated | InvitationSent> {
     if (!mail[kind]) return;
     const letter = isOfCode(event) ? await this.codeOf(event) : await this.invitations.of(event);
     if (letter === null) return this.outcomes.inc({ kind, outcome: 'late' });
-    const name = branding.name ?? (await this.repository.load(environmentDecider, SYSTEM_ENVIRONMENT, environment))?.name ?? 'Gatehouse';
+    const name = await this.environments.shownName({ environment });
     const { to, ...content } = letter;
     const written = letterOf({ kind, ...content, brand: { ...branding, name } });
     const { MAIL_FROM: address } = this.settings;

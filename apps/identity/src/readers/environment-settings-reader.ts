@@ -15,6 +15,12 @@ export class EnvironmentSettingsReader {
     return settingsOf(await this.states.state(environmentSettingsDecider, environment, environment));
   }
 
+  /** What people are told that a message is from. */
+  async shownName({ environment }: Pick<RequestContext, 'environment'>): Promise<string> {
+    const { branding } = await this.settings({ environment });
+    return branding.name ?? (await this.states.state(environmentDecider, SYSTEM_ENVIRONMENT, environment))?.name ?? 'Gatehouse';
+  }
+
   /** The client id that names the environment to browsers. @throws DomainError `entity_not_found` */
   async clientId({ environment }: Pick<RequestContext, 'environment'>): Promise<string> {
     const state = await this.states.state(environmentDecider, SYSTEM_ENVIRONMENT, environment);

@@ -15,7 +15,6 @@ import { phoneNumberOf } from '../authentication-factors/phone-numbers.ts';
 import { TextMessages } from '../authentication-factors/text-messages.ts';
 import { authenticationFactorDecider, isLastChallenge, isRemoved, type AuthenticationFactorEvent } from '../domain/authentication-factor.decider.ts';
 import type { StoredSettings } from '../domain/environment-settings.decider.ts';
-import { environmentDecider } from '../domain/environment.decider.ts';
 import type { StoredUser } from '../domain/user.decider.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { usersView } from '../views/users.view.ts';
@@ -211,8 +210,7 @@ export class SendCodesBySms implements Reaction<FactorChallenged>, OnModuleDestr
     const number = await phoneNumberOf(factor.phone_number);
     const way = await this.texts.wayTo({ environment }, number);
     if (way === null) return null;
-    const { branding } = await this.environments.settings({ environment });
-    const name = branding.name ?? (await this.repository.load(environmentDecider, SYSTEM_ENVIRONMENT, environment))?.name ?? 'Gatehouse';
+    const name = await this.environments.shownName({ environment });
     const code = await this.challenges.digits({ environment }, challenge);
     const text = textOf(code, { template: data.sms_template, locale: user?.locale ?? null, name });
     return { text: { id: `sms_${id}`, environment, to: number.number, country: number.country!, text, code, expires_at: data.expires_at }, way };

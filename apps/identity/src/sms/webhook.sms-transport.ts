@@ -6,6 +6,7 @@ import { signingKeys, standardSignature, standardTimestamp, vendorSignature, typ
 import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
 import { WebhookSender, type Answer } from '#libs/messaging/src/webhooks/webhook-sender';
 import { Clock } from '#libs/platform/src/clock';
+import { escapedHtml } from '#libs/platform/src/escaped-html';
 import { WebhookSettings } from '#libs/platform/src/config/settings';
 import { environmentSettingsDecider, type StoredSettings } from '../domain/environment-settings.decider.ts';
 import { DevelopmentMailbox } from '../mailbox/development-mailbox.ts';
@@ -63,7 +64,7 @@ export class WebhookSmsTransport extends SmsTransport implements OnApplicationSh
   }
 
   private show({ id, to, text }: Text): Outcome {
-    const html = `<!doctype html><p>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</p>`;
+    const html = `<!doctype html><p>${escapedHtml(text)}</p>`;
     this.mailbox.put({ id, to, from: { name: 'Gatehouse', address: 'sms' }, subject: 'Text message', text, html });
     return { outcome: 'sent' };
   }

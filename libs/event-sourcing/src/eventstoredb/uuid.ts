@@ -1,7 +1,6 @@
-import { BASE_32 } from '#libs/platform/src/ids';
+import { BASE_32, ULID_LENGTH } from '#libs/platform/src/ids';
 
 const VALUES: Readonly<Record<string, number>> = Object.fromEntries([...BASE_32].map((character, value) => [character, value]));
-const ULID_LENGTH = 26;
 /** Characters that are read at once: what they say fits into a number exactly. */
 const HALF = 10;
 

@@ -1,3 +1,4 @@
+import { isObject } from '#libs/platform/src/is-object';
 import { randomUUID } from 'node:crypto';
 import { VERSION_DIGITS } from '../log/append-bytes.ts';
 import { AppendTooLarge, MAX_APPEND_BYTES, type EventMeta, type NewEvent, type Position, type RecordedEvent, START } from '../log/event-store.ts';
@@ -226,10 +227,6 @@ function isMeta(value: unknown): value is EventMeta {
 
 function isStored(value: unknown): value is Stored & { readonly data: unknown } {
   return isObject(value) && Number.isInteger(value['shape']) && Array.isArray(value['public']);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Undefined for what is no JSON. */

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
+import { ULID_LENGTH } from '#libs/platform/src/ids';
 import { Signal } from '#libs/platform/src/signal';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
@@ -35,7 +36,6 @@ const GAP_WINDOW = 100_000;
 const POSITION_DIGITS = 16;
 const CHECKSUM_BYTES = 4;
 const POSITION = new RegExp(`^\\d{${POSITION_DIGITS}}$`);
-const ULID_LENGTH = 26;
 /** Behind every name. */
 const LAST_NAME = '\x7f';
 /** Printable, so that the zero byte behind a stream's name in a key cannot be part of a name. */
