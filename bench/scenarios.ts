@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { API_KEY_SCENARIOS } from './api-key-scenarios.ts';
+import { AUDIT_LOG_SCENARIOS } from './audit-log-scenarios.ts';
 import { AUTHORIZATION_SCENARIOS } from './authorization-scenarios.ts';
 import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
 import { atRest } from './processor.ts';
@@ -216,6 +217,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...API_KEY_SCENARIOS,
   ...AUTHORIZATION_SCENARIOS,
   ...SIGN_IN_SCENARIOS,
+  ...AUDIT_LOG_SCENARIOS,
   ...CLUSTER_SCENARIOS,
 ];
 

@@ -25,7 +25,8 @@ export class EndedTrails implements OnModuleInit {
     this.sweeps.add('audit_trails', (environment, now, limit) => this.sweep(environment, now, limit));
   }
 
-  private async sweep(environment: string, now: number, limit: number): Promise<number> {
+  /** At most so many rows of an environment; answers how many. */
+  async sweep(environment: string, now: number, limit: number): Promise<number> {
     const { rows } = this.reader;
     let swept = 0;
     for (let after: string | undefined, more = true; more && swept < limit;) {
