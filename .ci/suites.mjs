@@ -7,6 +7,7 @@ const WORKING = 2;
 
 /** Specs over HTTP that hurt nobody: each has an environment of its own on the cluster that all of them share. */
 const shared = [
+  'apps/audit-logs/src/trail/audit-events.spec.ts',
   'apps/authorization/src/assignments/group-role-assignments.spec.ts',
   'apps/authorization/src/assignments/role-assignments.spec.ts',
   'apps/authorization/src/guarded-pairs.spec.ts',

@@ -21,7 +21,7 @@ import { Chance } from './chance.ts';
 import { announced, FeedTail } from './cluster/observers.ts';
 import { prepareModel } from './torture/access.ts';
 import { Customer, type Tally } from './torture/customer.ts';
-import { expectAccess, expectDelivered, expectEvents, expectRemembered, expectWhole, feedOf, subscribe } from './torture/expectations.ts';
+import { expectAccess, expectDelivered, expectEvents, expectRemembered, expectTrails, expectWhole, feedOf, subscribe } from './torture/expectations.ts';
 
 const CUSTOMERS = 4;
 /** One more than elsewhere: when one is killed, its shards go to several. */
@@ -288,6 +288,7 @@ describe('a cluster under load', () => {
     expect(tally.acknowledged).toBeGreaterThan(500);
     await expectRemembered(url(), cluster.key, organizations);
     for (const gateway of cluster.gateways) await expectAccess(gateway.url, cluster.key, organizations);
+    for (const gateway of cluster.gateways) expect(await expectTrails(gateway.url, cluster.key, organizations)).toBeGreaterThan(0);
     const events = await feedOf(url(), cluster.key);
     expectEvents(events, organizations);
     await expectWhole(url(), cluster.key, events, customers);

@@ -289,6 +289,30 @@ describe('users and memberships through the SDK', () => {
   });
 });
 
+describe('an audit trail through the SDK', () => {
+  it('takes events, each once', async () => {
+    const { id } = await workos.organizations.createOrganization({ name: 'Has a trail' });
+    const event = {
+      action: 'document.shared',
+      occurredAt: new Date(),
+      actor: { id: 'user_1', type: 'user', name: 'Ada', metadata: { role: 'owner' } },
+      targets: [{ id: 'document_1', type: 'document' }],
+      context: { location: '192.0.2.1', userAgent: 'node' },
+      metadata: { pages: 12, draft: false },
+    };
+    for (const client of [workos, workos10]) {
+      await client.auditLogs.createEvent(id, event, { idempotencyKey: 'sdk-key' });
+      await client.auditLogs.createEvent(id, event, { idempotencyKey: 'sdk-key' });
+    }
+    const { data } = await suite.get(`/audit_logs/events?organization_id=${id}`).expect(200);
+    expect(data).toMatchObject([
+      { action: 'document.shared', occurred_at: event.occurredAt.toISOString(), actor: event.actor, context: { user_agent: 'node' } },
+    ]);
+    await expect(workos.auditLogs.createEvent(id, { ...event, action: '' })).rejects.toMatchObject({ name: 'UnprocessableEntityException' });
+    await expect(workos.auditLogs.createEvent(UNKNOWN_ORGANIZATION, event)).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
+});
+
 /** Of an authenticator app, as its user types it, and the bytes that this stands for. */
 const SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP';
 const SECRET_BYTES = Buffer.from('48656c6c6f21deadbeef'.repeat(2), 'hex');

@@ -18,6 +18,8 @@ export interface Remembered {
   isDeleted: boolean;
   readonly domains: { readonly id: string; readonly domain: string }[];
   readonly changes: Change[];
+  /** Actions of its audit events, no two of them the same. */
+  readonly trail: string[];
   /** Who may do what in it. */
   readonly access: Access;
 }
@@ -105,10 +107,11 @@ export class Customer {
   private next(): Unanswered {
     const living = this.organizations.filter(({ isDeleted }) => !isDeleted);
     const one = living[this.chance.below(Math.max(1, living.length))];
-    const dice = this.chance.below(20);
+    const dice = this.chance.below(24);
     if (one === undefined || dice < 4) return this.create();
     if (dice < 6) return this.rename(one);
     if (dice < 8) return this.addDomain(one);
+    if (dice >= 20) return this.tell(one);
     // Few of them have much, rather than all of them little.
     return dice < 9 ? this.delete(one) : living.slice(-RICH)[this.chance.below(Math.min(RICH, living.length))]!.access.next();
   }
@@ -127,7 +130,7 @@ export class Customer {
       answered: (body) => {
         const id = body!.id!;
         const changes: Change[] = [{ event: 'organization.created', about: id, recognise: () => true }];
-        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes, access: new Access(id, changes, this.chance) });
+        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes, trail: [], access: new Access(id, changes, this.chance) });
       },
     };
   }
@@ -152,6 +155,23 @@ export class Customer {
         one.domains.push({ id, domain });
         one.changes.push({ event: 'organization_domain.created', about: id, recognise: () => true });
       },
+    };
+  }
+
+  /** What comes without a key is known by what it says. */
+  private tell(one: Remembered): Unanswered {
+    const action = `told.${randomUUID()}`;
+    const event = {
+      action,
+      occurred_at: new Date().toISOString(),
+      actor: { id: String(this.number), type: 'customer' },
+      targets: [],
+      context: { location: '' },
+    };
+    const key = this.chance.below(2) === 0 && { key: randomUUID() };
+    return {
+      request: { method: 'POST', path: '/audit_logs/events', body: { organization_id: one.id, event }, ...key, expected: [200] },
+      answered: () => one.trail.push(action),
     };
   }
 

@@ -96,6 +96,30 @@ export async function expectAccess(url: string, key: string, organizations: read
   return allowed;
 }
 
+/** Every acknowledged audit event is in its trail once, and nothing else is; leaves have no gap. Answers how many there are. */
+export async function expectTrails(url: string, key: string, organizations: readonly Remembered[]): Promise<number> {
+  let events = 0;
+  const expectTrail = async ({ id, isDeleted, trail }: Remembered): Promise<void> => {
+    const found: { readonly action: string; readonly leaf_index: number }[] = [];
+    for (let after = ''; ;) {
+      const { status, body } = await get(url, key, `/audit_logs/events?limit=100&organization_id=${id}${after === '' ? '' : `&after=${after}`}`);
+      if (status !== (isDeleted ? 404 : 200)) throw new Error(`The trail of ${id} is answered ${status}, although it ${isDeleted ? 'was deleted' : 'exists'}.`);
+      if (isDeleted) return;
+      const { data, list_metadata } = body as { readonly data: typeof found; readonly list_metadata: { readonly after: string | null } };
+      found.push(...data);
+      if (list_metadata.after === null) break;
+      after = list_metadata.after;
+    }
+    const [told, acknowledged] = [found.map(({ action }) => action).sort(), trail.toSorted()];
+    if (told.join() !== acknowledged.join()) throw new Error(`The trail of ${id} has [${told.join()}], acknowledged were [${acknowledged.join()}].`);
+    const leaves = found.map(({ leaf_index }) => leaf_index).sort((one, other) => one - other);
+    if (leaves.some((leaf, index) => leaf !== index)) throw new Error(`The trail of ${id} has the leaves [${leaves.join()}].`);
+    events += found.length;
+  };
+  for (let at = 0; at < organizations.length; at += AT_ONCE) await Promise.all(organizations.slice(at, at + AT_ONCE).map(expectTrail));
+  return events;
+}
+
 export async function feedOf(url: string, key: string): Promise<readonly FeedEvent[]> {
   const events: FeedEvent[] = [];
   for (let after = ''; ;) {

@@ -3,6 +3,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpServer;
 import com.workos.WorkOS;
 import com.workos.apikeys.ApiKeys;
+import com.workos.auditlogs.AuditLogs;
 import com.workos.authorization.Authorization;
 import com.workos.authorization.Parent;
 import com.workos.authorization.ParentResource;
@@ -18,6 +19,9 @@ import com.workos.common.http.RetryConfig;
 import com.workos.events.Events;
 import com.workos.groups.Groups;
 import com.workos.models.AssignRole;
+import com.workos.models.AuditLogEvent;
+import com.workos.models.AuditLogEventActor;
+import com.workos.models.AuditLogEventContext;
 import com.workos.models.AuthenticateResponse;
 import com.workos.models.OrganizationDomainData;
 import com.workos.multifactorauth.MultiFactorAuth;
@@ -87,6 +91,7 @@ import javax.crypto.spec.SecretKeySpec;
 public final class Calls {
   /** Operations that Gatehouse does not have. */
   private static final Map<String, Set<String>> ABSENT = Map.of(
+      "trail", Set.of("createExport", "createSchema", "getAuditLogsRetention", "getExport", "listActionSchemas", "listActions", "updateAuditLogsRetention"),
       "organizations", Set.of("getAuditLogConfiguration", "listAuthorizedApplications", "createItContact", "deleteItContact", "inviteItContact", "listItContacts", "revokeItContact"),
       "users", Set.of("confirmEmailChange", "createDevice", "createRadarChallenge", "deleteAuthorizedApplication", "getRadarChallenge", "listAuthorizedApplications", "sendEmailChange"));
   private static final String PASSWORD = "ride-a-giraffe-7";
@@ -104,6 +109,7 @@ public final class Calls {
   private final ApiKeys keys;
   private final Authorization authorization;
   private final Events events;
+  private final AuditLogs trail;
   private final Webhooks webhooks;
   private final MultiFactorAuth factors;
   private final Radar radar;
@@ -124,6 +130,7 @@ public final class Calls {
     keys = client.getApiKeys();
     authorization = client.getAuthorization();
     events = client.getEvents();
+    trail = client.getAuditLogs();
     webhooks = client.getWebhooks();
     factors = client.getMultiFactorAuth();
     radar = client.getRadar();
@@ -148,12 +155,13 @@ public final class Calls {
     calls.part("addresses and template", calls::addressesAndTemplate);
     calls.part("permissions and roles", calls::permissionsAndRoles);
     calls.part("resources and access", calls::resourcesAndAccess);
+    calls.part("audit trail", calls::auditTrail);
     calls.part("events and webhooks", calls::eventsAndWebhooks);
 
     Map<String, Class<?>> areas = Map.ofEntries(
         Map.entry("organizations", Organizations.class), Map.entry("domains", OrganizationDomains.class), Map.entry("users", UserManagement.class),
         Map.entry("memberships", OrganizationMembershipService.class), Map.entry("groups", Groups.class), Map.entry("keys", ApiKeys.class),
-        Map.entry("authorization", Authorization.class), Map.entry("events", Events.class), Map.entry("webhooks", Webhooks.class),
+        Map.entry("authorization", Authorization.class), Map.entry("events", Events.class), Map.entry("trail", AuditLogs.class), Map.entry("webhooks", Webhooks.class),
         Map.entry("factors", MultiFactorAuth.class), Map.entry("radar", Radar.class), Map.entry("widgets", Widgets.class), Map.entry("sessions", Session.class));
     String source = Files.readString(Path.of(args[2]));
     Set<String> called = new TreeSet<>();
@@ -367,6 +375,19 @@ public final class Calls {
     is("302 " + BYE, redirectionOf(cookie.getLogoutUrl(BYE)));
     // This version knows the end of a session by a `code`, which no refusal of OAuth has; it hands on the refusal instead.
     refused(BadRequestException.class, () -> cookie.refresh());
+  }
+
+  private void auditTrail() {
+    var organization = organizations.create("Java trail");
+    var actor = new AuditLogEventActor("user_1", "user", "Ada", Map.of("role", "owner"));
+    var target = new AuditLogEventActor("document_1", "document", null, null);
+    var context = new AuditLogEventContext("192.0.2.1", "java");
+    var event = new AuditLogEvent("document.shared", OffsetDateTime.now(), actor, List.of(target), context, Map.of("pages", 12, "draft", false), null);
+    is(true, trail.createEvent(organization.getId(), event).getSuccess());
+    is(true, trail.createEvent(organization.getId(), event).getSuccess());
+    var blank = new AuditLogEvent("", OffsetDateTime.now(), actor, List.of(target), context, null, null);
+    refused(UnprocessableEntityException.class, () -> trail.createEvent(organization.getId(), blank));
+    refused(NotFoundException.class, () -> trail.createEvent("org_01J00000000000000000000000", event));
   }
 
   private void secondFactors() throws Exception {

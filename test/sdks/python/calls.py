@@ -33,6 +33,7 @@ from workos._errors import (
     RadarChallengeError,
     UnprocessableEntityError,
 )
+from workos.audit_logs.models import AuditLogEvent, AuditLogEventActor, AuditLogEventContext, AuditLogEventTarget
 from workos.authorization._resource import (
     ParentByExternalId,
     ParentById,
@@ -49,6 +50,7 @@ from workos.user_management._resource import PasswordHashed, PasswordPlaintext
 
 AREAS = (
     "api_keys",
+    "audit_logs",
     "authorization",
     "events",
     "groups",
@@ -64,6 +66,15 @@ AREAS = (
 
 # Methods of these areas whose operations Gatehouse does not have.
 ABSENT = {
+    "audit_logs": {
+        "create_export",
+        "create_schema",
+        "get_export",
+        "get_organization_audit_logs_retention",
+        "list_action_schemas",
+        "list_actions",
+        "update_organization_audit_logs_retention",
+    },
     "organizations": {
         "create_it_contact",
         "delete_it_contact",
@@ -205,6 +216,7 @@ organizations, domains, users = areas["organizations"], areas["organization_doma
 memberships, groups, authorization = areas["organization_membership"], areas["groups"], areas["authorization"]
 events, webhooks, api_keys = areas["events"], areas["webhooks"], areas["api_keys"]
 factors, radar, widgets = areas["multi_factor_auth"], areas["radar"], areas["widgets"]
+audit_logs = areas["audit_logs"]
 
 PASSWORD = "ride-a-giraffe-7"
 
@@ -674,6 +686,25 @@ def resources_and_access():
     authorization.delete_resource_by_external_id(organization.id, "sdk_project", "p-2")
     authorization.delete_resource(workspace.id, cascade_delete=True)
     refused(NotFoundError, authorization.get_resource, project.id)
+
+
+@part
+def audit_trail():
+    organization = organizations.create_organization(name="Python trail")
+    event = AuditLogEvent(
+        action="document.shared",
+        occurred_at=datetime.now(timezone.utc),
+        actor=AuditLogEventActor(id="user_1", type="user", name="Ada", metadata={"role": "owner"}),
+        targets=[AuditLogEventTarget(id="document_1", type="document")],
+        context=AuditLogEventContext(location="192.0.2.1", user_agent="python"),
+        metadata={"pages": 12, "draft": False},
+    )
+    for key in (None, None, "python-key", "python-key"):
+        assert audit_logs.create_event(organization_id=organization.id, event=event, idempotency_key=key).success
+    event.action = ""
+    refused(UnprocessableEntityError, audit_logs.create_event, organization_id=organization.id, event=event)
+    event.action = "document.shared"
+    refused(NotFoundError, audit_logs.create_event, organization_id="org_01J00000000000000000000000", event=event)
 
 
 @part

@@ -4,9 +4,8 @@ import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suit
 
 describe('audit events', () => {
   let suite: GivenSuite;
-  const lines: string[] = [];
   let names = 0;
-  beforeAll(async () => void (suite = await givenSuite({ onLogLine: (line) => lines.push(line) })));
+  beforeAll(async () => void (suite = await givenSuite()));
 
   const EVENTS = '/audit_logs/events';
   const organization = async (caller: Caller = suite): Promise<string> => (await caller.post('/organizations', { name: 'Acme' }).expect(201)).id;
@@ -114,17 +113,14 @@ describe('audit events', () => {
   });
 
   describe('that are sent again', () => {
-    it('count once by their key, which decides alone, and the log tells of another body', async () => {
+    it('count once by their key, which decides alone', async () => {
       const acme = await organization();
       const other = await organization();
       const digest = `retry-${'a'.repeat(64)}`;
       for (const key of ['one', digest]) {
         const first = event({ action: `${key.length}` });
-        const before = lines.length;
         for (let time = 0; time < 2; time++) await record(acme, first, { 'Idempotency-Key': key }).expect(200, { success: true });
-        expect(lines.slice(before).join()).not.toContain('another body');
         await record(acme, event({ action: 'other' }), { 'Idempotency-Key': key }).expect(200, { success: true });
-        expect(lines.slice(before).join()).toContain('repeats an Idempotency-Key with another body');
         await record(other, first, { 'Idempotency-Key': key }).expect(200);
       }
       expect(await actionsOf(acme, '&order=asc')).toEqual(['3', '70']);
@@ -280,17 +276,5 @@ describe('audit events', () => {
     await record(acme).expect(404, { entity_id: acme });
     await suite.get(`${EVENTS}?organization_id=${acme}`).expect(404, { entity_id: acme });
     await suite.get(`${EVENTS}/${data[0].id}`).expect(404, { entity_id: data[0].id });
-  });
-
-  it('are there after a restart, and repeats are still known', async () => {
-    const acme = await organization();
-    const given = event();
-    await record(acme, given, { 'Idempotency-Key': 'before' }).expect(200);
-    const before = await listOf(acme);
-    await suite.restart();
-    await record(acme, given, { 'Idempotency-Key': 'before' }).expect(200);
-    await record(acme, given).expect(200);
-    expect((await listOf(acme, '&order=asc')).data[0]).toEqual(before.data[0]);
-    expect((await listOf(acme)).data).toHaveLength(2);
   });
 });

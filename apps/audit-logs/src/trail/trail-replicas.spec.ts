@@ -11,7 +11,8 @@ describe('a trail that two replicas write', () => {
   let clock: SettableClock;
   let callers: readonly [Caller, Caller];
   beforeAll(async () => {
-    clock = new SettableClock(Date.parse('2026-01-31T12:00:00.000Z'));
+    // Ahead of every id that this process has made before: the first key of a trail is that of the month in its owner's id.
+    clock = new SettableClock(Date.parse('2041-01-31T12:00:00.000Z'));
     suite = await givenSuite({ clock, replicas: true });
     callers = suite.urls.map((url) => new Caller(() => url, suite.key)) as unknown as [Caller, Caller];
   });
@@ -72,6 +73,6 @@ describe('a trail that two replicas write', () => {
     await record(callers[0], acme, 'keyed', 'k');
     await record(callers[0], acme, 'bare', undefined, occurred);
     for (const action of ['keyed', 'bare']) expect(await listed(callers[1], acme, `&actions=${action}`)).toHaveLength(2);
-    expect(await listed(callers[1], acme, '&actor_ids=a&range_start=2026-02-01')).toHaveLength(1);
+    expect(await listed(callers[1], acme, '&actor_ids=a&range_start=2041-02-01')).toHaveLength(1);
   });
 });

@@ -7,6 +7,7 @@ import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/
 import type { Engines } from '#libs/runtime/src/engines';
 import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
 import { KeptLog } from '#libs/testing/src/kept-log';
+import { until } from '#libs/testing/src/until';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys } from '../sealing/trail-keys.ts';
 import { EndedTrails } from './ended-trails.ts';
@@ -141,7 +142,8 @@ describe('whoever writes a trail', () => {
     expect(await recorded()).toHaveLength(3);
     // And from rows once they do.
     rows.open();
-    await services.ask('ListAuditLogEvents', { organization_id: organization, limit: 1 });
+    const end = (await recorded()).at(-1)!.position;
+    await until(async () => (await reader.rows.checkpoint()) >= end);
     await writer().add(owner(), second);
     expect(await recorded()).toHaveLength(3);
   });
