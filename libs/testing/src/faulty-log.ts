@@ -14,10 +14,10 @@ export class FaultyLog extends EventStore {
     super();
   }
 
-  record(type = 'happened', shape = 1, stream = 's'): Position {
+  record(type = 'happened', shape = 1, stream = 's', data: object = {}): Position {
     const position = String(this.events.length + 1).padStart(16, '0');
     const meta = { environment: 'system', actor: { id: 'a', source: 'system', name: null }, requestId: 'r', commandId: 'c', at: Date.now() };
-    this.events.push({ id: position, type, shape, data: {}, subject: null, public: [], meta, stream, version: 1, position });
+    this.events.push({ id: position, type, shape, data, subject: null, public: [], meta, stream, version: 1, position });
     return position;
   }
 

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { derivedId, isIdOf } from '#libs/platform/src/ids';
@@ -12,6 +12,8 @@ import {
   deleteDirectoryUser,
   directoryUserDecider,
   requireScimUser,
+  type DirectoryUserEvent,
+  type DirectoryUserState,
   type ExpectedVersion,
   type StoredDirectoryUser,
 } from '../domain/directory-user.decider.ts';
@@ -21,6 +23,7 @@ import type { Comparison, ScimFilter } from '../domain/scim-filter.decider.ts';
 import { patched } from '../domain/scim-patch.decider.ts';
 import { keptAttributes } from '../domain/scim-resource.decider.ts';
 import { truthOf, type Attributes } from '../domain/scim-values.decider.ts';
+import { FollowedPeople } from '../people/followed-people.ts';
 import { GroupCleaning } from '../people/group-cleaning.ts';
 import { directoryCountsView, NOTHING_COUNTED, type DirectoryCounts } from '../views/directory-counts.view.ts';
 import { directoryUsersView } from '../views/directory-users.view.ts';
@@ -38,6 +41,7 @@ export class ScimUsers {
   constructor(
     private readonly repository: Repository,
     private readonly cleaning: GroupCleaning,
+    private readonly followed: FollowedPeople,
     shortLived: ShortLived,
     clock: Clock,
     readModels: ReadModels,
@@ -49,8 +53,9 @@ export class ScimUsers {
 
   async create(context: RequestContext, directory: StoredDirectory, body: Attributes): Promise<StoredDirectoryUser> {
     const id = `directory_user_${derivedId(context.commandId, 0)}`;
-    const { state } = await this.repository.transact(directoryUserDecider, context, id, createDirectoryUser(directory, keptAttributes('User', body)));
-    return requireScimUser(state);
+    const done = await this.repository.transact(directoryUserDecider, context, id, createDirectoryUser(directory, keptAttributes('User', body)));
+    await this.follow(context, directory, id, done);
+    return requireScimUser(done.state);
   }
 
   /** @throws ScimError where there is no such person in the directory */
@@ -74,10 +79,11 @@ export class ScimUsers {
   /** The person is in no group any more when this is answered. */
   async delete(context: RequestContext, directory: StoredDirectory, id: string, expected: ExpectedVersion): Promise<void> {
     await this.get(context, directory, id);
-    const { facts } = await this.repository.transact(directoryUserDecider, context, id, deleteDirectoryUser(expected));
+    const done = await this.repository.transact(directoryUserDecider, context, id, deleteDirectoryUser(expected));
     // Of those who delete at once, one is told that it did so.
-    if (facts.length === 0) throw noSuchResource('User');
+    if (done.facts.length === 0) throw noSuchResource('User');
     await this.cleaning.leaveGroups(context.environment, id);
+    await this.follow(context, directory, id, done);
   }
 
   async find(request: SearchRequest): Promise<Found<StoredDirectoryUser>> {
@@ -106,8 +112,19 @@ export class ScimUsers {
     { expected, to }: { readonly expected: ExpectedVersion; readonly to: (attributes: Attributes) => Attributes },
   ): Promise<StoredDirectoryUser> {
     await this.get(context, directory, id);
-    const { state } = await this.repository.transact(directoryUserDecider, context, id, changeDirectoryUser(directory, expected, to));
-    return requireScimUser(state);
+    const done = await this.repository.transact(directoryUserDecider, context, id, changeDirectoryUser(directory, expected, to));
+    await this.follow(context, directory, id, done);
+    return requireScimUser(done.state);
+  }
+
+  /** Whoever is answered finds the user and the membership as they are to be, where that takes no longer than a second. */
+  private async follow(
+    { environment }: RequestContext,
+    { policy }: StoredDirectory,
+    id: string,
+    { facts, version }: Transacted<DirectoryUserState, DirectoryUserEvent>,
+  ): Promise<void> {
+    if (policy.follows !== 'off' && facts.length > 0) await this.followed.reached(environment, id, version);
   }
 }
 
