@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import '#libs/contracts/src/all';
 import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
+import { AuditLogAction, AuditLogSchema } from '#libs/contracts/src/audit-log-schemas/audit-log-schema';
 import { AuditLogEvent } from '#libs/contracts/src/audit-logs/audit-log-event';
 import { AuthenticationChallenge, AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
@@ -113,8 +114,15 @@ export async function organization(caller: Caller, clientId: string, externalId:
   };
   await caller.post('/audit_logs/events', { organization_id: id, event: happened }).expect(200);
   const trail = await caller.get(`/audit_logs/events?organization_id=${id}`).expect(200);
+  // They have no ids: cursors name them.
+  const schemas = (action: string): string => `/audit_logs/actions/${action}/schemas`;
+  for (const action of ['document.shared', 'document.shared', 'document.read'])
+    await caller.post(schemas(action), { targets: [{ type: externalId }] }).expect(201);
+  const cursorOf = async (path: string): Promise<string> => (await caller.get(`${path}?limit=1`).expect(200)).list_metadata.after;
   const ids = new Map<Class, string>([
     [AuditLogEvent, trail.data[0].id],
+    [AuditLogAction, await cursorOf('/audit_logs/actions')],
+    [AuditLogSchema, await cursorOf(schemas('document.shared'))],
     [Directory, directory],
     [ConfiguredDirectory, directory],
     [DirectoryToken, token.id],
@@ -142,7 +150,12 @@ export async function organization(caller: Caller, clientId: string, externalId:
     [RoleAssignment, await created(`/authorization/organization_memberships/${membership}/role_assignments`, role)],
     [GroupRoleAssignment, await created(`/authorization/groups/${group}/role_assignments`, role)],
   ]);
-  return { ids, externalId, domain, listed: { ListUserApiKeys: keyOfUser, ListRoleMappings: team } };
+  return {
+    ids,
+    externalId,
+    domain,
+    listed: { ListUserApiKeys: keyOfUser, ListRoleMappings: team, ListAuditLogActions: externalId, ListAuditLogSchemas: externalId },
+  };
 }
 
 /** Somebody who comes with a program, and has to show a code beside their password. */

@@ -1,5 +1,6 @@
 import { service } from '#libs/runtime/src/feature';
+import { schemas } from './schemas/schemas.feature.ts';
 import { trail } from './trail/trail.feature.ts';
 
 /** A customer's trail is announced to nobody: it is read, exported and streamed as what it is. */
-export const auditLogs = service('audit-logs', [trail], { isForwarded: false });
+export const auditLogs = service('audit-logs', [trail, schemas], { isForwarded: false });

@@ -127,6 +127,16 @@ export const ERRORS = declare({
     status: 422,
     doc: 'The groups of all directories of the organization would give more than 5,000 roles together.',
   },
+  invalid_audit_log_schema: {
+    kind: 'invalid',
+    status: 422,
+    doc: 'The schema says something else than a schema may, or contradicts itself; `errors` says where.',
+  },
+  invalid_audit_log_event: {
+    kind: 'invalid',
+    status: 400,
+    doc: 'The event does not conform to the schema of its action; `errors` has the `instancePath` of each fault.',
+  },
   user_creation_error: { kind: 'conflict', status: 400, doc: 'The user cannot be created: `errors` says what is taken.' },
   email_not_available: { kind: 'conflict', status: 400, doc: 'Another user of this environment has this email.' },
   invalid_email: { kind: 'invalid', status: 400, doc: 'Not an email address.' },

@@ -393,6 +393,7 @@ const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
       code: { type: 'string', description: 'What is wrong: `required`, `invalid_type`, `too_long` …' },
       field: { type: 'string', description: 'Path of the field, such as `domain_data.0.domain`; empty for the body itself.' },
       message: { type: 'string', description: 'For people; may change.' },
+      instancePath: { type: 'string', description: 'Of an audit event that breaks its schema: where, as a JSON pointer into the event.' },
     },
     required: ['code', 'field', 'message'],
   },

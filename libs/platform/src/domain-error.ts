@@ -6,6 +6,8 @@ export interface FieldError {
   readonly code: string;
   readonly field: string;
   readonly message: string;
+  /** Of an event that breaks a schema: where, as a JSON pointer into the event. */
+  readonly instancePath?: string;
 }
 
 interface RefusedField extends Pick<FieldError, 'field' | 'message'>, Omit<ErrorDetails, 'errors'> {

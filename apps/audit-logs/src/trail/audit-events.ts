@@ -13,6 +13,7 @@ import { filteredPage } from '#libs/read-models/src/pages';
 import { canonicalText, contentOf, termsIn } from '../domain/audit-content.ts';
 import { monthOf } from '../domain/audit-month.decider.ts';
 import type { TermKind } from '../domain/audit-trail.decider.ts';
+import { ActionSchemas } from '../readers/action-schemas.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys, type TrailOwner } from '../sealing/trail-keys.ts';
 import { AUDIT_EVENT_PREFIX, isEvent, rowIdOf, termKey, timeKey, timeKeyAtEnd } from '../views/audit-trail.view.ts';
@@ -27,6 +28,7 @@ const CLOCKS_DIFFER = 60_000;
 @Injectable()
 export class AuditEvents {
   constructor(
+    private readonly schemas: ActionSchemas,
     private readonly writer: TrailWriter,
     private readonly reader: TrailReader,
     private readonly keys: TrailKeys,
@@ -37,6 +39,7 @@ export class AuditEvents {
   @Handles(CreateAuditLogEvent)
   async create({ organization_id, event, context }: CreateAuditLogEvent): Promise<AuditLogEventAccepted> {
     const content = contentOf(event, this.clock.now());
+    await this.schemas.requireConforming(context, content);
     const position = await this.writer.add(
       { environment: context.environment, organization: organization_id },
       {

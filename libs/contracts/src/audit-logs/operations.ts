@@ -9,8 +9,9 @@ import { AuditLogEvent, AuditLogEventAccepted, NewAuditLogEvent } from './audit-
   owner: 'audit-logs',
   summary: 'Record an event',
   description:
-    'Answered once it is durable. A request with the `Idempotency-Key` of one of the last 24 hours counts as that one, whatever its body. Without a key the content decides: what equals an event of the last 24 hours that came without a key is that event, also where the repeat has a key.',
+    'Answered once it is durable. Where its action has a schema, the event has to conform to it. A request with the `Idempotency-Key` of one of the last 24 hours counts as that one, whatever its body. Without a key the content decides: what equals an event of the last 24 hours that came without a key is that event, also where the repeat has a key.',
   answers: ok(AuditLogEventAccepted),
+  refuses: ['invalid_audit_log_event'],
   idempotency: 'own',
   maxBody: 32 * 1024,
 })

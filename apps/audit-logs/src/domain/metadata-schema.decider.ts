@@ -1,0 +1,115 @@
+import type { MetadataProperty, MetadataSchema } from '#libs/contracts/src/audit-log-schemas/audit-log-schema';
+import type { FieldError } from '#libs/platform/src/domain-error';
+
+// A schema is a caller's text: it is read by a closed list of keywords and walked as data. Nothing is generated from it, and nothing of it is compiled.
+
+const KEYWORDS = new Set(['type', 'properties', 'required', 'additionalProperties']);
+const PROPERTY_KEYWORDS = new Set(['type', 'enum', 'nullable']);
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean'] satisfies MetadataProperty['type'][]);
+/** As of metadata itself: more names than that no event can have. */
+const MAX_PROPERTIES = 50;
+const NAME = /^[a-zA-Z0-9_-]{0,40}$/;
+const MAX_VALUES = 500;
+const LONGEST_VALUE = 500;
+
+/** What metadata of an event holds. */
+export type Metadata = Readonly<Record<string, string | number | boolean>>;
+
+/** What is wrong with a schema: where, and why. */
+export type Fault = Omit<FieldError, 'instancePath'>;
+
+/**
+ * Reads what metadata is to be like. `{}` and nothing: anything.
+ * `field`: where it stands in the request. What is wrong with it is added to `faults`.
+ */
+export function readMetadataSchema(given: unknown, field: string, faults: Fault[]): MetadataSchema | null {
+  const refuse = (code: string, at: string, message: string): null => {
+    faults.push({ code, field: at, message: `${at} ${message}` });
+    return null;
+  };
+  if (given === undefined || given === null) return null;
+  if (!isRecord(given)) return refuse('object', field, 'must be an object.');
+  if (Object.keys(given).length === 0) return null;
+  for (const keyword of Object.keys(given)) if (!KEYWORDS.has(keyword)) refuse('unknown_keyword', field, `may only have ${named(KEYWORDS)}.`);
+  const { type, properties = {}, required, additionalProperties } = given;
+  if (type !== 'object') refuse('type', `${field}.type`, 'must be "object".');
+  if (!isRecord(properties)) return refuse('object', `${field}.properties`, 'must be an object.');
+  const names = Object.keys(properties);
+  if (names.length > MAX_PROPERTIES) return refuse('too_many', `${field}.properties`, `must have at most ${MAX_PROPERTIES} properties.`);
+  const read: Record<string, MetadataProperty> = Object.create(null) as Record<string, MetadataProperty>;
+  for (const name of names) {
+    if (!NAME.test(name)) refuse('name', `${field}.properties`, 'must have names of at most 40 letters, digits, hyphens and underscores.');
+    const property = readProperty(properties[name], `${field}.properties.${name}`, refuse);
+    if (property !== null) read[name] = property;
+  }
+  if (required !== undefined) {
+    if (!Array.isArray(required) || !required.every((name) => typeof name === 'string') || new Set(required).size !== required.length)
+      return refuse('required', `${field}.required`, 'must be a list of different names.');
+    // A name that may not be there can never be.
+    if (required.length > MAX_PROPERTIES || required.some((name) => !NAME.test(name) || (additionalProperties === false && !names.includes(name))))
+      return refuse('contradiction', `${field}.required`, 'names what no metadata can have.');
+  }
+  if (additionalProperties !== undefined && typeof additionalProperties !== 'boolean')
+    return refuse('boolean', `${field}.additionalProperties`, 'must be true or false.');
+  return {
+    type: 'object',
+    properties: { ...read },
+    ...(required !== undefined && { required }),
+    ...(additionalProperties !== undefined && { additionalProperties }),
+  };
+}
+
+function readProperty(given: unknown, field: string, refuse: (code: string, at: string, message: string) => null): MetadataProperty | null {
+  if (!isRecord(given)) return refuse('object', field, 'must be an object.');
+  for (const keyword of Object.keys(given))
+    if (!PROPERTY_KEYWORDS.has(keyword)) return refuse('unknown_keyword', field, `may only have ${named(PROPERTY_KEYWORDS)}.`);
+  const { type, enum: values, nullable } = given;
+  if (!TYPES.has(type)) return refuse('type', `${field}.type`, `must be one of ${named(TYPES)}.`);
+  if (nullable !== undefined && typeof nullable !== 'boolean') return refuse('boolean', `${field}.nullable`, 'must be true or false.');
+  const property = { type: type as MetadataProperty['type'], ...(nullable !== undefined && { nullable }) };
+  if (values === undefined) return property;
+  if (!Array.isArray(values) || values.length === 0 || values.length > MAX_VALUES || new Set(values).size !== values.length)
+    return refuse('enum', `${field}.enum`, `must be a list of 1 to ${MAX_VALUES} different values.`);
+  const isPossible = (value: unknown): boolean =>
+    (value === null && nullable === true) || (isOfType(value, property.type) && (typeof value !== 'string' || value.length <= LONGEST_VALUE));
+  if (!values.every(isPossible) || values.every((value) => value === null))
+    return refuse('contradiction', `${field}.enum`, `names what no ${property.type} can be.`);
+  return { ...property, enum: values as NonNullable<MetadataProperty['enum']> };
+}
+
+/** What of the metadata breaks its schema, by the places that JSON Schema names: `at` and below. */
+export function faultsOfMetadata(schema: MetadataSchema, metadata: Metadata, at: string): readonly SchemaFault[] {
+  const missing = (schema.required ?? []).filter((name) => !Object.hasOwn(metadata, name));
+  return [
+    ...missing.map((name) => ({ code: 'required', instancePath: at, message: `must have required property '${name}'` })),
+    ...Object.entries(metadata).flatMap(([name, value]): SchemaFault[] => {
+      if (!Object.hasOwn(schema.properties, name))
+        return schema.additionalProperties === false
+          ? [{ code: 'additionalProperties', instancePath: at, message: `must not have the property '${name}'` }]
+          : [];
+      const { type, enum: values } = schema.properties[name]!;
+      const instancePath = `${at}/${name}`;
+      if (!isOfType(value, type)) return [{ code: 'type', instancePath, message: `must be ${type}` }];
+      return values === undefined || values.includes(value) ? [] : [{ code: 'enum', instancePath, message: 'must be one of the allowed values' }];
+    }),
+  ];
+}
+
+/** Where an event breaks its schema: a JSON pointer into it. */
+export interface SchemaFault {
+  readonly code: string;
+  readonly instancePath: string;
+  readonly message: string;
+}
+
+function isOfType(value: unknown, type: MetadataProperty['type']): boolean {
+  return type === 'integer' ? Number.isInteger(value) : typeof value === type && (type !== 'number' || Number.isFinite(value));
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function named(words: ReadonlySet<unknown>): string {
+  return [...words].map((word) => `\`${String(word)}\``).join(', ');
+}
