@@ -2,9 +2,11 @@ import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { linkData, userDecider } from '#apps/identity/src/domain/user.decider';
 import { Suite } from '#apps/suite/src/suite';
 import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import { metaOf } from '#libs/event-sourcing/src/deciding/records';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { ERASED, holdersOf } from '#libs/event-sourcing/src/erasure/erasing';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
 import { EventStore, START, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
@@ -43,10 +45,10 @@ export function rowsOfErasedPeople(name: string, variables: Variables): void {
       rmSync(directory, { recursive: true });
     });
 
-    async function ask(method: string, path: string, body?: object) {
+    async function ask(method: string, path: string, body?: object, key = suite.firstKey!.value) {
       const response = await fetch(suite.url + path, {
         method,
-        headers: { Authorization: `Bearer ${suite.firstKey!.value}`, ...(body && { 'Content-Type': 'application/json' }) },
+        headers: { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }) },
         body: body === undefined ? null : JSON.stringify(body),
       });
       expect(response.status).toBeLessThan(500);
@@ -73,8 +75,23 @@ export function rowsOfErasedPeople(name: string, variables: Variables): void {
       find.context = systemContext(SYSTEM_ENVIRONMENT, Date.now());
       const { client_id } = await suite.call(find);
       const any = seededNumbers(seedOf('erased rows'));
+      const { body: organization } = await ask('POST', '/organizations', { name: 'Acme' });
+      const { body: directory } = await ask('POST', '/admin/directories', { organization_id: organization.id, type: 'okta scim v2.0', name: 'Okta' });
+      const { body: token } = await ask('POST', `/admin/directories/${directory.id}/tokens`);
+      const scim = async (method: string, path: string, body?: object) => ask(method, `/scim/v2/${directory.id}${path}`, body, token.token);
+      const { body: group } = await scim('POST', '/Groups', { displayName: 'Everybody' });
+      const { environment } = (await recorded()).find(({ stream }) => stream.endsWith(group.id))!.meta;
+      /** People of the directory, and the users whose they are. */
+      const linked: { readonly user: string; readonly person: string; readonly name: string }[] = [];
+      const link = async ({ id, name }: { readonly id: string; readonly name: string }): Promise<void> => {
+        const { body } = await scim('POST', '/Users', { userName: `${name}-${linked.length}@acme.test`, name: { givenName: name }, externalId: name });
+        if (body.id === undefined) return;
+        linked.push({ user: id, person: body.id, name });
+        await suite.get(Repository).transact(userDecider, systemContext(environment, Date.now()), id, linkData(id, `directory_user.${body.id}`));
+      };
       const users: { readonly id: string; readonly name: string }[] = [];
       const gone = new Set<string>();
+      const erased = new Set<string>();
       const someone = () => users[any(users.length)]!;
       const address = (): string => `person-${any(ADDRESSES)}@acme.test`;
       const create = async (): Promise<void> => {
@@ -113,11 +130,19 @@ export function rowsOfErasedPeople(name: string, variables: Variables): void {
           const [invitation] = body.data;
           if (invitation !== undefined) await ask('POST', `/user_management/invitations/${invitation.id}/${any(2) === 0 ? 'revoke' : 'accept'}`);
         },
+        async () => link(someone()),
+        async () => {
+          const one = linked[any(linked.length + 1)];
+          if (one === undefined) return;
+          await scim('PATCH', `/Groups/${group.id}`, { Operations: [{ op: 'add', path: 'members', value: [{ value: one.person }] }] });
+          await scim('PATCH', `/Users/${one.person}`, { Operations: [{ op: 'replace', path: 'title', value: `Dr ${one.name}` }] });
+        },
         async () => ask('DELETE', `${USERS}/${someone().id}`),
         async () => {
           const { id, name } = someone();
           expect((await ask('POST', `/admin/users/${id}/erasure`)).status).toBe(202);
           gone.add(name);
+          erased.add(id);
         },
       ];
       await ask('PATCH', '/admin/environment_settings', { sms: { countries: ['DE'] } });
@@ -127,7 +152,24 @@ export function rowsOfErasedPeople(name: string, variables: Variables): void {
           for (let step = 0; step < STEPS; step++) await steps[any(steps.length)]!();
         }),
       );
+      // At least of these.
+      for (const user of users.slice(0, 3)) await link(user);
+      await Promise.all(Array.from({ length: AT_ONCE }, () => steps.at(-3)!()));
       await steps.at(-1)!();
+      await quiet();
+      for (const { user, person } of linked) {
+        const patch = { Operations: [{ op: 'replace', path: 'title', value: 'Dr' }] };
+        const answers = [await scim('GET', `/Users/${person}`), await scim('PATCH', `/Users/${person}`, patch), await ask('GET', `/directory_users/${person}`)];
+        expect(answers.map(({ status }) => status)).toEqual(Array(3).fill(erased.has(user) ? 404 : 200));
+      }
+      const told = (await recorded()).flatMap(({ type, subject }) => (type === 'dsync.user.deleted' ? [subject as { readonly id: string }] : []));
+      expect(told.map(({ id }) => id).sort()).toEqual(linked.flatMap(({ user, person }) => (erased.has(user) ? [person] : [])).sort());
+      for (const one of told) expect(one).toMatchObject({ email: null, username: null, raw_attributes: null });
+      // As its product sends it again: another person.
+      const [first] = linked;
+      const again = await scim('POST', '/Users', { userName: `${first!.name}-0@acme.test`.toLowerCase() });
+      expect(again.status).toBe(erased.has(first!.user) ? 201 : 409);
+      if (again.status === 201) expect((await scim('DELETE', `/Users/${again.body.id}`)).status).toBe(204);
       await quiet();
       // As a minute later, when nobody has a key any more.
       for (const record of await recorded()) {

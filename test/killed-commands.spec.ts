@@ -41,11 +41,11 @@ describe('commands with a key that a kill cuts off', () => {
     rmSync(root, { recursive: true });
   });
 
-  async function ask(method: string, path: string, body?: object, key?: string): Promise<Answer> {
+  async function ask(method: string, path: string, body?: object, key?: string, bearer = apiKey): Promise<Answer> {
     const response = await fetch(suite.url + path, {
       method,
       headers: {
-        Authorization: `Bearer ${apiKey}`,
+        Authorization: `Bearer ${bearer}`,
         ...(body !== undefined && { 'Content-Type': 'application/json' }),
         ...(key !== undefined && { 'Idempotency-Key': key }),
       },
@@ -120,6 +120,41 @@ describe('commands with a key that a kill cuts off', () => {
     await suite.killHard();
     suite = await SuiteProcess.start(variables);
     expect((await used())! >= stored).toBe(true);
+  });
+
+  it('of a product are met by those that it sends again, and no member is lost', async () => {
+    const { id } = (await ask('POST', '/admin/directories', { organization_id: organization, type: 'okta scim v2.0', name: 'Okta' })).body;
+    const { token } = (await ask('POST', `/admin/directories/${id}/tokens`)).body;
+    const scim = (method: string, path: string, body?: object, key?: string) => ask(method, `/scim/v2/${id}${path}`, body, key, token);
+    const named = await Promise.all(Array.from({ length: COUNT }, async () => (await scim('POST', '/Users', { userName: randomUUID() })).body.id));
+    const group = (await scim('POST', '/Groups', { displayName: 'Everybody', members: [{ value: named[0] }] })).body.id;
+    const others = Array.from({ length: COUNT }, () => ({ userName: randomUUID(), key: randomUUID() }));
+    const make = ({ userName, key }: { readonly userName: string; readonly key: string }) =>
+      scim('POST', '/Users', { userName, password: 'ride-a-giraffe-7' }, key);
+    const join = (value: string) => scim('PATCH', `/Groups/${group}`, { Operations: [{ op: 'add', path: 'members', value: [{ value }] }] });
+    // Gone while others come.
+    const leave = () => scim('DELETE', `/Users/${named[0]}`);
+    const underWay = [...others.map(make), ...named.slice(1).map(join), leave()];
+    const settled = Promise.allSettled(underWay);
+    await Promise.any(underWay);
+    await suite.killHard();
+    await settled;
+    suite = await SuiteProcess.start(variables);
+
+    for (const other of others) {
+      const again = await make(other);
+      expect(again).toMatchObject({ status: 201, body: { userName: other.userName } });
+      expect((await make(other)).body.id).toBe(again.body.id);
+      expect(await make({ ...other, key: randomUUID() })).toMatchObject({ status: 409, body: { scimType: 'uniqueness' } });
+      expect((await scim('GET', `/Users?filter=${encodeURIComponent(`userName eq "${other.userName}"`)}`)).body).toMatchObject({
+        totalResults: 1,
+        Resources: [{ id: again.body.id }],
+      });
+    }
+    expect([204, 404]).toContain((await leave()).status);
+    for (const each of named.slice(1)) expect((await join(each)).status).toBe(204);
+    const members = (await scim('GET', `/Groups/${group}`)).body.members.map(({ value }: { readonly value: string }) => value);
+    expect(members.sort()).toEqual(named.slice(1).sort());
   });
 
   it.each(Object.keys(GIVEN))('are not carried out again after what was done since, whether their answer was lost or not: %s', async (kind) => {

@@ -36,7 +36,8 @@ export type Field = Common & { readonly name: string; readonly optional: boolean
     | { readonly kind: 'time' }
     | { readonly kind: 'map' }
     | { readonly kind: 'values' }
-    | { readonly kind: 'json' }
+    /** `isObject`: an object, whatever is in it. */
+    | { readonly kind: 'json'; readonly isObject?: true }
     | { readonly kind: 'nested'; readonly of: () => Class }
     | {
         readonly kind: 'list';

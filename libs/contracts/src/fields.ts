@@ -27,6 +27,8 @@ export const MapOfText = (options: Common) => record({ kind: 'map', ...options }
 export const MapOfValues = (options: Common) => record({ kind: 'values', ...options });
 /** Any JSON. */
 export const Json = (options: Common) => record({ kind: 'json', ...options });
+/** Any object of JSON: an empty one where it is not there any more. */
+export const JsonObject = (options: Common) => record({ kind: 'json', isObject: true, ...options });
 export const Nested = (of: () => Class, options: Common) => record({ kind: 'nested', of, ...options });
 /** `unique`: the operation refuses an item that is there twice. `commas`: in a query, what stands in brackets is one item. */
 export const ListOf = (

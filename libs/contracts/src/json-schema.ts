@@ -89,7 +89,7 @@ function bareSchema(field: Field, purpose: Purpose, nest: Nest): Schema {
     case 'values':
       return valuesSchema(purpose);
     case 'json':
-      return {};
+      return field.isObject === true ? { type: 'object', additionalProperties: true } : {};
     case 'nested':
       return nest(field.of(), purpose);
     case 'list':

@@ -52,6 +52,7 @@ AREAS = (
     "api_keys",
     "audit_logs",
     "authorization",
+    "directory_sync",
     "events",
     "groups",
     "multi_factor_auth",
@@ -75,6 +76,7 @@ ABSENT = {
         "list_actions",
         "update_organization_audit_logs_retention",
     },
+    "directory_sync": {"create_directory_sync"},
     "organizations": {
         "create_it_contact",
         "delete_it_contact",
@@ -215,6 +217,7 @@ areas = {name: Area(client, name) for name in AREAS}
 organizations, domains, users = areas["organizations"], areas["organization_domains"], areas["user_management"]
 memberships, groups, authorization = areas["organization_membership"], areas["groups"], areas["authorization"]
 events, webhooks, api_keys = areas["events"], areas["webhooks"], areas["api_keys"]
+directories = areas["directory_sync"]
 factors, radar, widgets = areas["multi_factor_auth"], areas["radar"], areas["widgets"]
 audit_logs = areas["audit_logs"]
 
@@ -603,6 +606,42 @@ def permissions_and_roles():
     assert authorization.add_organization_role_permission(organization.id, "org-python", body_slug="python:bill").permissions == ["python:bill"]
     authorization.delete_organization_role(organization.id, "org-python")
     refused(NotFoundError, authorization.get_organization_role, organization.id, "org-python")
+
+
+def posted(path: str, body: dict, bearer: str = key):
+    """What no SDK has a call for."""
+    headers = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{url}{path}", json.dumps(body).encode(), headers)) as answer:
+        return json.load(answer)
+
+
+@part
+def directories_with_people_and_groups():
+    organization = organizations.create_organization(name="Python directories")
+    made = posted("/admin/directories", {"organization_id": organization.id, "type": "okta scim v2.0", "name": "Python Okta"})["id"]
+    bearer = posted(f"/admin/directories/{made}/tokens", {})["token"]
+    full = {"userName": "ada@python.test", "externalId": "e-1", "title": "Dr", "emails": [{"value": "ada@python.test", "type": "work"}], "name": {"givenName": "Ada"}}
+    ada = posted(f"/scim/v2/{made}/Users", full, bearer)["id"]
+    # Somebody of whom nothing is known.
+    nobody = posted(f"/scim/v2/{made}/Users", {"userName": "nobody"}, bearer)["id"]
+    group = posted(f"/scim/v2/{made}/Groups", {"displayName": "Python admins", "members": [{"value": ada}]}, bearer)["id"]
+    shown = directories.get_directory(made)
+    assert (shown.id, shown.state.value, shown.metadata.users.active, shown.metadata.groups) == (made, "linked", 2, 1)
+    assert [found.id for found in directories.list_directories(organization_id=organization.id, search="python")] == [made]
+    user = directories.get_user(ada)
+    assert (user.idp_id, user.email, user.first_name, user.custom_attributes["job_title"]) == ("e-1", "ada@python.test", "Ada", "Dr")
+    assert [found.id for found in user.groups] == [group]
+    other = directories.get_user(nobody)
+    assert (other.idp_id, other.email, other.custom_attributes, other.groups, other.raw_attributes["userName"]) == (nobody, None, {}, [], "nobody")
+    assert {found.id for found in directories.list_users(directory=made)} == {ada, nobody}
+    assert [found.id for found in directories.list_users(group=group)] == [ada]
+    assert directories.get_group(group).idp_id == group
+    assert [found.name for found in directories.list_groups(directory=made)] == ["Python admins"]
+    assert [found.id for found in directories.list_groups(user=ada)] == [group]
+    told = ["dsync.user.created", "dsync.group.created", "dsync.group.user_added", "dsync.activated"]
+    assert {event.event for event in eventually(lambda: (lambda seen: len(seen) == 5 and seen)(list(events.list_events(events=told, organization_id=organization.id))))} == set(told)
+    directories.delete_directory(made)
+    refused(NotFoundError, directories.get_user, ada)
 
 
 @part

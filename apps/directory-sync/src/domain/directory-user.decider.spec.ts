@@ -8,6 +8,7 @@ import {
   DEFAULT_ATTRIBUTES,
   deleteDirectoryUser,
   directoryUserDecider,
+  eraseDirectoryUser,
   tellOfGroup,
   toPublicUser,
   type DirectoryUserEvent,
@@ -84,6 +85,20 @@ describe('a person of a directory', () => {
   ])('has for its address %s', (_, attributes, email) => {
     const state = directoryUserDecider.evolve(null, { ...created(attributes), at: '2026-01-15T12:00:00.000Z', version: 1 }) as StoredDirectoryUser;
     expect(toPublicUser(state, {}).email).toBe(email);
+  });
+
+  it('ends with nothing personal where it was erased, whether its key is gone or not', () => {
+    const ended = { ...deleted, data: { ...deleted.data, is_erased: true } } as const;
+    given(created()).when(eraseDirectoryUser()).then(ended);
+    given(created(), deleted).when(eraseDirectoryUser()).thenNothing();
+    given().when(eraseDirectoryUser()).thenNothing();
+    for (const attributes of [ada, null]) {
+      const fact = { ...created(), data: { ...created().data, attributes }, at: '2026-01-15T12:00:00.000Z', version: 1 };
+      const before = directoryUserDecider.evolve(null, fact as Folded<DirectoryUserEvent>);
+      const { payload } = directoryUserDecider.toPublicEvent(ended, before, before)!;
+      expect(payload).toMatchObject({ id: user, email: null, username: null, idp_id: null, emails: null, raw_attributes: null, custom_attributes: null });
+      expect(JSON.stringify(payload)).not.toMatch(/acme|Dr/i);
+    }
   });
 
   it('is nobody once erased', () => {

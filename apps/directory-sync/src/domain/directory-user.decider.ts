@@ -23,7 +23,8 @@ import {
 export type DirectoryUserEvent =
   | Fact<'dsync.user.created', DirectoryUserCreated>
   | Fact<'dsync.user.updated', Erasable<DirectoryUserUpdated, Personal>>
-  | Fact<'dsync.user.deleted', Ended & { readonly active: boolean }>
+  /** `is_erased`: since the user was whose person it is, so that nothing personal is told of the end. */
+  | Fact<'dsync.user.deleted', Ended & { readonly active: boolean; readonly is_erased?: true }>
   /** Its directory is gone: nobody is told of each person. */
   | Fact<'directory_user.ended', Ended>
   /** What the group's own stream says already, told of the person: nothing follows it that came before the person's end. */
@@ -87,29 +88,25 @@ function evolve(state: DirectoryUserState, event: DirectoryUserEvent & { readonl
   }
 }
 
+const HOLDER = 'directory_user.';
+
 /** The name of the key that seals what is known of a person in a directory. */
 export function holderOfDirectoryUser(id: string): string {
-  return `directory_user.${id}`;
+  return HOLDER + id;
+}
+
+/** The person whose key has this name. */
+export function directoryUserOfHolder(holder: string): string | null {
+  return holder.startsWith(HOLDER) ? holder.slice(HOLDER.length) : null;
 }
 
 export const PERSONAL = ['attributes', 'custom_attributes'] as const;
 /** What of the public person is personal. */
-const SHOWN = [
-  'idp_id',
-  'email',
-  'first_name',
-  'last_name',
-  'name',
-  'emails',
-  'username',
-  'job_title',
-  'custom_attributes',
-  'raw_attributes',
-  'previous_attributes',
-];
+const SHOWN = ['idp_id', 'email', 'first_name', 'last_name', 'name', 'emails', 'username', 'job_title', 'custom_attributes', 'raw_attributes'] as const;
+const NOTHING_SHOWN = Object.fromEntries(SHOWN.map((field) => [field, null])) as Readonly<Record<(typeof SHOWN)[number], null>>;
 const ofPerson: Sealing<DirectoryUserState, DirectoryUserEvent> = {
   of: (_fact, { key }) => holderOfDirectoryUser(key),
-  fields: [...new Set([...PERSONAL, ...SHOWN])],
+  fields: [...new Set([...PERSONAL, ...SHOWN]), 'previous_attributes'],
 };
 const ofMember: Sealing<DirectoryUserState, DirectoryUserEvent> = { ...ofPerson, fields: SHOWN.map((field) => `user.${field}`) };
 
@@ -129,30 +126,39 @@ function toPublicEvent(event: DirectoryUserEvent, before: DirectoryUserState, af
       return earlier === null || later === null ? null : { payload: { ...later, previous_attributes: previousAttributes(earlier, later) }, names };
     }
     case 'dsync.user.deleted':
-      return { payload: announced(before), names };
+      return { payload: announced(event.data.is_erased === true && before?.object === 'directory_user' ? { ...before, attributes: null } : before), names };
     case 'dsync.group.user_added':
     case 'dsync.group.user_removed': {
       const user = announced(after);
       return user === null
         ? null
-        : { payload: { directory_id: event.data.directory_id, user: { ...user, raw_attributes: {} }, group: event.data.group }, names };
+        : {
+            payload: {
+              directory_id: event.data.directory_id,
+              user: { ...user, raw_attributes: user.raw_attributes === null ? null : {} },
+              group: event.data.group,
+            },
+            names,
+          };
     }
     case 'directory_user.ended':
       return null;
   }
 }
 
-function previousAttributes(before: EventDirectoryUser, after: EventDirectoryUser): Attributes {
+function previousAttributes(before: NonNullable<ReturnType<typeof announced>>, after: NonNullable<ReturnType<typeof announced>>): Attributes {
   const { updated_at: _, ...earlier } = before;
   const { updated_at: __, ...later } = after;
   const { raw_attributes: ___, ...changed } = previousOf({ ...earlier }, { ...later });
-  const raw = previousOf(before.raw_attributes, after.raw_attributes);
+  const raw = previousOf(before.raw_attributes ?? {}, after.raw_attributes ?? {});
   return Object.keys(raw).length === 0 ? changed : { ...changed, raw_attributes: raw };
 }
 
 /** With null for what was erased: nothing can be sealed for whoever that was. */
-function announced(state: DirectoryUserState): EventDirectoryUser | null {
-  return state?.object === 'directory_user' ? toPublicUser(state, state.custom_attributes ?? {}) : null;
+function announced(state: DirectoryUserState): Erasable<EventDirectoryUser, (typeof SHOWN)[number]> | null {
+  if (state?.object !== 'directory_user') return null;
+  const shown = toPublicUser(state, state.custom_attributes ?? {});
+  return state.attributes === null ? { ...shown, ...NOTHING_SHOWN } : shown;
 }
 
 /** As the API shows it, but for the groups. */
@@ -301,6 +307,14 @@ export function deleteDirectoryUser(expected: ExpectedVersion): Decide {
   };
 }
 
+/** The end of a person whose user was erased: the product may make another. Nothing where it is gone. */
+export function eraseDirectoryUser(): Decide {
+  return (state) =>
+    state?.object === 'directory_user'
+      ? [{ type: 'dsync.user.deleted', data: { id: state.id, directory_id: state.directory_id, active: state.active, is_erased: true } }]
+      : [];
+}
+
 /** What follows where its directory is gone. */
 function recordEnd(id: string): Decide {
   return (state) => (state?.object === 'directory_user' ? [{ type: 'directory_user.ended', data: { id, directory_id: state.directory_id } }] : []);
@@ -314,9 +328,9 @@ export function tellOfGroup(group: DirectoryGroup, isMember: boolean): Decide {
   };
 }
 
-/** @throws ScimError where it never was or is no more */
+/** @throws ScimError where it never was or is no more, or was erased */
 export function requireScimUser(state: DirectoryUserState): StoredDirectoryUser {
-  if (state?.object !== 'directory_user') throw noSuchResource('User');
+  if (state?.object !== 'directory_user' || state.attributes === null) throw noSuchResource('User');
   return state;
 }
 

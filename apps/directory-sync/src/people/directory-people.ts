@@ -178,7 +178,8 @@ export class DirectoryPeople {
     const links = await this.linksOf(environment, found);
     return users.map((user) => {
       const directory = user === null ? undefined : living.get(user.directory_id);
-      if (user === null || directory === undefined) return null;
+      // Whoever was erased is about to be ended.
+      if (user === null || user.attributes === null || directory === undefined) return null;
       const shown = toPublicUser(user, customAttributesOf(user.attributes, directory.attributes));
       return { ...shown, groups: groups.get(user.id) ?? [], link_state: links.get(user.id) ?? null };
     });

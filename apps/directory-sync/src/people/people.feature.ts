@@ -6,6 +6,7 @@ import { directoryGroupMembersView, directoryGroupsView } from '../views/directo
 import { directoryLinkStatesView } from '../views/directory-link-states.view.ts';
 import { directoryUsersView } from '../views/directory-users.view.ts';
 import { DirectoryPeople } from './directory-people.ts';
+import { EndErasedPeople } from './erasure.reaction.ts';
 import { FollowedPeople } from './followed-people.ts';
 import { GroupCleaning } from './group-cleaning.ts';
 import { CleanGroupMembers, TellOfGroupMembers } from './member.reactions.ts';
@@ -15,5 +16,5 @@ export const people = feature({
   views: [directoryUsersView, directoryGroupsView, directoryGroupMembersView, directoryLinkStatesView],
   providers: [DirectoryPeople, GroupMembers, GroupCleaning],
   backgroundComponents: [FollowedPeople],
-  reactions: [TellOfGroupMembers, CleanGroupMembers],
+  reactions: [TellOfGroupMembers, CleanGroupMembers, EndErasedPeople],
 });

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { Repository, type Transacted } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
@@ -15,6 +15,8 @@ import {
   directoryGroupDecider,
   MembersOutrun,
   requireScimGroup,
+  type DirectoryGroupEvent,
+  type DirectoryGroupState,
   type MembersChange,
   type SeenMembers,
   type StoredDirectoryGroup,
@@ -43,9 +45,17 @@ const MAX_ATTRIBUTES = 32 * 1024;
 const PAUSE_MS = 5;
 const GROUPS_AT_ONCE = 500;
 
+interface GroupChange {
+  readonly expected: ExpectedVersion;
+  readonly to: (attributes: Attributes) => Attributes;
+  /** Null: of its members nothing. */
+  readonly seen: SeenMembers | null;
+}
+
 /** Groups, as providers write and read them. */
 @Injectable()
 export class ScimGroups {
+  protected readonly mostInRecord: number = MOST_IN_RECORD;
   private readonly rows: Table<StoredDirectoryGroup>;
   private readonly members: Table<DirectoryGroupMember>;
   private readonly counts: Table<DirectoryCounts>;
@@ -69,7 +79,7 @@ export class ScimGroups {
     const attributes = keptGroup(body);
     const ids = memberIds(body[ownName(body, 'members') ?? 'members']);
     await this.requirePeople(context, directory, ids);
-    const [first = [], ...rest] = slicesOf(ids, MOST_IN_RECORD);
+    const [first = [], ...rest] = slicesOf(ids, this.mostInRecord);
     const id = `directory_group_${derivedId(context.commandId, 0)}`;
     const { state } = await this.repository.transact(directoryGroupDecider, context, id, createDirectoryGroup(directory, attributes, first));
     let group = requireScimGroup(state);
@@ -198,7 +208,7 @@ export class ScimGroups {
       const added = [...after].filter((member) => !members.has(member));
       const removed = [...members].filter((member) => !after.has(member));
       await this.requirePeople(context, directory, added);
-      const [first = { added: [], removed: [] }, ...rest] = recordsOf({ added, removed });
+      const [first = { added: [], removed: [] }, ...rest] = recordsOf({ added, removed }, this.mostInRecord);
       try {
         let group = await this.decide(context, id, { expected, to, seen: { version: before.version, change: first } });
         for (const change of rest) group = await this.changeMembers(context, id, { change });
@@ -218,7 +228,9 @@ export class ScimGroups {
       const members = await this.groupMembers.among(environment, id, [...change.added, ...change.removed]);
       const left = { added: change.added.filter((each) => !members.has(each)), removed: change.removed.filter((each) => members.has(each)) };
       try {
-        return await this.decide(context, id, { expected: undefined, to: (attributes) => attributes, seen: { version, change: left } });
+        const { state, isRepeat } = await this.transact(context, id, { expected: undefined, to: (attributes) => attributes, seen: { version, change: left } });
+        // Where this command was carried out in part before, what it asked for in this place then may have been another part.
+        if (!isRepeat || left.added.length + left.removed.length === 0) return requireScimGroup(state);
       } catch (error) {
         if (!(error instanceof MembersOutrun)) throw error;
         await this.waitForTurn(context);
@@ -226,13 +238,12 @@ export class ScimGroups {
     }
   }
 
-  private async decide(
-    context: RequestContext,
-    id: string,
-    { expected, to, seen }: { readonly expected: ExpectedVersion; readonly to: (attributes: Attributes) => Attributes; readonly seen: SeenMembers | null },
-  ): Promise<StoredDirectoryGroup> {
-    const { state } = await this.repository.transact(directoryGroupDecider, context, id, changeDirectoryGroup(expected, to, seen));
-    return requireScimGroup(state);
+  private async decide(context: RequestContext, id: string, change: GroupChange): Promise<StoredDirectoryGroup> {
+    return requireScimGroup((await this.transact(context, id, change)).state);
+  }
+
+  private transact(context: RequestContext, id: string, { expected, to, seen }: GroupChange): Promise<Transacted<DirectoryGroupState, DirectoryGroupEvent>> {
+    return this.repository.transact(directoryGroupDecider, context, id, changeDirectoryGroup(expected, to, seen));
   }
 
   /** Of those who come at once, somebody was faster. @throws DomainError `service_unavailable` past the deadline */
@@ -256,9 +267,9 @@ function keptGroup(body: Attributes): Attributes {
 }
 
 /** Removals before additions, at most so many ids in each. */
-function recordsOf({ added, removed }: MembersChange): readonly MembersChange[] {
+function recordsOf({ added, removed }: MembersChange, most: number): readonly MembersChange[] {
   const all = [...removed.map((id) => ({ id, isAdded: false })), ...added.map((id) => ({ id, isAdded: true }))];
-  return slicesOf(all, MOST_IN_RECORD).map((some) => ({
+  return slicesOf(all, most).map((some) => ({
     added: some.flatMap(({ id, isAdded }) => (isAdded ? [id] : [])),
     removed: some.flatMap(({ id, isAdded }) => (isAdded ? [] : [id])),
   }));

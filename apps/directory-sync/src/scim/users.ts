@@ -91,7 +91,7 @@ export class ScimUsers {
     const row = await this.counts.get(environment, directoryId);
     const { active, inactive } = row === null ? NOTHING_COUNTED : contentOf(row);
     const since = Date.parse(SINCE);
-    return this.search.find(request, {
+    const { total, rows } = await this.search.find(request, {
       table: this.rows,
       size: active + inactive,
       total: (filter) => (filter === null ? active + inactive : countedBy(filter, active, inactive)),
@@ -103,6 +103,8 @@ export class ScimUsers {
         return found !== null && contentOf(found).directory_id === directoryId ? found : null;
       },
     });
+    // Whoever was erased is about to be ended.
+    return { total, rows: rows.filter(({ attributes }) => attributes !== null) };
   }
 
   private async change(

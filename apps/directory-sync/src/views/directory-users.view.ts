@@ -2,6 +2,7 @@ import { primaryView } from '#libs/event-sourcing/src/views/view';
 import type { Index } from '#libs/read-models/src/read-models';
 import {
   directoryUserDecider,
+  directoryUserOfHolder,
   emailOf,
   emailsOf,
   holderOfDirectoryUser,
@@ -47,7 +48,10 @@ export const directoryUsersView = primaryView<DirectoryUserState, DirectoryUserE
   personal: {
     holders: ({ id }) => [holderOfDirectoryUser(id)],
     columns: () => PERSONAL,
-    idsOf: (holder) => (holder.startsWith(holderOfDirectoryUser('')) ? [holder.slice(holderOfDirectoryUser('').length)] : []),
+    idsOf: (holder) => {
+      const id = directoryUserOfHolder(holder);
+      return id === null ? [] : [id];
+    },
   },
   rowOf: (state) => (state?.object === 'directory_user' ? state : null),
 });

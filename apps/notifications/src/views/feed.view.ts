@@ -77,7 +77,7 @@ export const feedView: View<FeedRow> = {
   sortKey: ({ order }) => order,
   personal: {
     holders: ({ personal = [] }) => personal.map(({ of }) => of),
-    columns: ({ personal = [] }, holder) => personal.flatMap(({ of, fields }) => (of === holder ? fields.map((path) => `event.${path}`) : [])),
+    columns: ({ personal = [] }, holder) => personal.flatMap(({ of, fields }) => (of === holder ? fields.flatMap(placesOf) : [])),
   },
   idsOf: (event) => publicEventsOf(event).map(({ id }) => id),
   evolve: (_row, event, id) => entryOf(event, id, event.meta.at),
@@ -94,6 +94,11 @@ export const feedView: View<FeedRow> = {
   serialise: (row) => rowText(row, 'text' in row ? (row as NewFeedRow).text : publicEventText(row.event)),
   retention: { shortened: strippedText, mayBeGone: (text, now) => timeOf({ text }) < now - CURSORS_KEPT },
 };
+
+/** What changed stands beside the resource, and in it where its class says so. */
+function placesOf(path: string): readonly string[] {
+  return path.startsWith('context.') ? [`event.${path}`, `event.data.${path.slice('context.'.length)}`] : [`event.${path}`];
+}
 
 function entryOf(record: RecordedEvent, id: string, time: number): NewFeedRow {
   const events = publicEventsOf(record);

@@ -1,4 +1,4 @@
-import { Const, Id, Json, Ref, Text, Time } from '../fields.ts';
+import { Const, Id, JsonObject, Ref, Text, Time } from '../fields.ts';
 import { Organization } from '../organizations/organization.ts';
 import { Directory } from './directory.ts';
 
@@ -10,13 +10,13 @@ export class DirectoryGroup {
   @Ref(() => Directory, { doc: 'The directory.' }) directory_id!: string;
   @Ref(() => Organization, { doc: 'The organization of the directory.' }) organization_id!: string;
   @Text({ doc: 'Shown to people; unique in its directory.', example: 'Engineering' }) name!: string;
-  @Json({ doc: 'As the product sent it, without its members.', example: { displayName: 'Engineering' } }) raw_attributes!: Readonly<Record<string, unknown>>;
+  @JsonObject({ doc: 'As the product sent it, without its members.', example: { displayName: 'Engineering' } }) raw_attributes!: Readonly<Record<string, unknown>>;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When it changed last; its members do not count.' }) updated_at!: string;
 }
 
 /** A group that changed, as events show it. */
 export class UpdatedDirectoryGroup extends DirectoryGroup {
-  @Json({ doc: 'What changed, as it was before: null for what was not there; of `raw_attributes` what changed in it.' })
+  @JsonObject({ doc: 'What changed, as it was before: null for what was not there; of `raw_attributes` what changed in it.' })
   previous_attributes!: Readonly<Record<string, unknown>>;
 }

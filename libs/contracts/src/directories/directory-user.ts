@@ -1,4 +1,4 @@
-import { Const, Flag, Id, Json, ListOf, Nested, OneOf, Optional, Ref, Text, Time, without } from '../fields.ts';
+import { Const, Flag, Id, JsonObject, ListOf, Nested, OneOf, Optional, Ref, Text, Time, without } from '../fields.ts';
 import { Organization } from '../organizations/organization.ts';
 import { DirectoryGroup } from './directory-group.ts';
 import { Directory } from './directory.ts';
@@ -35,9 +35,9 @@ export class DirectoryUser {
   @Text({ doc: 'Deprecated: the job title.', nullable: true, personal: true, example: 'Countess' }) job_title!: string | null;
   @OneOf(['active', 'inactive', 'suspended'], { doc: 'Whether the person may work; those who left the company are inactive, or gone.' })
   state!: 'active' | 'inactive' | 'suspended';
-  @Json({ doc: 'What the settings of the directory pick from what the product sends.', personal: true, example: { department: 'Research' } })
+  @JsonObject({ doc: 'What the settings of the directory pick from what the product sends.', personal: true, example: { department: 'Research' } })
   custom_attributes!: Readonly<Record<string, unknown>>;
-  @Json({ doc: 'As the product sent it.', personal: true, example: { userName: 'ada@acme.test' } }) raw_attributes!: Readonly<Record<string, unknown>>;
+  @JsonObject({ doc: 'As the product sent it.', personal: true, example: { userName: 'ada@acme.test' } }) raw_attributes!: Readonly<Record<string, unknown>>;
   @ListOf(() => DirectoryGroup, { doc: 'Deprecated: the groups that the person is in. Empty in lists of the people in a group.' })
   groups!: readonly DirectoryGroup[];
   @OneOf(LINK_STATES, {
@@ -54,7 +54,7 @@ export class EventDirectoryUser extends without(DirectoryUser, 'groups', 'link_s
 
 /** A person who changed, as events show it. */
 export class UpdatedDirectoryUser extends EventDirectoryUser {
-  @Json({ doc: 'What changed, as it was before: null for what was not there; of `raw_attributes` what changed in it.', personal: true })
+  @JsonObject({ doc: 'What changed, as it was before: null for what was not there; of `raw_attributes` what changed in it.', personal: true })
   previous_attributes!: Readonly<Record<string, unknown>>;
 }
 

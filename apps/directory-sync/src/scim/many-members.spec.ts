@@ -1,0 +1,158 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
+import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import type { Appended, NewEvent } from '#libs/event-sourcing/src/log/event-store';
+import { Naming } from '#libs/event-sourcing/src/log/naming';
+import { tableOf, type PrimaryView } from '#libs/event-sourcing/src/views/view';
+import { SystemClock } from '#libs/platform/src/clock';
+import { newCommandId } from '#libs/platform/src/ids';
+import { PinoLog } from '#libs/platform/src/pino.log';
+import type { RequestContext } from '#libs/platform/src/request-context';
+import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
+import { changeDirectoryGroup, directoryGroupDecider, type MembersChanged } from '../domain/directory-group.decider.ts';
+import { createDirectoryUser, directoryUserDecider } from '../domain/directory-user.decider.ts';
+import type { StoredDirectory } from '../domain/directory.decider.ts';
+import { GroupCleaning } from '../people/group-cleaning.ts';
+import { GroupMembers } from '../readers/group-members.ts';
+import { directoryGroupMembersView, directoryGroupsView } from '../views/directory-groups.view.ts';
+import { directoryUsersView } from '../views/directory-users.view.ts';
+import { ScimGroups } from './groups.ts';
+
+const ENVIRONMENT = 'environment_01J00000000000000000000000';
+const directory = { id: 'directory_1', organization_id: 'org_1', attributes: [] } as unknown as StoredDirectory;
+const clock = new SystemClock();
+const log = new PinoLog({ level: 'silent', readable: false });
+
+/** What happens before an append of a group, and after one. */
+class Watched extends LmdbEventStore {
+  before: ((nth: number) => Promise<void>) | null = null;
+  after: ((nth: number) => void) | null = null;
+  private appends = 0;
+
+  override async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
+    const { before, after } = this;
+    if (!stream.startsWith('directory_group-') || (before === null && after === null)) return super.append(stream, expectedVersion, events);
+    const nth = ++this.appends;
+    await before?.(nth);
+    const appended = await super.append(stream, expectedVersion, events);
+    after?.(nth);
+    return appended;
+  }
+}
+
+/** As a group of tens of thousands is, whose records have ten thousand. */
+class SmallRecords extends ScimGroups {
+  protected override readonly mostInRecord = 2;
+}
+
+describe('a change of more members than one record takes', () => {
+  let folder: string;
+  let storage: LmdbStorage;
+  let events: Watched;
+  let repository: LogRepository;
+  let members: GroupMembers;
+  let groups: SmallRecords;
+  let people: readonly string[];
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'many-members-'));
+    storage = await LmdbStorage.open({ directory: folder });
+    events = new Watched(storage);
+    const readModels = new LmdbReadModels(storage);
+    repository = new LogRepository(events, readModels, new Naming(Buffer.alloc(32, 1)), clock, log);
+    for (const view of [directoryUsersView, directoryGroupsView] as const) repository.registerPrimaryView(view as unknown as PrimaryView<unknown, never>);
+    readModels.table(tableOf(directoryGroupMembersView));
+    members = new GroupMembers(repository, events, readModels);
+    groups = new SmallRecords(
+      repository,
+      members,
+      new GroupCleaning(repository, members, clock, readModels),
+      clock,
+      new LmdbShortLived(storage, clock),
+      readModels,
+    );
+    people = await Promise.all(
+      Array.from({ length: 7 }, async (_, index) => {
+        const made = context();
+        const id = `directory_user_${made.commandId}`;
+        await repository.transact(directoryUserDecider, made, id, createDirectoryUser(directory, { userName: `person-${index}` }));
+        return id;
+      }),
+    );
+  });
+  afterEach(async () => {
+    await storage.close();
+    await rm(folder, { recursive: true });
+  });
+
+  function context(commandId = newCommandId(clock.now())): RequestContext {
+    const now = clock.now();
+    return {
+      environment: ENVIRONMENT,
+      actor: { id: 'key_1', source: 'api', name: null },
+      requestId: 'request_1',
+      commandId,
+      deadline: now + 10_000,
+      receipt: {},
+    };
+  }
+
+  const sent = (ids: readonly string[], displayName = 'Everybody') => ({ displayName, members: ids.map((value) => ({ value })) });
+  const membersOf = async (id: string) => [...(await members.all(ENVIRONMENT, id))].sort();
+  const recordsOf = async (id: string) =>
+    (await events.read(`directory_group-${ENVIRONMENT}-${id}`))
+      .filter(({ type }) => type === 'directory_group.members_changed')
+      .map(({ data }) => data as MembersChanged);
+
+  it('is several records, each whole: removals before additions', async () => {
+    const { id } = await groups.create(context(), directory, sent(people.slice(0, 5)));
+    await groups.replace(context(), directory, id, { body: sent(people.slice(3)), expected: undefined });
+    expect(await membersOf(id)).toEqual(people.slice(3).sort());
+    expect((await recordsOf(id)).map(({ removed, added }) => [removed.length, added.length])).toEqual([
+      [0, 2],
+      [0, 2],
+      [0, 1],
+      [2, 0],
+      [1, 1],
+      [0, 1],
+    ]);
+  });
+
+  it('is completed by whoever repeats it, wherever it was broken off', async () => {
+    for (const died of [1, 2, 3]) {
+      events.after = (nth) => {
+        if (nth === died) throw new Error('died');
+      };
+      const command = newCommandId(clock.now());
+      const body = sent(people, `Broken off at ${died}`);
+      await expect(groups.create(context(command), directory, body)).rejects.toThrow('died');
+      events.after = null;
+      Object.assign(events, { appends: 0 });
+      const { id } = await groups.create({ ...context(command), attempt: 2 }, directory, body);
+      expect(await membersOf(id)).toEqual([...people].sort());
+      expect((await recordsOf(id)).flatMap(({ added }) => added)).toHaveLength(people.length);
+    }
+  });
+
+  it('is completed where somebody was faster when it was asked for first', async () => {
+    const command = newCommandId(clock.now());
+    const id = `directory_group_${command}`;
+    events.before = async (nth) => {
+      const rename = changeDirectoryGroup(undefined, (attributes) => ({ ...attributes, externalId: 'faster' }), null);
+      if (nth === 2) await repository.transact(directoryGroupDecider, context(), id, rename);
+    };
+    // The append of the second part meets the other change, and comes anew behind it.
+    events.after = (nth) => {
+      if (nth === 4) throw new Error('died');
+    };
+    await expect(groups.create(context(command), directory, sent(people))).rejects.toThrow('died');
+    events.before = events.after = null;
+    expect(await membersOf(id)).toHaveLength(4);
+    await groups.create({ ...context(command), attempt: 2 }, directory, sent(people));
+    expect(await membersOf(id)).toEqual([...people].sort());
+  });
+});
