@@ -10,7 +10,9 @@ export class DirectoryGroup {
   @Ref(() => Directory, { doc: 'The directory.' }) directory_id!: string;
   @Ref(() => Organization, { doc: 'The organization of the directory.' }) organization_id!: string;
   @Text({ doc: 'Shown to people; unique in its directory.', example: 'Engineering' }) name!: string;
-  @JsonObject({ doc: 'As the product sent it, without its members.', example: { displayName: 'Engineering' } }) raw_attributes!: Readonly<Record<string, unknown>>;
+  @JsonObject({ doc: 'As the product sent it, without its members.', example: { displayName: 'Engineering' } }) raw_attributes!: Readonly<
+    Record<string, unknown>
+  >;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When it changed last; its members do not count.' }) updated_at!: string;
 }
