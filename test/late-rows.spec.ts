@@ -115,6 +115,7 @@ const BY_SCIM = ['GetDirectoryUser', 'GetDirectoryGroup'];
 const ELSEWHERE = [
   ...['GetWebhookDelivery', 'GetAuthenticationPolicy', 'GetEnvironmentSettings', 'GetJwtTemplate', 'GetTokenKeySet'],
   ...['GetEmailVerification', 'GetRadarChallenge', 'GetAuditLogEvent', ...BY_SCIM],
+  ...['GetAuditLogCheckpoint', 'ProveAuditLogInclusion', 'ProveAuditLogConsistency', 'GetAuditLogKeys'],
 ];
 const lookUps = operations()
   .filter(({ route, options }) => route?.method === 'get' && options.answers.shape === 'one')

@@ -5,6 +5,7 @@ import { DirectoryGroup } from '#libs/contracts/src/directories/directory-group'
 import { Directory } from '#libs/contracts/src/directories/directory';
 import { Group } from '#libs/contracts/src/groups/group';
 import { operations, takesKey, type Class, type RegisteredOperation } from '#libs/contracts/src/operation';
+import { AuditLogEvent } from '#libs/contracts/src/audit-logs/audit-log-event';
 import { OrganizationMembership } from '#libs/contracts/src/organization-memberships/organization-membership';
 import { Organization, OrganizationDomain } from '#libs/contracts/src/organizations/organization';
 import { User } from '#libs/contracts/src/users/user';
@@ -134,6 +135,9 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     },
   }),
   ListAuditLogEvents: async ({ ids }) => ({ path: `/audit_logs/events?organization_id=${ids.get(Organization)}` }),
+  GetAuditLogCheckpoint: async (at) => ({ path: `${await signedTrail(at)}/checkpoint` }),
+  ProveAuditLogInclusion: async (at) => ({ path: `${await signedTrail(at)}/inclusion?event_id=${at.ids.get(AuditLogEvent)}` }),
+  ProveAuditLogConsistency: async (at) => ({ path: `${await signedTrail(at)}/consistency?from=1` }),
   EnrollAuthenticationFactor: async () => ({ body: { type: 'totp', totp_issuer: 'Acme', totp_user: 'ada@acme.test' } }),
   ChallengeAuthenticationFactor: async ({ caller }) => {
     await caller.patch('/admin/environment_settings', { sms: { countries: ['DE'] } }).expect(200);
@@ -191,6 +195,13 @@ async function newUser({ caller }: World): Promise<string> {
 }
 
 /** Of somebody who is a user, so that it can be accepted. */
+/** Below which the proofs of a trail are, once it has a checkpoint. */
+async function signedTrail({ caller, ids }: World): Promise<string> {
+  const trail = `/audit_logs/organizations/${ids.get(Organization)}`;
+  await caller.eventually(`${trail}/checkpoint`, {});
+  return trail;
+}
+
 async function newInvitation({ caller, ids }: World): Promise<{ readonly id: string; readonly token: string }> {
   const { email } = await caller.post('/user_management/users', { email: `${randomUUID()}@acme.test` }).expect(201);
   return caller.post(INVITATIONS, { email, organization_id: ids.get(Organization) }).expect(201);

@@ -1,6 +1,7 @@
 import { service } from '#libs/runtime/src/feature';
+import { proofs } from './proofs/proofs.feature.ts';
 import { schemas } from './schemas/schemas.feature.ts';
 import { trail } from './trail/trail.feature.ts';
 
 /** A customer's trail is announced to nobody: it is read, exported and streamed as what it is. */
-export const auditLogs = service('audit-logs', [trail, schemas], { isForwarded: false });
+export const auditLogs = service('audit-logs', [trail, schemas, proofs], { isForwarded: false });

@@ -54,6 +54,12 @@ export const ERRORS = declare({
   },
   position_not_reached: { kind: 'invalid', status: 422, doc: 'The position lies beyond the end of the log.' },
   internal_error: { kind: 'unavailable', status: 500, doc: 'A bug on our side; tell us the request id.' },
+  audit_log_trail_diverged: {
+    kind: 'conflict',
+    status: 409,
+    doc: 'The audit trail is not what its latest checkpoint says: it has lost events, or was altered. Nothing is signed any more; an operator has to look.',
+    comesWith: 'exports of audit trails',
+  },
   invalid_metadata: { kind: 'invalid', status: 400, doc: 'Metadata breaks its limits: 50 pairs, keys of 40 and values of 600 ASCII characters.' },
   external_id_already_used: { kind: 'conflict', status: 400, doc: 'Another object of this environment has this external id.' },
   payment_customer_id_already_used: { kind: 'conflict', status: 400, doc: 'Another organization of this environment has this payment customer id.' },

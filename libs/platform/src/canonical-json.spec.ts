@@ -1,4 +1,4 @@
-import { canonicalJson, LoneSurrogate } from './canonical-json.ts';
+import { canonicalJson, NoCanonicalJson } from './canonical-json.ts';
 
 describe('canonical JSON', () => {
   it('is that of the example of RFC 8785', () => {
@@ -24,10 +24,11 @@ describe('canonical JSON', () => {
 
   it('refuses what has no one form', () => {
     for (const lone of ['\ud800', 'a\udc00', '\ud800\ud800\udc00', '\udc00\ud800']) {
-      expect(() => canonicalJson({ text: lone })).toThrow(LoneSurrogate);
-      expect(() => canonicalJson({ [lone]: 1 })).toThrow(LoneSurrogate);
+      expect(() => canonicalJson({ text: lone })).toThrow(NoCanonicalJson);
+      expect(() => canonicalJson({ [lone]: 1 })).toThrow(NoCanonicalJson);
     }
     expect(canonicalJson('\ud83d\ude00')).toBe('"😀"');
-    for (const value of [Number.NaN, Infinity, 1n, () => 1]) expect(() => canonicalJson([value])).toThrow(RangeError);
+    for (const value of [Number.NaN, Infinity, 1n]) expect(() => canonicalJson([value])).toThrow(NoCanonicalJson);
+    expect(() => canonicalJson(undefined)).toThrow(NoCanonicalJson);
   });
 });

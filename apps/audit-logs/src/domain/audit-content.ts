@@ -1,5 +1,5 @@
-import canonicalize from 'canonicalize';
 import type { AuditLogContent, AuditLogTarget, NewAuditLogEvent } from '#libs/contracts/src/audit-logs/audit-log-event';
+import { canonicalJson } from '#libs/platform/src/canonical-json';
 import { invalidField } from '#libs/platform/src/domain-error';
 import type { TermKind } from './audit-trail.decider.ts';
 
@@ -30,7 +30,7 @@ export function contentOf({ action, occurred_at, actor, targets, context, metada
 
 /** As RFC 8785 has it: what the commitment is made of. */
 export function canonicalText(content: AuditLogContent): string {
-  return canonicalize(content)!;
+  return canonicalJson(content);
 }
 
 /** What an event is found by. */

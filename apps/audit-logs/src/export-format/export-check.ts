@@ -1,5 +1,6 @@
 import { parseCheckpoint, verifyCheckpoint, type Checkpoint } from '../tree/checkpoint.ts';
-import { leafOf, commitmentOf } from '../tree/leaf.ts';
+import { commitmentOf, leafDataOf } from '../tree/leaf.ts';
+import { leafHash } from '../tree/merkle-hash.ts';
 import { MultiproofCheck, ProofTooShort } from '../tree/multiproof.ts';
 import { isConsistent } from '../tree/proofs.ts';
 import { contentOf, NotAnExport, type EventReader, type ExportedEvent } from './exported-event.ts';
@@ -95,7 +96,7 @@ export class ExportCheck {
     if (leaf <= this.last) throw new NotGenuine(`${id} (${leaf}) stands behind leaf ${this.last}: events were put in another order, or doubled.`);
     if (leaf >= this.checkpoint.size) throw new NotGenuine(`${id} arrived as number ${leaf}, and the checkpoint has ${this.checkpoint.size} events.`);
     const commitment = commitmentOf(Buffer.from(salt, 'hex'), contentOf(event));
-    this.proof.add(leaf, leafOf({ environment: this.environment, organization_id, id, received_at, commitment }));
+    this.proof.add(leaf, leafHash(leafDataOf({ environment: this.environment, organization_id, id, received_at, commitment })));
     this.first ??= leaf;
     this.last = leaf;
     this.events += 1;

@@ -55,7 +55,7 @@ const publicKey = publicOf(privateKey);
 const base64 = (hashes: readonly Buffer[]) => hashes.map((hash) => hash.toString('base64'));
 
 const kept = new Map<string, Buffer>();
-const tiles: Tiles = { read: (level, index) => Promise.resolve(kept.get(`${level}/${index}`)!) };
+const tiles: Pick<Tiles, 'read'> = { read: (level, index) => Promise.resolve(kept.get(`${level}/${index}`)!) };
 const edge = Edge.empty();
 for (let at = 0; at < 1_000; at += 1) {
   for (const { level, index, hashes } of edge.append(leafHash(`event ${at}`))) kept.set(`${level}/${index}`, Buffer.concat(hashes));

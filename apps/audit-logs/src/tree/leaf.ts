@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '#libs/platform/src/canonical-json';
-import { leafHash } from './merkle-hash.ts';
 
 /** Of what an event says, as base64url: as much as stays when it is gone. The salt keeps it from being guessed. */
 export function commitmentOf(salt: Uint8Array, content: unknown): string {
@@ -17,6 +16,7 @@ export interface LeafFields {
   readonly commitment: string;
 }
 
-export function leafOf({ environment, organization_id, id, received_at, commitment }: LeafFields): Buffer {
-  return leafHash(canonicalJson({ v: 1, environment, organization_id, id, received_at, commitment }));
+/** What a leaf is the hash of. */
+export function leafDataOf({ environment, organization_id, id, received_at, commitment }: LeafFields): string {
+  return canonicalJson({ v: 1, environment, organization_id, id, received_at, commitment });
 }

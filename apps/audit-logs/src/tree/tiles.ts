@@ -17,6 +17,8 @@ export interface Tile {
 /** Full tiles of one tree. */
 export interface Tiles {
   read(level: number, index: number): Promise<Buffer>;
+  /** What each of these tiles is in the level above. */
+  roots(level: number, first: number, count: number): Promise<readonly Buffer[]>;
 }
 
 /** The hashes at the right edge of a tree, of each level those that fill no tile yet. All that has to be in memory for a tree to grow. */
@@ -37,10 +39,17 @@ export class Edge {
     for (let below = fullTiles; below > 0; below = Math.floor(below / TILE_WIDTH)) {
       const first = below - (below % TILE_WIDTH);
       const level = levels.length - 1;
-      const full = await Promise.all(Array.from({ length: below - first }, (_, at) => tiles.read(level, first + at)));
-      levels.push(full.map(tileRoot));
+      levels.push([...(await tiles.roots(level, first, below - first))]);
     }
     return new Edge(fullTiles * TILE_WIDTH + leavesBehindTiles.length, levels);
+  }
+
+  /** As it is now, for whoever reads it while it grows. */
+  copy(): Edge {
+    return new Edge(
+      this.leaves,
+      this.levels.map((hashes) => [...hashes]),
+    );
   }
 
   get size(): number {
@@ -71,12 +80,15 @@ export class Edge {
   }
 }
 
-/** The nodes of a tree by its full tiles, and its edge for what is behind them. Made for one question: each tile is read once. */
+/** Tiles that are remembered at a time: of each level those that a walk from left to right is at. */
+const REMEMBERED = 64;
+
+/** The nodes of a tree by its full tiles, and its edge for what is behind them. Made for one question, it reads a tile once; a walk over the whole tree keeps no more of them than it needs. */
 export class TreeNodes implements Nodes {
   private readonly read = new Map<string, Promise<Buffer>>();
 
   constructor(
-    private readonly tiles: Tiles,
+    private readonly tiles: Pick<Tiles, 'read'>,
     private readonly edge: Edge,
   ) {}
 
@@ -94,18 +106,21 @@ export class TreeNodes implements Nodes {
   private tile(level: number, index: number): Promise<Buffer> {
     const name = `${level}/${index}`;
     let tile = this.read.get(name);
-    if (tile === undefined) this.read.set(name, (tile = this.tiles.read(level, index)));
+    // The one that was asked for longest ago makes room.
+    if (tile !== undefined) this.read.delete(name);
+    else if (this.read.size === REMEMBERED) this.read.delete(this.read.keys().next().value!);
+    this.read.set(name, (tile ??= this.tiles.read(level, index)));
     return tile;
   }
 }
 
 /** The one hash that a full tile is in the level above. */
-function tileRoot(tile: Buffer): Buffer {
+export function tileRoot(tile: Buffer): Buffer {
   if (tile.length !== TILE_WIDTH * HASH_BYTES) throw new RangeError(`A tile has ${tile.length} bytes.`);
   return folded(hashesOf(tile));
 }
 
-function hashesOf(bytes: Buffer): readonly Buffer[] {
+export function hashesOf(bytes: Buffer): readonly Buffer[] {
   return Array.from({ length: bytes.length / HASH_BYTES }, (_, at) => bytes.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES));
 }
 

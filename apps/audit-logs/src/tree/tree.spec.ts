@@ -5,7 +5,7 @@ import { EMPTY_ROOT, leafHash } from './merkle-hash.ts';
 import { MultiproofCheck, MultiproofPlan, ProofTooShort } from './multiproof.ts';
 import { consistencySpans, inclusionSpans, isConsistent, rootByInclusion, type TreeHead } from './proofs.ts';
 import { rootOf, rootsOf, type Span } from './spans.ts';
-import { Edge, TILE_WIDTH, TreeNodes, type Tile, type Tiles } from './tiles.ts';
+import { Edge, TILE_WIDTH, tileRoot, TreeNodes, type Tile, type Tiles } from './tiles.ts';
 
 const { RFC9162 } = independent;
 
@@ -34,6 +34,10 @@ class KeptTiles implements Tiles {
       expect(hashes).toHaveLength(TILE_WIDTH);
       this.kept.set(`${level}/${index}`, Buffer.concat(hashes));
     }
+  }
+
+  async roots(level: number, first: number, count: number): Promise<readonly Buffer[]> {
+    return Promise.all(Array.from({ length: count }, async (_, at) => tileRoot(await this.read(level, first + at))));
   }
 
   async read(level: number, index: number): Promise<Buffer> {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { WebhookWork } from '#apps/notifications/src/webhook-deliveries/webhook-work';
+import { RotateAuditLogKeys } from '#libs/contracts/src/audit-log-proofs/operations';
 import {
   CreateEnvironment,
   CreateEnvironmentKey,
@@ -164,6 +165,18 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       const { environment, now, drop } = options;
       const key = await process.call(systemOperation(RotateTokenKeys, { environment_name: environment, now: now !== undefined, drop: drop !== undefined }));
       tell(`${key.kid}  ${key.alg}  signs from ${key.signs_from}`);
+    },
+  },
+  'audit-keys rotate': {
+    doc: 'Have another key sign the checkpoints of audit trails from now on. What was signed goes on being verified by the keys of before.',
+    options: { environment: { ...environmentOption, isRequired: true } },
+    run: async (process, { options }, tell) => {
+      const environment = (await process.call(systemOperation(ListEnvironments, {}))).find(({ name }) => name === options['environment']);
+      if (environment === undefined) throw new Error(`There is no environment '${options['environment']}'.`);
+      const rotation = validatorOf<RotateAuditLogKeys>(operationOf(RotateAuditLogKeys))({}, {}, {});
+      rotation.context = commandLineContext(environment.id);
+      const { public_key, signs_from } = await process.call(rotation);
+      tell(`${public_key}  Ed25519  signs from ${signs_from}`);
     },
   },
   rebuild: {

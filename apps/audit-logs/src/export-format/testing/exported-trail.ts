@@ -1,6 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { originOf, rawPublicKey, signedCheckpoint } from '../../tree/checkpoint.ts';
-import { commitmentOf, leafOf } from '../../tree/leaf.ts';
+import { commitmentOf, leafDataOf } from '../../tree/leaf.ts';
+import { leafHash } from '../../tree/merkle-hash.ts';
 import { consistencySpans } from '../../tree/proofs.ts';
 import { rootOf, rootsOf } from '../../tree/spans.ts';
 import { Edge, TreeNodes } from '../../tree/tiles.ts';
@@ -21,7 +22,7 @@ export class ExportedTrail {
   constructor(trail: readonly ExportedEvent[]) {
     for (const event of trail) {
       const commitment = commitmentOf(Buffer.from(event.salt, 'hex'), contentOf(event));
-      const leaf = leafOf({ environment: ENVIRONMENT, organization_id: ORGANIZATION, id: event.id, received_at: event.received_at, commitment });
+      const leaf = leafHash(leafDataOf({ environment: ENVIRONMENT, organization_id: ORGANIZATION, id: event.id, received_at: event.received_at, commitment }));
       for (const { level, index, hashes } of this.edge.append(leaf)) this.tiles.set(`${level}/${index}`, Buffer.concat(hashes));
     }
   }
