@@ -148,7 +148,9 @@ export class DirectoryFollowing {
         const next = await this.release(about, managed);
         // Who was unlinked by hand stays so when it is followed again.
         if (link === null || link.link_state === 'unlinked_by_hand') return next;
-        if (await this.record(about, state, { ...NOTHING, invitation_id: link.invitation_id })) return next;
+        const isTakenAway = managed === null && link.is_manager && (await this.wasTakenAway(about, link.user_id!));
+        const outcome = isTakenAway ? unlinked(about, link.user_id!) : { ...NOTHING, invitation_id: link.invitation_id };
+        if (await this.record(about, state, outcome)) return next;
         continue;
       }
       const outcome = await this.outcome(about, managed);
@@ -176,8 +178,7 @@ export class DirectoryFollowing {
     const user = managed === null ? null : await this.user(environment, managed.user_id);
     if (managed !== null && user !== null) return this.ofManaged(about, managed, user);
     const former = managed ?? (link?.is_manager === true ? { user_id: link.user_id! } : null);
-    if (former !== null && (await this.wasTakenAway(about, former.user_id)))
-      return { ...NOTHING, link_state: 'unlinked_by_hand', user_id: former.user_id, invitation_id: link?.invitation_id ?? null };
+    if (former !== null && (await this.wasTakenAway(about, former.user_id))) return unlinked(about, former.user_id);
     return this.ofNewcomer(about);
   }
 
@@ -410,6 +411,11 @@ export class DirectoryFollowing {
   private context({ environment, person, cause }: Pick<Case, 'environment' | 'person' | 'cause'>, step: string): RequestContext {
     return { ...systemContext(environment, this.clock.now()), commandId: commandIdOf(cause.at, person.id, String(person.version), cause.id, step) };
   }
+}
+
+/** Somebody deleted the user or the membership: nothing is made again until the product sends a change. */
+function unlinked({ link }: Case, user_id: string): Outcome {
+  return { ...NOTHING, link_state: 'unlinked_by_hand', user_id, invitation_id: link?.invitation_id ?? null };
 }
 
 /** Those that the directory knows. */
