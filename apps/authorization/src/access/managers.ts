@@ -34,6 +34,21 @@ export class Managers {
     return false;
   }
 
+  /** The number of the person by whom it goes: whoever manages it, or, once they are gone, the first by id of those who wait for it and may work; -1: nobody. */
+  decider(membership: number): number {
+    const manager = (membership < this.managerOf.length ? this.managerOf[membership]! : 0) - 1;
+    if (manager === NONE || !this.isGone(manager)) return manager;
+    let first = NONE;
+    for (const successor of this.successors.get(membership) ?? [])
+      if (this.isPresent(successor) && (first === NONE || this.people.compare(successor, first) < 0)) first = successor;
+    return first;
+  }
+
+  /** -1 where nothing is known of the person. */
+  numberOf(id: string): number {
+    return this.people.numberOf(id);
+  }
+
   /** Null: nobody does. */
   manages(managed_by: ManagedBy | null, membership: number): void {
     if (managed_by === null && membership >= this.managerOf.length) return;
@@ -48,7 +63,9 @@ export class Managers {
 
   /** `is_gone`: for good. */
   absent({ id, directory_id, is_gone }: { readonly id: string; readonly directory_id: string; readonly is_gone: boolean }): void {
-    this.states[this.person(id, directory_id)] = is_gone ? GONE : INACTIVE;
+    // Before the array is read: a person who is new may make another one of it.
+    const person = this.person(id, directory_id);
+    this.states[person] = is_gone ? GONE : INACTIVE;
   }
 
   /** The memberships of the directory end with it. */
@@ -74,20 +91,21 @@ export class Managers {
     if (waiting.size === 0) this.successors.delete(membership);
   }
 
+  /** The number of the person, whether anything is known of them already or not. */
+  person(id: string, directoryId: string): number {
+    const person = this.people.add(id);
+    this.states = grown(this.states, person + 1);
+    this.directoryOf = grown(this.directoryOf, person + 1);
+    this.directoryOf[person] = this.directory(directoryId) + 1;
+    return person;
+  }
+
   private isPresent(person: number): boolean {
     return this.states[person] === PRESENT && !this.isGone(person);
   }
 
   private isGone(person: number): boolean {
     return this.states[person] === GONE || (this.endedDirectories.size > 0 && this.endedDirectories.has(this.directoryOf[person]! - 1));
-  }
-
-  private person(id: string, directoryId: string): number {
-    const person = this.people.add(id);
-    this.states = grown(this.states, person + 1);
-    this.directoryOf = grown(this.directoryOf, person + 1);
-    this.directoryOf[person] = this.directory(directoryId) + 1;
-    return person;
   }
 
   private directory(id: string): number {

@@ -1,6 +1,6 @@
 import { lived } from '../testing/given-history.ts';
 
-const SEEDS = [1, 2, 3, 4];
+const SEEDS = [1, 2, 3, 4, 5];
 const [TIMES, STEPS] = [40, 25];
 
 let [none, one, several] = [0, 0, 0];
@@ -20,5 +20,5 @@ it.each(SEEDS)('what groups of directories give a membership is what a few maps 
 });
 
 it('and hundreds had none, one and several', () => {
-  expect(Math.min(none, one, several)).toBeGreaterThan(150);
+  expect(Math.min(none, one, several)).toBeGreaterThan(100);
 });

@@ -5,11 +5,12 @@ import type { MappingsChanged } from '../domain/organization-roles.decider.ts';
 import type { KnownDirectory } from '../views/directories.views.ts';
 import type { Role } from './environment-model.ts';
 import { GroupMembers } from './group-members.ts';
-import { grown, IdTable } from './id-table.ts';
+import type { Managers } from './managers.ts';
 
 const NONE = -1;
 
 interface Directory {
+  readonly id: string;
   /** Whether it is there, and roles follow it. */
   givesRoles: boolean;
 }
@@ -35,7 +36,7 @@ export type DirectoryFact =
 
 /**
  * The roles that people of directories have by the groups that they are in, in one organization. Of groups that give none, nothing is kept: who is in one that is
- * mapped has to be read. People and groups are numbers, as are the memberships that people manage.
+ * mapped has to be read. People go by the numbers that they have among those who manage memberships, groups by their own.
  */
 export class MappedRoles {
   /** Ids of groups whose members have to be read before anything is answered. */
@@ -43,20 +44,20 @@ export class MappedRoles {
   private readonly directories = new Map<string, Directory>();
   private readonly numbers = new Map<string, number>();
   private readonly groups: MappedGroup[] = [];
-  private readonly people = new IdTable('directory_user');
   private readonly members = new GroupMembers();
-  /** The number of the person who manages a membership, one more than it is; 0: nobody. */
-  private managerOf = new Int32Array(0);
 
-  constructor(private readonly roles: Roles) {}
+  constructor(
+    private readonly roles: Roles,
+    private readonly managers: Managers,
+  ) {}
 
   get bytes(): number {
-    return this.people.bytes + this.members.bytes + this.managerOf.byteLength + 200 * this.directories.size + 500 * this.groups.length;
+    return this.members.bytes + 200 * this.directories.size + 500 * this.groups.length;
   }
 
   /** What the groups of whoever manages the membership give that lives, the one with the highest priority first; that one alone where nobody may have several. */
   of(membership: number): readonly Role[] {
-    const person = membership < this.managerOf.length ? this.managerOf[membership]! - 1 : NONE;
+    const person = this.managers.decider(membership);
     if (person === NONE) return [];
     const found: Role[] = [];
     for (let pair = this.members.firstPair(person); pair !== NONE; pair = this.members.nextPair(pair)) {
@@ -72,13 +73,6 @@ export class MappedRoles {
     if (found.length < 2) return found;
     found.sort((one, other) => one.place - other.place);
     return this.roles.mayBeSeveral() ? found : found.slice(0, 1);
-  }
-
-  /** Null: nobody manages the membership. */
-  manages(directoryUserId: string | null, membership: number): void {
-    if (directoryUserId === null && membership >= this.managerOf.length) return;
-    this.managerOf = grown(this.managerOf, membership + 1);
-    this.managerOf[membership] = directoryUserId === null ? 0 : this.people.add(directoryUserId) + 1;
   }
 
   /** As it is from now on: as a row has it, or a fact. */
@@ -125,7 +119,7 @@ export class MappedRoles {
 
   addMember(groupId: string, directoryUserId: string): void {
     const number = this.numbers.get(groupId);
-    if (number !== undefined) this.members.add(number, this.people.add(directoryUserId));
+    if (number !== undefined) this.members.add(number, this.managers.person(directoryUserId, this.groups[number]!.directory.id));
   }
 
   apply({ type, data }: DirectoryFact): void {
@@ -156,7 +150,7 @@ export class MappedRoles {
   }
 
   private removeMember(groupId: string, directoryUserId: string): void {
-    const [group, person] = [this.numbers.get(groupId), this.people.numberOf(directoryUserId)];
+    const [group, person] = [this.numbers.get(groupId), this.managers.numberOf(directoryUserId)];
     if (group !== undefined && person !== NONE) this.members.remove(group, person);
   }
 
@@ -170,7 +164,7 @@ export class MappedRoles {
   private directory(id: string): Directory {
     const known = this.directories.get(id);
     if (known !== undefined) return known;
-    const directory = { givesRoles: false };
+    const directory = { id, givesRoles: false };
     this.directories.set(id, directory);
     return directory;
   }

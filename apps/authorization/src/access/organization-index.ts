@@ -107,7 +107,7 @@ export class OrganizationIndex {
     readonly model: EnvironmentModel,
   ) {
     this.tree = new ResourceTree(id);
-    this.mapped = new MappedRoles({ roleById: (role) => this.roleById(role), mayBeSeveral: () => this.model.mayBeSeveral });
+    this.mapped = new MappedRoles({ roleById: (role) => this.roleById(role), mayBeSeveral: () => this.model.mayBeSeveral }, this.managers);
     this.tree.onRemoved = (node) => this.grants.removeNode(node);
   }
 
@@ -314,7 +314,6 @@ export class OrganizationIndex {
     this.membershipOf[user] = number;
     this.setStatus(number, status);
     this.setRoles(number, roles);
-    this.mapped.manages(managed_by?.directory_user_id ?? null, number);
     this.managers.manages(managed_by, number);
     return number;
   }
@@ -469,7 +468,6 @@ export class OrganizationIndex {
     const number = this.membershipNumber(id);
     if (number === NONE) return;
     if (status !== undefined) this.setStatus(number, status);
-    if (managed_by !== undefined) this.mapped.manages(managed_by?.directory_user_id ?? null, number);
     if (managed_by !== undefined) this.managers.manages(managed_by, number);
     if (roles !== undefined)
       this.setRoles(
@@ -485,7 +483,6 @@ export class OrganizationIndex {
     this.setRoles(number, []);
     this.grants.removeSubject(membershipSubject(number));
     this.members.removeMembership(number);
-    this.mapped.manages(null, number);
     this.managers.manages(null, number);
   }
 

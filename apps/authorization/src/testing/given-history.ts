@@ -28,7 +28,7 @@ export class Follower {
   hear(record: RecordedEvent): void {
     const { type, stream, data, meta } = record;
     // Who is in a group that was not mapped before is read elsewhere: here it is known.
-    for (const id of this.index.unknownGroupsIn(record)) this.naive.teach(this.index, id);
+    for (const id of this.index.unknownGroupsIn(record)) this.naive.teach(this.index, id, (data as Said).directory_id);
     this.naive.hear(record);
     if (stream.startsWith('environment_settings-')) return this.model.applySettings(record);
     if (stream.startsWith('authorization_model-')) return this.model.apply(record);
@@ -56,6 +56,13 @@ export class NaiveMappedRoles {
   private readonly groups = new Map<string, string>();
   private readonly members = new Map<string, Set<string>>();
   private readonly managers = new Map<string, string>();
+  /** Memberships that people wait for. */
+  private readonly waiting = new Map<string, string>();
+  /** People who may not work; true where they are gone for good. */
+  private readonly absent = new Map<string, boolean>();
+  private readonly directoryOf = new Map<string, string>();
+  /** Directories whose memberships ended with them. */
+  private readonly ended = new Set<string>();
   private mappings: readonly Mapping[] = [];
   /** In the order of their priority. */
   private shared: readonly string[];
@@ -70,7 +77,10 @@ export class NaiveMappedRoles {
 
   /** The ids of roles that a membership has by the groups of whoever manages it. */
   of(membership: string): readonly string[] {
-    const person = this.managers.get(membership) ?? '';
+    const manager = this.managers.get(membership) ?? '';
+    const isGone = (id: string): boolean => this.absent.get(id) === true || this.ended.has(this.directoryOf.get(id) ?? '');
+    const successors = [...this.waiting].filter(([id, waitsFor]) => waitsFor === membership && !this.absent.has(id) && !isGone(id)).map(([id]) => id);
+    const person = isGone(manager) ? (successors.sort()[0] ?? '') : manager;
     const given = this.mappings.filter(({ group_id }) => {
       const isFollowed = this.directories.get(this.groups.get(group_id) ?? '') === 'memberships_and_roles';
       return isFollowed && this.members.get(group_id)?.has(person) === true;
@@ -80,8 +90,8 @@ export class NaiveMappedRoles {
   }
 
   /** What reading the rows of a group would do. */
-  teach({ mapped }: OrganizationIndex, group: string): void {
-    mapped.expect([group], this.groups.get(group) ?? '');
+  teach({ mapped }: OrganizationIndex, group: string, directory: string): void {
+    mapped.expect([group], directory);
     if (this.groups.has(group)) mapped.revive(group);
     for (const person of this.members.get(group) ?? []) mapped.addMember(group, person);
     mapped.unread.delete(group);
@@ -99,6 +109,12 @@ export class NaiveMappedRoles {
     if (type === 'dsync.deleted') this.directories.delete(told.id);
     if (type === 'dsync.group.created') this.groups.set(told.id, told.directory_id);
     if (type === 'dsync.group.deleted') this.groups.delete(told.id);
+    if (type === 'dsync.user.updated' && told.active) this.absent.delete(told.id);
+    if (type === 'dsync.user.deleted' || (type === 'dsync.user.updated' && !told.active)) this.absent.set(told.id, type === 'dsync.user.deleted');
+    if (type === 'dsync.deleted' && told.memberships === 'end') this.ended.add(told.id);
+    if (type === 'directory_link.changed') this.directoryOf.set(told.id, told.directory_id);
+    if (type === 'directory_link.changed') this.waiting.set(told.id, told.membership_id);
+    if (type === 'directory_link.ended') this.waiting.delete(told.id);
     if (type === 'directory_group.members_changed') {
       const members = [...(this.members.get(told.id) ?? [])].filter((person) => !told.removed.includes(person as never));
       this.members.set(told.id, new Set([...members, ...(told.added as readonly never[])]));
@@ -110,20 +126,27 @@ export class NaiveMappedRoles {
     }
     if (type === 'organization_membership.updated' && told.managed_by !== undefined) {
       if (told.managed_by === null) this.managers.delete(told.id);
-      else this.managers.set(told.id, told.managed_by.directory_user_id);
+      else {
+        const { directory_id, directory_user_id } = told.managed_by;
+        this.managers.set(told.id, directory_user_id);
+        this.directoryOf.set(directory_user_id, directory_id);
+      }
     }
   }
 }
 
 interface Said {
   readonly id: string;
+  readonly active: boolean;
+  readonly membership_id: string;
   readonly role_ids: readonly string[];
   readonly multiple_roles: boolean | null;
   readonly policy: { readonly follows: string };
   readonly directory_id: string;
   readonly added: readonly unknown[];
   readonly removed: readonly unknown[];
-  readonly managed_by?: { readonly directory_user_id: string } | null;
+  readonly managed_by?: { readonly directory_id: string; readonly directory_user_id: string } | null;
+  readonly memberships?: string;
 }
 
 interface Told {
@@ -160,6 +183,7 @@ export class GivenHistory {
   private readonly streams = new Map<string, string>();
   private readonly directories: string[] = [];
   private readonly people: string[] = [];
+  private readonly peopleOf = new Map<string, readonly string[]>();
   private readonly directoryGroups = new Map<string, { readonly directory: string; readonly members: Set<string>; readonly roles: Set<string> }>();
 
   /** `neighbour`: another organization of the same environment, which says what roles there are. */
@@ -263,13 +287,19 @@ export class GivenHistory {
         if (this.directories.filter((id) => !this.ended.has(id)).length > 1) return null;
         const id = this.id('directory');
         this.directories.push(id);
-        for (let count = 0; count < 4; count++) this.people.push(this.id('directory_user'));
+        this.peopleOf.set(
+          id,
+          Array.from({ length: 4 }, () => this.id('directory_user')),
+        );
+        this.people.push(...this.peopleOf.get(id)!);
         return this.told('directory', id, 'directory.created', { id, organization_id: this.organization, policy: this.policy() });
       }
       case 1:
         return this.told('directory', directory!, 'directory.updated', { id: directory, policy: this.policy() });
       case 2:
-        return this.next(6) > 0 ? null : this.ending(directory!, this.told('directory', directory!, 'dsync.deleted', { id: directory }));
+        return this.next(6) > 0
+          ? null
+          : this.ending(directory!, this.told('directory', directory!, 'dsync.deleted', { id: directory, memberships: ['end', 'release'][this.next(2)] }));
       case 3: {
         if (group !== null && this.next(4) === 0) return this.ending(group, this.told('directory_group', group, 'dsync.group.deleted', { id: group }));
         const id = this.id('directory_group');
@@ -287,16 +317,41 @@ export class GivenHistory {
       case 8:
         return this.withMembership((id, key) => {
           const directory_user_id = this.people[this.next(this.people.length)]!;
-          const managed_by = this.next(4) === 0 ? null : { directory_id: directory, directory_user_id };
+          const managed_by = this.next(4) === 0 ? null : { directory_id: this.directoryOf(directory_user_id), directory_user_id };
           return this.told('organization_membership', key, 'organization_membership.updated', { id, managed_by });
         });
       case 9:
       case 10:
       case 11:
         return group === null ? null : this.mapping(group);
+      case 12:
+        return this.ofPerson();
       default:
         return group === null ? null : this.directoryMembers(group);
     }
+  }
+
+  private ofPerson(): Told | null {
+    const id = this.existing(this.people);
+    if (id === null) return null;
+    const person = { id, directory_id: this.directoryOf(id) };
+    switch (this.next(8)) {
+      case 0:
+        return this.ending(id, this.told('directory_user', id, 'dsync.user.deleted', person));
+      case 1:
+        return this.told('directory_link', id, 'directory_link.ended', person);
+      case 2:
+      case 3:
+        return this.withMembership((membership_id) =>
+          this.told('directory_link', id, 'directory_link.changed', { ...person, organization_id: this.organization, membership_id, is_manager: false }),
+        );
+      default:
+        return this.told('directory_user', id, 'dsync.user.updated', { ...person, active: this.next(3) > 0 });
+    }
+  }
+
+  private directoryOf(person: string): string {
+    return this.directories.find((directory) => this.peopleOf.get(directory)!.includes(person))!;
   }
 
   private policy(): object {
@@ -305,7 +360,7 @@ export class GivenHistory {
 
   private directoryMembers(group: string): Told {
     const { directory, members } = this.directoryGroups.get(group)!;
-    const some = this.people.filter(() => this.next(3) === 0);
+    const some = this.peopleOf.get(directory)!.filter(() => this.next(2) === 0);
     const [added, removed] = [some.filter((id) => !members.has(id)), some.filter((id) => members.has(id))];
     for (const id of added) members.add(id);
     for (const id of removed) members.delete(id);
