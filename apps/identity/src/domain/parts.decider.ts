@@ -1,4 +1,4 @@
-import { isObject } from '#libs/platform/src/is-object';
+import { isObject } from '#libs/event-sourcing/src/deciding/changes.decider';
 
 /** Any part of an object, at any depth; lists are one value. */
 export type PartOf<T> = {

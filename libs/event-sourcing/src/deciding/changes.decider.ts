@@ -1,5 +1,3 @@
-import { isObject } from '#libs/platform/src/is-object';
-
 /** What of the named fields is given and differs, as it is from now on. What is absent in the state is null. */
 export function changes<State extends object, Given extends object, Field extends keyof State & keyof Given>(
   state: State,
@@ -20,4 +18,9 @@ function isSame(one: unknown, other: unknown): boolean {
   if (!isObject(one) || !isObject(other)) return one === other;
   const entries = Object.entries(one);
   return entries.length === Object.keys(other).length && entries.every(([key, value]) => Object.hasOwn(other, key) && other[key] === value);
+}
+
+/** Of what JSON can say. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,5 @@
-import { isObject } from '#libs/platform/src/is-object';
 import { randomUUID } from 'node:crypto';
+import { isObject } from '../deciding/changes.decider.ts';
 import { VERSION_DIGITS } from '../log/append-bytes.ts';
 import { AppendTooLarge, MAX_APPEND_BYTES, type EventMeta, type NewEvent, type Position, type RecordedEvent, START } from '../log/event-store.ts';
 import { contentText, LazyRecord, readStored, storedText, UnreadableRecord } from '../log/lazy-record.ts';
