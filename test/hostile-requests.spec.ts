@@ -13,7 +13,10 @@ const document = openApiDocument('0.1.0');
 const ULID = '01J0000000000000000000000A';
 
 const published = operations().filter((operation) => operation.route !== null);
-const withBody = published.filter(({ route, options }) => route!.method !== 'get' && (route!.method !== 'delete' || options.body === true));
+// What is uploaded is no JSON, and is not read before it is stored.
+const withBody = published.filter(
+  ({ route, options }) => options.upload === undefined && route!.method !== 'get' && (route!.method !== 'delete' || options.body === true),
+);
 const named = (some: readonly RegisteredOperation[]) => some.map((operation): [string, RegisteredOperation] => [operation.name, operation]);
 
 let suite: GivenSuite;

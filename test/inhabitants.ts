@@ -7,6 +7,7 @@ import { AuthenticationChallenge, AuthenticationFactor } from '#libs/contracts/s
 import { AuthorizationResource } from '#libs/contracts/src/authorization-resources/authorization-resource';
 import { CorsOrigin, RedirectUri } from '#libs/contracts/src/browser-addresses/browser-addresses';
 import { DirectoryGroup } from '#libs/contracts/src/directories/directory-group';
+import { DirectoryRun } from '#libs/contracts/src/directories/directory-run';
 import { DirectoryUser } from '#libs/contracts/src/directories/directory-user';
 import { ConfiguredDirectory, Directory, DirectoryRequest, DirectoryToken, DirectoryTokenWithValue } from '#libs/contracts/src/directories/directory';
 import { EmailVerification } from '#libs/contracts/src/email-verification/email-verification';
@@ -104,6 +105,7 @@ export async function organization(caller: Caller, clientId: string, externalId:
   const person = await scim('/Users', { userName: email, externalId: externalId, emails: [{ value: email, primary: true }] });
   const team = await scim('/Groups', { displayName: 'Engineering', members: [{ value: person }] });
   await caller.put(`/admin/directories/${directory}/role_mappings`, { role_mappings: [{ group_id: team, role_slug: 'admin' }] }).expect(200);
+  const listing = await caller.put(`/admin/directories/${directory}/snapshot?dry_run=true`, 'id\n1\n', { 'Content-Type': 'text/csv' }).expect(202);
   const requests = await caller.eventually(`/admin/directories/${directory}/requests?limit=1`, { data: [{ status: 201 }] });
   const happened = {
     action: 'document.shared',
@@ -130,6 +132,7 @@ export async function organization(caller: Caller, clientId: string, externalId:
     [DirectoryUser, person],
     [DirectoryGroup, team],
     [DirectoryRequest, requests.data[0].id],
+    [DirectoryRun, listing.id],
     [AuthenticationFactor, factor],
     [AuthenticationChallenge, await created(`/auth/factors/${factor}/challenge`, {})],
     [Session, sessions.data[0].id],

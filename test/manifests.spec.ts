@@ -181,7 +181,7 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
     expect(told).toEqual(expect.arrayContaining(required));
     // Nor under another name, or in parts.
     const keys = container!.env!.flatMap(({ valueFrom }) => (valueFrom === undefined ? [] : [valueFrom.secretKeyRef.key]));
-    const engine = (key: string): string => /^(EVENTSTORE|MONGODB|KAFKA)_/.exec(key)?.[1] ?? key;
+    const engine = (key: string): string => /^(EVENTSTORE|MONGODB|KAFKA|S3)_/.exec(key)?.[1] ?? key;
     expect([...new Set(keys.map(engine))].filter((each) => !used.some((name) => engine(name) === each))).toEqual([]);
   });
 
@@ -206,6 +206,7 @@ describeRendered.each(overlays)('the manifests of %s', (overlay) => {
     const lets = (name: string): readonly string[] =>
       apps.filter(({ labels }) => selects(named('NetworkPolicy', name)!.spec.podSelector!, labels)).map(({ of }) => of.metadata.name);
     expect([lets('webhooks-out').toSorted(), lets('mail-out')]).toEqual([['identity', 'notifications'], ['identity']]);
+    expect(lets('files-out').toSorted()).toEqual(['directory-sync', 'gateway']);
     expect(named('NetworkPolicy', 'mail-out')!.spec.egress!.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual([25, 465, 587]);
   });
 

@@ -27,8 +27,8 @@ const IN_DEVELOPMENT_ONLY = 'DecideOrganizationDomain';
 /** What they tell of depends on a DNS server. */
 const TOLD_LATER = new Set(['CheckOrganizationDomain', 'VerifyOrganizationDomain']);
 
-/** Each answer holds a token of its own. */
-const ANSWERED_ANEW = new Set(['CreateWidgetToken']);
+/** Each answer holds a token of its own, or tells how far something is by then. */
+const ANSWERED_ANEW = new Set(['CreateWidgetToken', 'GetDirectoryRun']);
 
 const document = openApiDocument('0.1.0');
 const published = operations().filter(({ name, route }) => route !== null && name !== IN_DEVELOPMENT_ONLY);
@@ -275,9 +275,11 @@ function readingsOf({ route }: RegisteredOperation, { request, answer }: Done): 
   return [...(isRead ? [path] : []), ...(typeof value === 'string' && route!.method === 'post' ? [`${path}/${encodeURIComponent(value)}`] : [])];
 }
 
-/** What was taken away is not found again, nor is a session that has ended. */
+/** What was taken away is not found again, nor is a session that has ended; and what takes a while is not begun twice. */
 function isOver({ name, route }: RegisteredOperation, { status, body }: Exchange): boolean {
-  return (route!.method === 'delete' && status === 404) || (name === 'LogOut' && body?.code === 'session_not_found');
+  const isRefused =
+    (name === 'LogOut' && body?.code === 'session_not_found') || (name === 'SendDirectoryListing' && body?.code === 'directory_run_in_progress');
+  return (route!.method === 'delete' && status === 404) || isRefused;
 }
 
 const byMethod = ['get', 'post', 'put', 'patch', 'delete'];

@@ -13,6 +13,7 @@ import { RateLimits } from './rate-limits.ts';
 import { RequestCounters } from '#libs/read-models/src/request-counters';
 import { RequestMetrics } from './request-metrics.ts';
 import { SessionEnvironments } from './session-environments.ts';
+import { Uploads } from './uploads.ts';
 
 /** Needs from the runtime: the ports and settings that its classes name, and `GatewayAdapter` under the application. */
 @Module({
@@ -22,6 +23,7 @@ import { SessionEnvironments } from './session-environments.ts';
     Authentication,
     Clients,
     SessionEnvironments,
+    Uploads,
     CorsOrigins,
     Idempotency,
     AnswerVault,

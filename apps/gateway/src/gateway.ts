@@ -65,8 +65,13 @@ export class Gateway implements OnModuleInit, OnModuleDestroy {
           done(error as Error);
         }
       });
-      for (const operation of operations()) if (operation.route !== null) scope.route(this.routes.of(operation));
+      for (const operation of operations()) if (operation.route !== null && operation.options.upload === undefined) scope.route(this.routes.of(operation));
       for (const route of this.routes.preflights()) scope.route(route);
+    });
+    await server.register(async (scope) => {
+      // Read by whoever stores it.
+      scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+      for (const operation of operations()) if (operation.route !== null && operation.options.upload !== undefined) scope.route(this.routes.of(operation));
     });
     this.docs.mount(server);
     if (this.platform.GATEHOUSE_MODE === 'development') this.mailbox.mount(server);

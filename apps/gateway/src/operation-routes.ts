@@ -29,6 +29,7 @@ import { Clients, unknownClient } from './clients.ts';
 import { CorsOrigins } from './cors-origins.ts';
 import { ResponseBatch } from './response-batch.ts';
 import { SessionEnvironments } from './session-environments.ts';
+import { Uploads } from './uploads.ts';
 import { ErrorAnswers } from './error-answers.ts';
 import { isForm, valueOfForm } from './form.ts';
 import { givenKeyOf, Idempotency, idempotencyKeyOf } from './idempotency.ts';
@@ -72,6 +73,7 @@ export class OperationRoutes {
     private readonly idempotency: Idempotency,
     private readonly transport: OperationTransport,
     private readonly requestMetrics: RequestMetrics,
+    private readonly uploads: Uploads,
     private readonly errors: ErrorAnswers,
     private readonly readiness: Readiness,
     private readonly settings: GatewaySettings,
@@ -82,7 +84,8 @@ export class OperationRoutes {
     const { name, options } = registered;
     const route = registered.route!;
     const { method, path } = route;
-    const takesBody = method === 'delete' ? options.body === true : method !== 'get';
+    const { upload } = options;
+    const takesBody = upload !== undefined ? false : method === 'delete' ? options.body === true : method !== 'get';
     const isKeyed = takesKey(registered);
     const hasOwnKey = options.idempotency === 'own';
     const needsKey = !isPublic(registered);
@@ -125,6 +128,16 @@ export class OperationRoutes {
       return valueOfBody(text);
     };
 
+    /** The operation begins when its upload is there, and whatever nobody took is gone. */
+    const receive = async (request: FastifyRequest, caller: Caller, operation: Operation): Promise<HttpAnswer> => {
+      const received = await this.uploads.receive(request, caller.environment, { ...upload!, maxBytes: options.maxBody ?? MAX_BODY });
+      operation.context = { ...this.contextOf(request, caller), upload: received };
+      const answer = await carryOut(operation);
+      // Where nobody can tell what became of it, its owner looks.
+      if (answer.status >= 400 && answer.status < 500) await this.uploads.discard(received);
+      return answer;
+    };
+
     const kept = options.cachedFor === undefined ? null : new KeptAnswers(this.clock);
 
     const handler = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -140,6 +153,7 @@ export class OperationRoutes {
       const ownKey = hasOwnKey ? givenKeyOf(request.headers['idempotency-key']) : null;
 
       const proceed = (caller: Caller): Promise<HttpAnswer> => {
+        if (upload !== undefined) return receive(request, caller, operation);
         const context = needsKey ? this.contextOf(request, caller) : { ...this.contextOf(request, caller), connection: connectionOf(request) };
         operation.context = ownKey === null ? context : { ...context, idempotencyKey: ownKey };
         return key === null
@@ -165,7 +179,8 @@ export class OperationRoutes {
         .catch((error: unknown) => this.errors.of(error, request.id, name, options.isOAuth))
         .then((answer) => {
           kept?.keep(request.url, answer);
-          if (this.readiness.isDraining) reply.header('Connection', 'close');
+          // What is left of an upload is not read as another request.
+          if (this.readiness.isDraining || upload !== undefined) reply.header('Connection', 'close');
           this.responses.send(reply, answer);
         });
     };
@@ -177,7 +192,7 @@ export class OperationRoutes {
       exposeHeadRoute: method === 'get' && registered.kind === 'query',
       bodyLimit: options.maxBody ?? MAX_BODY,
       onRequest: (request, _reply, done) => {
-        if (entry === null) this.admit(count, request, done);
+        if (entry === null) this.admit(count, request, done, upload === undefined);
         else this.admitUnknown(entry, request, entry.place === 'path' ? nameIn(parametersOf(request.params as Record<string, string>), entry) : null, done);
       },
       handler,
@@ -236,10 +251,10 @@ export class OperationRoutes {
   }
 
   /** Lets a request in before its body is read: by key, then by rate. Known keys and counters in memory take no turn of the event loop. */
-  private admit(count: Count, request: FastifyRequest, done: (error?: Error) => void): void {
+  private admit(count: Count, request: FastifyRequest, done: (error?: Error) => void, isBodyCounted: boolean): void {
     const enter = (caller: Caller): void | Promise<void> => {
       request.caller = caller;
-      const length = lengthOfBody(request);
+      const length = isBodyCounted ? lengthOfBody(request) : 0;
       if (length > 0) this.rateLimits.countBody(length, caller);
       return count(caller);
     };

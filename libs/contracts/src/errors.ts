@@ -42,6 +42,12 @@ export const ERRORS = declare({
     status: 503,
     doc: 'This needs a store of files, and the cluster was told of none (`S3_BUCKET`); trying again does not help, so there is no `Retry-After`.',
   },
+  directory_run_in_progress: {
+    kind: 'conflict',
+    status: 409,
+    doc: 'A full listing of this directory is being carried out: `entity_id` names the run. Send the next one when it is over.',
+  },
+  directory_unlinked: { kind: 'forbidden', status: 403, doc: 'The directory is unlinked: nothing is taken until it is linked again.' },
   event_log_damaged: {
     kind: 'unavailable',
     status: 503,

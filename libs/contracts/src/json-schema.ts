@@ -169,7 +169,7 @@ export interface Places {
 }
 
 /**
- * Where each field of an operation travels: in the path if its template names it; in the query of a GET or DELETE; in the body of the rest,
+ * Where each field of an operation travels: in the path if its template names it; in the query of a GET or DELETE, or of what takes an upload; in the body of the rest,
  * and in either of a DELETE that says so.
  */
 export function placesOf(operation: RegisteredOperation): Places {
@@ -182,6 +182,6 @@ export function placesOf(operation: RegisteredOperation): Places {
     return field;
   });
   const rest = fields.filter((field) => !path.includes(field));
-  const inQuery = (route.method === 'get' || route.method === 'delete') && options.body !== true;
+  const inQuery = options.upload !== undefined || ((route.method === 'get' || route.method === 'delete') && options.body !== true);
   return { path, query: inQuery ? rest : [], body: inQuery ? [] : rest, bodyOrQuery: options.body === true ? rest : [] };
 }

@@ -5,7 +5,7 @@ import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
 import { Event } from './feed/event.ts';
 import { mayBeAbsent, type Field } from './field.ts';
 import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, schemaOfFields, type Nest, type Schema } from './json-schema.ts';
-import { isPublic, operations, takesKey, type AnswerShape, type Class, type RegisteredOperation } from './operation.ts';
+import { isPublic, operations, takesKey, type AnswerShape, type Class, type OperationUpload, type RegisteredOperation } from './operation.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -82,6 +82,7 @@ function operationObject(operation: RegisteredOperation, components: Components)
       reference('parameters', 'RequestId'),
     ],
     ...(body.length > 0 && { requestBody: requestBody(operation, components) }),
+    ...(options.upload !== undefined && { requestBody: uploadBody(options.upload) }),
     responses: { [options.answers.status]: answer(operation, components), ...refusals(operation) },
   };
 }
@@ -100,6 +101,10 @@ function requestBody(operation: RegisteredOperation, components: Components): Js
     required: fields.some((field) => !mayBeAbsent(field)),
     content: Object.fromEntries(bodyTypes(operation).map((type) => [type, content])),
   };
+}
+
+function uploadBody({ contentTypes }: OperationUpload): Json {
+  return { required: true, content: Object.fromEntries(contentTypes.map((type) => [type, { schema: { type: 'string', format: 'binary' } }])) };
 }
 
 function description({ options }: RegisteredOperation): { description?: string } {

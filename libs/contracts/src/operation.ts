@@ -70,6 +70,12 @@ export interface OperationLimit {
 /** The longest body of a request, in bytes, unless its operation takes more. */
 export const MAX_BODY = 64 * 1024;
 
+export interface OperationUpload {
+  /** The folder of blobs that it is stored in. */
+  readonly folder: string;
+  readonly contentTypes: readonly string[];
+}
+
 /** A field by which an environment is found. */
 export type EnvironmentField = 'client_id' | 'session_id';
 
@@ -89,6 +95,8 @@ interface Definition<T> {
   readonly body?: true;
   /** The longest body that it takes, in bytes, where that is more than `MAX_BODY`. */
   readonly maxBody?: number;
+  /** Its body is no JSON: it is stored as it comes, up to `maxBody`, and handed on by name (`context.upload`). Its fields stand in the query. */
+  readonly upload?: OperationUpload;
   /**
    * Where the environment comes from, other than from the API key of the request: from the client id, or from the session, in the field of this name. Such an operation
    * needs no key and reads no `Authorization`; its body may be a form; it has no idempotency key, since anybody could ask for the stored answer.

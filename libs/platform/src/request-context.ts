@@ -14,6 +14,17 @@ export interface Connection {
   readonly bearerHash: string | null;
 }
 
+/** What a request carried that is too long for a message: it lies among the blobs, and whoever carries the request out owns it from then on. */
+export interface Upload {
+  /** The name of the blob. */
+  readonly blob: string;
+  readonly bytes: number;
+  /** SHA-256 of its content, in lower-case hex. */
+  readonly hash: string;
+  /** One of those that the operation takes. */
+  readonly contentType: string;
+}
+
 /** A command that may have begun is handed on to another replica so long after it was sent at the earliest (milliseconds). */
 export const HANDED_ON_AFTER = 1_000;
 
@@ -38,6 +49,8 @@ export interface RequestContext {
   readonly idempotencyKey?: string;
   /** Whom a request without an API key came from, as the gateway saw it. */
   readonly connection?: Connection;
+  /** Of an operation that takes one. */
+  readonly upload?: Upload;
   /**
    * Filled in on the way back: the log position after the last append, how many aggregates were asked (each has its own range of derived ids), and what the
    * caller should know of a command that was carried out (one line of ASCII).

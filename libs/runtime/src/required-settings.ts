@@ -18,14 +18,14 @@ export async function requireSettings(used: readonly (new () => object)[], varia
   const { settings } = triedSettings(PlatformSettings, variables);
   const { settings: transport } = triedSettings(TransportSettings, variables);
   const kafka = used.includes(KafkaSettings) ? triedSettings(KafkaSettings, variables).settings : null;
-  const { settings: files } = triedSettings(BlobSettings, variables);
+  const files = used.includes(BlobSettings) ? triedSettings(BlobSettings, variables).settings : null;
   const isRefused = (name: string): boolean => wrong.has(name);
   const refusals = [
     ...wrong.values(),
     ...(await refusalsOf([
       () => requireAllOrNone((name) => isRefused(name) || addresses[name] !== null, kafka),
-      () => isRefused('S3_ACCESS_KEY_ID') || isRefused('S3_SECRET_ACCESS_KEY') || credentialsOf(files),
-      () => isRefused('S3_ENCRYPTION') || encryptionOf(files),
+      () => files === null || isRefused('S3_ACCESS_KEY_ID') || isRefused('S3_SECRET_ACCESS_KEY') || credentialsOf(files),
+      () => files === null || isRefused('S3_ENCRYPTION') || encryptionOf(files),
       async () => used.includes(TransportSettings) && (await import('#libs/messaging/src/tcp/service-security')).serviceSecurity(transport),
     ])),
     ...(areShared(addresses) ? await (await import('./distributed.ts')).refusalsOfEngines(addresses, { settings, kafka }, isRefused) : []),

@@ -16,13 +16,13 @@ interface Sender {
   readonly key: string;
 }
 
-/** Sends a request as it was generated: whatever its body is, it travels as JSON. */
+/** Sends a request as it was generated: whatever its body is, it travels as JSON, unless it is said to be something else. */
 export async function exchange({ url, key }: Sender, request: GeneratedRequest, headers: Readonly<Record<string, string>> = {}): Promise<Exchange> {
   const hasBody = request.body !== undefined;
   const response = await fetch(url + request.path, {
     method: request.method.toUpperCase(),
-    headers: { Authorization: `Bearer ${key}`, ...(hasBody && { 'Content-Type': 'application/json' }), ...headers },
-    body: hasBody ? JSON.stringify(request.body) : null,
+    headers: { Authorization: `Bearer ${key}`, ...(hasBody && { 'Content-Type': request.type ?? 'application/json' }), ...headers },
+    body: hasBody ? (request.type === undefined ? JSON.stringify(request.body) : (request.body as string)) : null,
     redirect: 'manual',
   });
   const text = await response.text();

@@ -8,13 +8,13 @@ import { brokenRequest, referencesOf, requestNaming, validRequest, type Generate
 import { seedOf } from './seed.ts';
 
 /** Reads a request as the gateway does, and asks the operation's validator. */
-function errorsOf(operation: RegisteredOperation, { path, body }: GeneratedRequest): readonly { readonly field: string; readonly code: string }[] {
+function errorsOf(operation: RegisteredOperation, { path, body, type }: GeneratedRequest): readonly { readonly field: string; readonly code: string }[] {
   const [pathname, search = ''] = path.split('?') as [string, string?];
   const names = operation.route!.parameters;
   const values = new RegExp(`^${operation.route!.path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`).exec(pathname)!.slice(1);
   const parameters = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(values[index]!)]));
   try {
-    validatorOf(operation)(parameters, parse(search), body === undefined ? undefined : JSON.parse(JSON.stringify(body)));
+    validatorOf(operation)(parameters, parse(search), body === undefined || type !== undefined ? undefined : JSON.parse(JSON.stringify(body)));
     return [];
   } catch (error) {
     if (error instanceof DomainError) return error.details.errors!;

@@ -14,6 +14,8 @@ export interface GeneratedRequest {
   readonly path: string;
   /** Undefined: none is sent. */
   readonly body: unknown;
+  /** What the body is, as text, where it is no JSON. */
+  readonly type?: string;
 }
 
 /** The one place in which a request is wrong. */
@@ -122,11 +124,17 @@ function asCursor(field: Field, { options: { answers } }: RegisteredOperation): 
   return isCursor ? { ...field, kind: 'ref', of: () => answers.of! } : field;
 }
 
-function assembled({ route }: RegisteredOperation, { path, query, body }: Parts): GeneratedRequest {
+/** What is uploaded may be anything: whoever carries it out tells later what is wrong with it. */
+const UPLOADED = '{}\n';
+
+function assembled({ route, options }: RegisteredOperation, { path: named, query, body }: Parts): GeneratedRequest {
   if (route === null) throw new Error('An internal operation has no request.');
   const search = Object.entries(query).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent([value].flat().join(','))}`);
-  const filled = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])));
-  return { method: route.method, path: search.length === 0 ? filled : `${filled}?${search.join('&')}`, body };
+  const filled = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(named[name])));
+  const path = search.length === 0 ? filled : `${filled}?${search.join('&')}`;
+  return options.upload === undefined
+    ? { method: route.method, path, body }
+    : { method: route.method, path, body: UPLOADED, type: options.upload.contentTypes[0]! };
 }
 
 // ── values ──

@@ -93,7 +93,7 @@ export class Caller {
     const response = await fetch(this.baseUrl() + path, {
       method,
       headers: { Authorization: `Bearer ${this.key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
-      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+      body: body === undefined ? null : typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
       redirect: 'manual',
     });
     const text = await response.text();

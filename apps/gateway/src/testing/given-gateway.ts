@@ -8,6 +8,8 @@ import { Global, Injectable, Module, type Provider, type Type } from '@nestjs/co
 import { DiscoveryModule, NestFactory } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Blobs } from '#libs/blobs/src/blobs';
+import { FilesBlobs } from '#libs/blobs/src/files.blobs';
 import type { Environment } from '#libs/contracts/src/environments/environment';
 import { FindClient, FindEnvironmentKey, type UsableEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import { FindCorsOrigin, type CorsVerdict } from '#libs/contracts/src/browser-addresses/operations';
@@ -336,6 +338,7 @@ export async function givenGateway(variables: Readonly<Record<string, string>> =
     { provide: EventStore, useValue: events },
     { provide: LogFollowing, useValue: new LogFollowing(events, clock, log) },
     { provide: ShortLived, useValue: shortLived },
+    { provide: Blobs, useValue: await FilesBlobs.open({ directory: join(data, 'blobs') }) },
     { provide: Positions, useClass: FivePositions },
     { provide: KeyStore, useValue: await LmdbKeyStore.open(storage.keys, []) },
     { provide: Replicas, useClass: beside === undefined ? OnlyReplica : ManyReplicas },

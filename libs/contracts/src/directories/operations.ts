@@ -1,8 +1,9 @@
-import { ListOf, Nested, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
-import { Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
+import { Flag, Integer, ListOf, Nested, OneOf, Optional, Picked, Ref, Text } from '../fields.ts';
+import { accepted, Command, created, empty, listOf, ok, Operation, Query } from '../operation.ts';
 import { Organization } from '../organizations/organization.ts';
 import { PageQuery } from '../pages.ts';
 import { DirectoryGroup } from './directory-group.ts';
+import { DirectoryRun } from './directory-run.ts';
 import { DirectoryUser } from './directory-user.ts';
 import {
   ConfiguredDirectory,
@@ -174,4 +175,38 @@ export class RevokeDirectoryToken extends Command<void> {
 })
 export class ListDirectoryRequests extends PageQuery<DirectoryRequest> {
   @Ref(() => Directory, { doc: 'The directory.' }) id!: string;
+}
+
+const LISTING_TYPES = ['application/x-ndjson', 'text/csv'] as const;
+
+@Operation({
+  put: '/admin/directories/{id}/snapshot',
+  owner: 'directory-sync',
+  summary: 'Send all people and groups of a directory',
+  description:
+    'A full listing, as CSV or as lines of JSON, in UTF-8: who is in it is created or changed, who is not goes. It is compared with the directory first; the answer names the run that tells how far it is. Nothing is carried out where a line is wrong, where the listing is empty, or where more people or groups would go than `removal_limit` says. A directory has one run at a time.',
+  answers: accepted(DirectoryRun),
+  refuses: ['directory_run_in_progress', 'directory_unlinked', 'blob_store_not_configured', 'storage_full', 'request_timeout'],
+  maxBody: 2 * 1024 * 1024 * 1024,
+  upload: { folder: 'listings', contentTypes: LISTING_TYPES },
+})
+export class SendDirectoryListing extends Command<DirectoryRun> {
+  @Ref(() => Directory, { doc: 'The directory.' }) id!: string;
+  @Optional() @Flag({ doc: 'Whether it is compared alone: the run tells what would change.' }) dry_run?: boolean;
+  @Optional() @Flag({ doc: 'Whether it is carried out however many go, and also where it is empty.' }) force?: boolean;
+  @Optional()
+  @Integer({ doc: 'Per cent of the people, and of the groups, that may go without `force`.', minimum: 0, maximum: 100, default: 20 })
+  removal_limit?: number;
+}
+
+@Operation({
+  get: '/admin/directories/{id}/runs/{run_id}',
+  owner: 'directory-sync',
+  summary: 'Get the run of a full listing',
+  description: 'For 30 days after it came further last.',
+  answers: ok(DirectoryRun),
+})
+export class GetDirectoryRun extends Query<DirectoryRun> {
+  @Ref(() => Directory, { doc: 'The directory.' }) id!: string;
+  @Ref(() => DirectoryRun, { doc: 'The run.' }) run_id!: string;
 }

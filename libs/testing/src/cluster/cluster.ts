@@ -122,8 +122,9 @@ async function preparedDeployment(
   deployment: NonNullable<ClusterOptions['deployment']>,
 ): Promise<Prepared> {
   const listening = { eventstore: await freePort(), mongodb: await freePort(), kafka: await freePort() };
-  const { GATEHOUSE_API_KEY = generatedSettings()['GATEHOUSE_API_KEY']!, ...settings } = given(variables);
-  const deployed = await deployment({ folder: join(directory.path, 'deployment'), ports: listening, settings, secrets: { GATEHOUSE_API_KEY } });
+  const { GATEHOUSE_API_KEY = generatedSettings()['GATEHOUSE_API_KEY']!, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, ...settings } = given(variables);
+  const ofFiles: Settings = S3_ACCESS_KEY_ID === undefined || S3_SECRET_ACCESS_KEY === undefined ? {} : { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY };
+  const deployed = await deployment({ folder: join(directory.path, 'deployment'), ports: listening, settings, secrets: { GATEHOUSE_API_KEY, ...ofFiles } });
   const { apps, jobs, tls } = deployed;
   const way = ownNamespaces('mount');
   if (way === null) say('what the processes write is not kept to what their containers may write: this machine lets nobody mount anything (unshare).');

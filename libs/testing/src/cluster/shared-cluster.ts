@@ -5,6 +5,7 @@ import { environmentVariables } from '#libs/platform/src/config/environment';
 import { freePort } from '../engines/free-port.ts';
 import { deployedByCompose } from '../deployment/composed.ts';
 import { deployedToProduction } from '../deployment/production.ts';
+import { S3Server } from '../engines/s3-server.ts';
 import { WatchedDirectory } from '../engines/watched-directory.ts';
 import { LEAST_HASH_COST } from '../least-hash-cost.ts';
 import { SMALL_LIMITS } from '../small-limits.ts';
@@ -38,10 +39,12 @@ export class SharedCluster {
         noted,
       );
     }
+    const directory = WatchedDirectory.createShared(path, 0);
+    const files = await S3Server.start(directory);
     const { processes, settings, jobs, tls } = await Cluster.start({
       deployment: mayBeHurt() ? deployedByCompose : deployedToProduction,
-      variables: await settingsOfSpecs(),
-      directory: WatchedDirectory.createShared(path, 0),
+      variables: { ...(await settingsOfSpecs()), ...files.settings },
+      directory,
     });
     const noted = { settings, jobs, tls, planned: processes.map(({ planned }) => planned) };
     // Written when it is ready, so that half a start is not taken for a cluster.

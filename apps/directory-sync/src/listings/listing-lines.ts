@@ -1,0 +1,170 @@
+import { Readable } from 'node:stream';
+import { CsvError, parse } from 'csv-parse';
+import { entryOfJson, ListingFault, userOf, type ListedGroup, type ListedUser } from '../domain/listing-entry.decider.ts';
+
+export type ListingFormat = 'application/x-ndjson' | 'text/csv';
+
+/** One line of a listing: what it says, or what is wrong with it. */
+export interface ListingLine {
+  readonly line: number;
+  readonly entry: ListedUser | ListedGroup | ListingFault;
+}
+
+const LINE_FEED = 0x0a;
+/** A group of 100,000 people. */
+const MAX_LINE = 8 * 2 ** 20;
+/** A person in CSV; a quote that is never closed would take all that follows for one. */
+const MAX_RECORD = 128 * 1024;
+const BYTE_ORDER_MARK = '\uFEFF';
+const MAX_COLUMNS = 200;
+
+/** Whether the listing says which groups there are. Known once its first line was read. */
+export interface ListingHead {
+  saysGroups: boolean;
+}
+
+/**
+ * Lines as they come, each read as what it is. What cannot be read as a line of its format is the last.
+ * @param head is told what the listing says
+ */
+export async function* linesOf(bytes: AsyncIterable<Uint8Array>, format: ListingFormat, head: ListingHead): AsyncGenerator<ListingLine> {
+  if (format === 'text/csv') {
+    yield* linesOfCsv(bytes, head);
+    return;
+  }
+  head.saysGroups = true;
+  try {
+    for await (const { line, text } of textLinesOf(bytes)) if (text.trim() !== '') yield { line, entry: attempted(() => entryOfJson(parsed(text))) };
+  } catch (error) {
+    yield lineOfFault(error);
+  }
+}
+
+async function* linesOfCsv(bytes: AsyncIterable<Uint8Array>, head: ListingHead): AsyncGenerator<ListingLine> {
+  const text = async function* (): AsyncGenerator<string> {
+    for await (const line of textLinesOf(bytes)) yield `${line.text}\n`;
+  };
+  const parser = parse({ info: true, skip_empty_lines: true, max_record_size: MAX_RECORD });
+  const source = Readable.from(text());
+  source.on('error', (error) => parser.destroy(error));
+  source.pipe(parser);
+  let columns: readonly string[] | null = null;
+  try {
+    for await (const { record, info } of parser as AsyncIterable<{ readonly record: readonly string[]; readonly info: { readonly lines: number } }>) {
+      if (columns === null) {
+        columns = columnsOf(record, info.lines);
+        head.saysGroups = columns.includes('groups');
+        continue;
+      }
+      const names = columns;
+      yield { line: info.lines, entry: attempted(() => userOf(fieldsOf(names, record))) };
+    }
+    if (columns === null) throw new LineFault(1, new ListingFault('invalid_columns', 'The first line names the columns.'));
+  } catch (error) {
+    yield lineOfFault(error);
+  } finally {
+    source.destroy();
+  }
+}
+
+/** @throws LineFault */
+function columnsOf(record: readonly string[], line: number): readonly string[] {
+  const columns = record.map((name) => name.trim());
+  const wrong = (message: string): never => {
+    throw new LineFault(line, new ListingFault('invalid_columns', message));
+  };
+  if (columns.length > MAX_COLUMNS) wrong(`There are at most ${MAX_COLUMNS} columns.`);
+  if (columns.includes('')) wrong('A column has no name.');
+  if (new Set(columns).size < columns.length) wrong('Two columns have the same name.');
+  if (!columns.includes('id')) wrong('There is no column id.');
+  return columns;
+}
+
+/** What is empty is not there. */
+function fieldsOf(columns: readonly string[], record: readonly string[]): Readonly<Record<string, unknown>> {
+  const fields = Object.fromEntries(columns.flatMap((name, place) => (record[place] === '' ? [] : [[name, record[place]!] as const])));
+  const { groups, ...others } = fields;
+  if (groups === undefined) return others;
+  const names = groups
+    .split(';')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  return { ...others, groups: names };
+}
+
+/** Lines of UTF-8, without their ends. @throws LineFault */
+async function* textLinesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<{ readonly line: number; readonly text: string }> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  let line = 1;
+  let begun: Uint8Array[] = [];
+  let length = 0;
+  const textOf = (end: Uint8Array): string => {
+    if (length + end.byteLength > MAX_LINE) throw new LineFault(line, new ListingFault('line_too_long', `A line has at most ${MAX_LINE / 2 ** 20} MiB.`));
+    const whole = begun.length === 0 ? end : Buffer.concat([...begun, end]);
+    [begun, length] = [[], 0];
+    let text: string;
+    try {
+      text = decoder.decode(whole);
+    } catch {
+      throw new LineFault(line, new ListingFault('invalid_utf8', 'The line is not UTF-8.'));
+    }
+    if (line === 1 && text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
+    return text.endsWith('\r') ? text.slice(0, -1) : text;
+  };
+  for await (const part of bytes) {
+    let from = 0;
+    for (let end = part.indexOf(LINE_FEED); end !== -1; end = part.indexOf(LINE_FEED, from)) {
+      yield { line, text: textOf(part.subarray(from, end)) };
+      line += 1;
+      from = end + 1;
+    }
+    if (from === part.byteLength) continue;
+    begun.push(part.subarray(from));
+    length += part.byteLength - from;
+    if (length > MAX_LINE) textOf(new Uint8Array());
+  }
+  if (length > 0) yield { line, text: textOf(new Uint8Array()) };
+}
+
+/** What makes all that follows unreadable. */
+class LineFault extends Error {
+  constructor(
+    readonly line: number,
+    readonly fault: ListingFault,
+  ) {
+    super(fault.message);
+  }
+}
+
+function lineOfFault(error: unknown): ListingLine {
+  if (error instanceof LineFault) return { line: error.line, entry: error.fault };
+  if (!(error instanceof CsvError)) throw error;
+  const { code } = error;
+  const lines: unknown = error['lines'];
+  const message =
+    code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH'
+      ? 'The line has more or fewer columns than the first.'
+      : code === 'CSV_QUOTE_NOT_CLOSED'
+        ? 'A quote is not closed before the end.'
+        : code === 'CSV_MAX_RECORD_SIZE'
+          ? `A person has at most ${MAX_RECORD / 1024} KiB; is a quote closed nowhere?`
+          : 'A quote stands where none can.';
+  return { line: typeof lines === 'number' ? lines : 1, entry: new ListingFault('invalid_csv', message) };
+}
+
+function attempted(read: () => ListedUser | ListedGroup): ListingLine['entry'] {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ListingFault) return error;
+    throw error;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ListingFault('invalid_json', 'The line is no JSON.');
+  }
+}
