@@ -168,6 +168,23 @@ describe('secrets', () => {
     expect((await askInPublic('POST', '/api_keys/validations', { body: validation })).body.api_key).toBeNull();
     await receiver.receives(({ event }) => event === 'api_key.revoked');
 
+    // Audit events: what an application tells lies sealed in rows as well.
+    const told: string = canaries.add('audit event', random());
+    const party = { id: told, type: told, name: told, metadata: { note: told } };
+    const event = {
+      action: told,
+      occurred_at: new Date().toISOString(),
+      actor: party,
+      targets: [party],
+      context: { location: told, user_agent: told },
+      metadata: party.metadata,
+    };
+    const ownKey: Readonly<Record<string, string>> = { 'Idempotency-Key': canaries.add('key of an audit event', random()) };
+    for (const headers of [{}, ownKey])
+      expect((await askInPublic('POST', '/audit_logs/events', { body: { organization_id: organization.id, event }, headers })).status).toBe(200);
+    const trail = await ask('GET', `/audit_logs/events?organization_id=${organization.id}&actor_names=${told}`);
+    expect(trail.body.data).toHaveLength(1);
+
     await signIn({ ask, askInPublic, receiver });
 
     // Errors, with keys in places where they do not belong.
@@ -332,6 +349,7 @@ describe('secrets', () => {
       'rotated webhook secret',
       'password',
       'API key',
+      ...['audit event', 'key of an audit event'],
       ...['client secret of a provider', 'secret of the webhook for texts'],
       ...['magic code', 'wrong code', 'refresh token', 'next refresh token', 'access token'],
       ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token'],

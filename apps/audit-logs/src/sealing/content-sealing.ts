@@ -6,8 +6,9 @@ const TAG_BYTES = 16;
 /** First byte, where the content lies as it is. */
 const PLAIN = 0;
 /** Holds a dictionary and what follows it; small, since setting a larger window up takes longer than compressing an event. */
-const WINDOW_BITS = 12;
-const MEMORY_LEVEL = 4;
+const WINDOW = { windowBits: 12, memLevel: 4 } as const;
+/** What an event comes to, most of the time: zlib would take 16 KiB for each. */
+const CHUNKS = { sealed: 512, opened: 1_024 } as const;
 /** No event is longer, its numbers written out. */
 const MAX_BYTES = 1024 * 1024;
 
@@ -38,7 +39,7 @@ let taken = stock.length;
 /** Compressed and sealed (AES-256-GCM). `binding` says which event it is of: moved elsewhere, it does not open. */
 export function sealContent(key: KeyObject, binding: string, content: string): string {
   const bytes = Buffer.from(content);
-  const compressed = deflateRawSync(bytes, { dictionary: DICTIONARIES[WRITTEN - 1], windowBits: WINDOW_BITS, memLevel: MEMORY_LEVEL });
+  const compressed = deflateRawSync(bytes, { dictionary: DICTIONARIES[WRITTEN - 1], chunkSize: CHUNKS.sealed, ...WINDOW });
   const isSmaller = compressed.length < bytes.length;
   const iv = freshIv();
   const head = Buffer.of(isSmaller ? WRITTEN : PLAIN);
@@ -56,7 +57,7 @@ export function openContent(key: KeyObject, binding: string, sealed: string): st
   if (number === PLAIN) return opened.toString();
   const dictionary = DICTIONARIES[number - 1];
   if (dictionary === undefined) throw new Error(`The content of an audit event is compressed with the dictionary ${number}, which this release does not know.`);
-  return inflateRawSync(opened, { dictionary, windowBits: WINDOW_BITS, maxOutputLength: MAX_BYTES }).toString();
+  return inflateRawSync(opened, { dictionary, chunkSize: CHUNKS.opened, maxOutputLength: MAX_BYTES, ...WINDOW }).toString();
 }
 
 function freshIv(): Buffer {

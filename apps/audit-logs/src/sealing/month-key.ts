@@ -5,6 +5,8 @@ import { openContent, sealContent } from './content-sealing.ts';
 const KEY_BYTES = 32;
 const SALT_BYTES = 16;
 const DIGEST_BYTES = 16;
+/** Most events share their actions, actors and types of targets. */
+const TERMS_KEPT = 500;
 
 /** The key of the month after the one whose key this is. There is no way back. */
 export function nextMonth(key: Buffer): Buffer {
@@ -20,6 +22,7 @@ export class MonthKey {
   private readonly salts: KeyObject;
   private readonly terms: KeyObject;
   private readonly digests: KeyObject;
+  private readonly known = new Map<string, string>();
 
   constructor(key: Buffer) {
     const keyFor = (purpose: string): KeyObject => createSecretKey(derived(key, `gatehouse audit trail ${purpose}`));
@@ -49,7 +52,14 @@ export class MonthKey {
   }
 
   termOf(kind: TermKind, value: string): string {
-    return createHmac('sha256', this.terms).update(`${kind}:${value}`).digest('base64url').slice(0, TERM_LENGTH);
+    const text = `${kind}:${value}`;
+    let term = this.known.get(text);
+    if (term === undefined) {
+      term = createHmac('sha256', this.terms).update(text).digest('base64url').slice(0, TERM_LENGTH);
+      if (this.known.size === TERMS_KEPT) this.known.clear();
+      this.known.set(text, term);
+    }
+    return term;
   }
 
   digestOf(kind: DigestKind, value: string): string {
