@@ -221,7 +221,8 @@ describe('whoever writes a trail', () => {
     const happened = { action: 'a', occurred_at, actor: { id: 'a', type: 'user' }, targets: [], context: { location: '' } };
     const deleted = (await services.ask('CreateOrganization', { name: 'Deleted' })).id;
     for (const organization_id of [kept, deleted])
-      for (let version = 0; version < 3; version++) await services.ask('CreateAuditLogEvent', { organization_id, event: { ...happened, version } });
+      for (let version = 0; version < 3; version++)
+        await services.ask('CreateAuditLogEvent', { organization_id, event: { ...happened, metadata: { version } } });
     await services.ask('DeleteOrganization', { id: deleted });
     const left = async (id: string) => (await reader.rows.page(ENVIRONMENT, { where: { index: 'organization', values: [id] }, order: 'asc', limit: 10 })).rows;
     expect([(await left(kept)).length, (await left(deleted)).length]).toEqual([3, 3]);
