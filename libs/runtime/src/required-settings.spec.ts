@@ -1,4 +1,4 @@
-import { IdentitySettings, KafkaSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import { KafkaSettings, PublicAddressSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import { requireSettings } from './required-settings.ts';
 
@@ -69,9 +69,9 @@ describe('the settings of a process', () => {
       'PUBLIC_URL is not set, and production mode needs it: it must be a URL that begins with http:// or https://, without query and fragment.',
     );
     await requireSettings(SETTINGS_CLASSES, { ...CLUSTER, GATEHOUSE_MODE: 'production', PUBLIC_URL: 'https://id.acme.test' });
-    // Only identity makes tokens.
+    // Only who makes tokens, or names addresses, has to know its own.
     await requireSettings(
-      SETTINGS_CLASSES.filter((type) => type !== IdentitySettings),
+      SETTINGS_CLASSES.filter((type) => type !== PublicAddressSettings),
       { ...CLUSTER, GATEHOUSE_MODE: 'production' },
     );
   });

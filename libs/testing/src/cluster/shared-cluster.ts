@@ -45,6 +45,10 @@ export class SharedCluster {
       deployment: mayBeHurt() ? deployedByCompose : deployedToProduction,
       variables: { ...(await settingsOfSpecs()), ...files.settings },
       directory,
+    }).catch(async (error: unknown) => {
+      // The folder goes with what did not start, and nobody would find it.
+      await files.kill();
+      throw error;
     });
     const noted = { settings, jobs, tls, planned: processes.map(({ planned }) => planned) };
     // Written when it is ready, so that half a start is not taken for a cluster.
