@@ -114,7 +114,7 @@ const BY_SCIM = ['GetDirectoryUser', 'GetDirectoryGroup'];
 /** What is no row that a projector writes, and, of email verifications, challenges and audit events, what no answer to its creation names: it is found as a magic code is. */
 const ELSEWHERE = [
   ...['GetWebhookDelivery', 'GetAuthenticationPolicy', 'GetEnvironmentSettings', 'GetJwtTemplate', 'GetTokenKeySet'],
-  ...['GetEmailVerification', 'GetRadarChallenge', 'GetAuditLogEvent', ...BY_SCIM],
+  ...['GetEmailVerification', 'GetRadarChallenge', 'GetDirectoryRun', 'GetAuditLogEvent', ...BY_SCIM],
   ...['GetAuditLogCheckpoint', 'ProveAuditLogInclusion', 'ProveAuditLogConsistency', 'GetAuditLogKeys'],
 ];
 const lookUps = operations()

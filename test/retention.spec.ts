@@ -35,7 +35,7 @@ describe('what has a retention', () => {
     receiver = await WebhookReceiver.listen();
     const retentions = Object.fromEntries(swept.map(({ setting }) => [setting, '1h']));
     product = await ProductInProcess.open({
-      variables: { SWEEP_INTERVAL: '1s', GATEHOUSE_API_KEY: KEY, GATEHOUSE_CLIENT_ID: client_id, ...retentions },
+      variables: { GATEHOUSE_API_KEY: KEY, GATEHOUSE_CLIENT_ID: client_id, ...retentions, SWEEP_INTERVAL: '1s' },
       log: new PinoLog({ level: 'silent', readable: false }),
       clock,
     });
@@ -54,6 +54,17 @@ describe('what has a retention', () => {
     await suite.eventually('/events?events=organization.created', { data: [{ event: 'organization.created' }] });
     const session_id = await signedIn(suite);
     await suite.post('/user_management/sessions/revoke', { session_id }).expect(200);
+
+    const { id: gone } = await suite.post('/organizations', { name: 'Gone' }).expect(201);
+    const event = {
+      action: 'document.shared',
+      occurred_at: new Date().toISOString(),
+      actor: { id: 'a', type: 'user' },
+      targets: [],
+      context: { location: '' },
+    };
+    await suite.post('/audit_logs/events', { organization_id: gone, event }).expect(200);
+    await suite.delete(`/organizations/${gone}`).expect(202);
 
     const removed = async (): Promise<readonly string[]> => {
       const text = await (await fetch(`${product.url}/metrics`)).text();

@@ -227,7 +227,7 @@ describe('what is asked of an organization', () => {
       );
       expect(await found).toBe(known.tree.nodeById(resource) === undefined ? 'entity_not_found' : organization);
     }
-    const group = { ...history.step()[0]!, id: newUlid(1), type: 'group.created', data: { id: `group_${newUlid(2)}`, organization_id: organization } };
+    const group = { ...history.end()[0]!, id: newUlid(1), type: 'group.created', data: { id: `group_${newUlid(2)}`, organization_id: organization } };
     await events.append(`group-${history.environment}-${group.data.id}`, 0, [{ ...group, meta: { ...group.meta, organization } }]);
     expect((await index.ofGroup(contextOf(recorded), group.data.id)).id).toBe(organization);
     await expect(index.ofGroup(contextOf(recorded), `group_${newUlid(3)}`)).rejects.toMatchObject({ code: 'entity_not_found' });

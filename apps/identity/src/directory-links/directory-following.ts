@@ -192,7 +192,7 @@ export class DirectoryFollowing {
     return ends.some((last) => last !== null && last.type.endsWith('.deleted') && last.position > person.position);
   }
 
-  private async ofManaged(about: Case, membership: StoredMembership, user: StoredUser): Promise<Outcome> {
+  private async ofManaged(about: Case, membership: StoredMembership, user: StoredUser): Promise<Outcome | null> {
     const { environment, person, link, email } = about;
     const isOther = email === null || user.email === null || foldedEmail(email) !== foldedEmail(user.email);
     const [isOurs, isTheirs] = await Promise.all([this.isVerified(about, user.email), this.isVerified(about, email)]);
@@ -214,8 +214,10 @@ export class DirectoryFollowing {
       link_state = 'email_taken';
       await this.change(about, user.id, names);
     }
-    const state = await this.member(about, user.id);
-    return this.linked(about, state ?? membership, { link_state, waits_for_user_id });
+    const state = await this.member(about, user.id, membership.id);
+    if (state !== null) return this.linked(about, state, { link_state, waits_for_user_id });
+    // Somebody has ended it at this moment: it is not made again.
+    return (await this.wasTakenAway(about, user.id)) ? unlinked(about, user.id) : this.outcome(about, await this.managed(about));
   }
 
   private async ofNewcomer(about: Case): Promise<Outcome> {
@@ -278,20 +280,21 @@ export class DirectoryFollowing {
     return this.linked(about, state, { link_state: 'linked', waits_for_user_id: null });
   }
 
-  /** As the directory says of the person; null where there is none. */
-  private async member(about: Case, user_id: string): Promise<StoredMembership | null> {
+  /** As the directory says of the person; null where there is none. `known`: of this membership alone, which is not made again. */
+  private async member(about: Case, user_id: string, known?: string): Promise<StoredMembership | null> {
     const { person, managed_by } = about;
     const context = this.context(about, `member ${user_id}`);
     const { organization_id } = person;
     const roles = await this.roles.ofNewcomer(context, organization_id);
     const decision = person.active ? manageMembership({ organization_id, user_id, roles, managed_by }) : suspendMembership(managed_by);
+    const isMeant = (state: MembershipState): boolean => known === undefined || (state?.object === 'organization_membership' && state.id === known);
     const { state } = await this.repository.transact<MembershipState, MembershipEvent>(
       membershipDecider,
       context,
       membershipKey(organization_id, user_id),
-      decision,
+      (before, asked) => (isMeant(before) ? decision(before, asked) : []),
     );
-    return state?.object === 'organization_membership' ? state : null;
+    return state?.object === 'organization_membership' && isMeant(state) ? state : null;
   }
 
   private linked({ person, managed_by, link }: Case, membership: StoredMembership, found: Pick<Outcome, 'link_state' | 'waits_for_user_id'>): Outcome {
