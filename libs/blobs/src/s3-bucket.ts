@@ -38,6 +38,9 @@ export class S3Bucket {
 
   constructor(private readonly options: S3Options) {
     const { region, endpoint, publicEndpoint, credentials, timeoutMs = TIMEOUT_MS } = options;
+    // The SDK looks for files below the home folder, and fails where the user of a container has none.
+    // oxlint-disable-next-line no-restricted-properties -- it reads no setting: the SDK does
+    process.env['HOME'] ??= '/nonexistent';
     const shared = {
       region,
       ...(credentials !== null && { credentials }),
