@@ -83,6 +83,7 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
     return {};
   },
   GetTokenKeySet: async ({ caller }) => ({ path: `/sso/jwks/${await suite.clientIdOf(caller)}` }),
+  GetAuditLogKeys: async ({ caller }) => ({ path: `/audit_logs/keys?client_id=${await suite.clientIdOf(caller)}` }),
   SendEmailVerification: async (at) => ({ path: `/user_management/users/${await newUser(at)}/email_verification/send` }),
   ConfirmEmailVerification: async (at) => {
     const path = `/user_management/users/${await newUser(at)}/email_verification`;
