@@ -195,7 +195,7 @@ async function check() {
 async function testSuite(name, args) {
   process.env.SPECS = name;
   if (onCluster.has(name)) process.env.SUITE = 'processes';
-  if (args.some((arg) => !arg.startsWith('-'))) process.env.EVERYTHING = 'on';
+  if (args.some((arg) => !arg.startsWith('-'))) process.env.EVERYTHING ??= 'on';
   return test(args);
 }
 

@@ -136,11 +136,14 @@ async function runFor({ specs, cases, names }) {
   const chosen = specs.filter((spec) => (room -= secondsOf(spec)) >= 0 || spec === specs[0]);
   const finished = new Set();
   let failed = false;
-  const run = async (files, ...words) => {
-    const notes = join(folder, `${files.length}-${words.length}`);
+  const run = async (files, named = []) => {
+    const notes = join(folder, `${files.length}-${named.length}`);
     writeFileSync(notes, '');
-    const args = ['jest', '--runTestsByPath', ...files, '--reporters=default', `--reporters=${join(root, '.ci/finished.reporter.mjs')}`, ...words];
-    const child = spawn(process.execPath, ['run.mjs', ...args], { cwd: root, stdio: 'inherit', env: { ...process.env, ORDER: 'shortest', FINISHED: notes } });
+    const args = ['jest', '--runTestsByPath', ...files, '--reporters=default', `--reporters=${join(root, '.ci/finished.reporter.mjs')}`];
+    // Of generated cases a commit runs some, and whoever names them all of those.
+    const variables = { ORDER: 'shortest', FINISHED: notes, ...(named.length > 0 && { EVERYTHING: 'on' }) };
+    if (named.length > 0) args.push('--testNamePattern', `\\b(${named.join('|')})\\b`);
+    const child = spawn(process.execPath, ['run.mjs', ...args], { cwd: root, stdio: 'inherit', env: { ...process.env, ...variables } });
     const late = setTimeout(() => child.kill('SIGTERM'), Math.max(0, remaining() * 1000));
     const code = await new Promise((resolve) => child.once('close', resolve));
     clearTimeout(late);
@@ -152,7 +155,7 @@ async function runFor({ specs, cases, names }) {
     if (code !== 0 && remaining() > 0) failed = true;
   };
   if (chosen.length > 0) await run(chosen);
-  if (cases.length > 0 && remaining() > START) await run(cases, '--testNamePattern', `\\b(${names.join('|')})\\b`);
+  if (cases.length > 0 && remaining() > START) await run(cases, names);
   rmSync(folder, { recursive: true, force: true });
 
   const left = [...specs, ...cases].filter((spec) => !finished.has(spec));

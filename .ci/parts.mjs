@@ -61,10 +61,17 @@ export const parts = {
     steps: () => ['shared', 'hurt'].map((suite) => ({ task: [suite], variables: { EVERYTHING: 'on' } })),
   },
   costly: {
-    what: 'every spec that starts engines and several products, or fills them to their limits',
+    what: 'every spec that starts engines and several products, or fills them to their limits, and generated requests to every operation',
     introduced: '2026-11-22',
-    paths: ['apps', 'libs', ...costly],
-    steps: () => [{ task: ['working', ...costly], variables: { EVERYTHING: 'on' } }],
+    paths: ['apps', 'libs', 'test/properties.spec.ts', ...costly],
+    // Interleavings have a part of their own, and more of them there.
+    steps: () => [
+      {
+        task: ['working', ...costly.filter((path) => path.startsWith('test/') || path.startsWith('apps/')), 'test/properties.spec.ts'],
+        variables: { EVERYTHING: 'on' },
+      },
+      { task: ['waiting', ...costly.filter((path) => path.startsWith('libs/') && !path.includes('interleavings'))], variables: { EVERYTHING: 'on' } },
+    ],
   },
   mutations: {
     what: 'one condition negated or one throw dropped at a time, which the specs of its file are to notice; survivors are listed',

@@ -60,11 +60,29 @@ const drawn = [
   'test/rolling-update.spec.ts',
 ];
 
+/** Specs that hold one way to do a thing to its limits, beside a contract that every commit runs: interleavings, servers that fail, replicas. Up to a minute each. A commit runs a third. */
+const limits = [
+  'libs/event-sourcing/src/deciding/claims.interleavings.spec.ts',
+  'libs/event-sourcing/src/eventstoredb/damaged-streams.spec.ts',
+  'libs/event-sourcing/src/eventstoredb/failing-servers.spec.ts',
+  'libs/event-sourcing/src/eventstoredb/log-subscriptions.spec.ts',
+  'libs/event-sourcing/src/eventstoredb/server-users.spec.ts',
+  'libs/event-sourcing/src/following/log-reader.interleavings.spec.ts',
+  'libs/event-sourcing/src/views/lmdb.replicas.spec.ts',
+  'libs/event-sourcing/src/views/mongodb.replicas.spec.ts',
+  'libs/messaging/src/kafka.faults.spec.ts',
+  'libs/messaging/src/tcp.operation-server.spec.ts',
+  'libs/read-models/src/mongodb.short-lived.spec.ts',
+  'libs/read-models/src/shared-leases.spec.ts',
+];
+
 /** Those, and the ones that take more than that, for which no commit has the time: the proof `costly` runs them. */
-export const costly = [...drawn, 'test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts'];
+export const costly = [...drawn, ...limits, 'test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts'];
 
 /** Of the specs over HTTP a commit runs so many on the cluster, where embedded it runs all of them. */
 const ONE_OF = 3;
+/** Of the specs of limits a commit runs so many. */
+const LIMITS_OF = 3;
 
 /**
  * What runs together, by name (`SPECS`). Without a name: all that need no cluster.
@@ -86,7 +104,8 @@ const suites = {
 export function suiteOf(name, { seed, isEverything }) {
   const { folders = ['apps', 'libs', 'test'], workers = WORKING * availableParallelism(), paths, always } = suites[name] ?? {};
   if (paths === undefined) {
-    const skipped = name === undefined || isEverything ? [] : costly.filter((path) => !shareOf(drawn, drawn.length, seed).includes(path));
+    const chosen = [...shareOf(drawn, drawn.length, seed), ...shareOf(limits, LIMITS_OF, seed)];
+    const skipped = name === undefined || isEverything ? [] : costly.filter((path) => !chosen.includes(path));
     return { folders, workers: Math.ceil(workers), testMatch: ['**/*.spec.ts', ...[...onlyWhereNamed, ...skipped].map((path) => `!**/${path}`)] };
   }
   const chosen = isEverything ? paths : [...always, ...shareOf([...shared, ...hurting], ONE_OF, seed).filter((path) => paths.includes(path))];
