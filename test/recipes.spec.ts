@@ -1,34 +1,35 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { SERVICES } from '#libs/contracts/src/operation';
 import { ROOT } from '#libs/testing/src/process';
 
 const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const asOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
-const recipes = /^## Recipes\n([^]*?)^## /m.exec(textOf('README.md'))![1]!;
+const recipes = textOf('docs/recipes.md');
+const linked = (path: string): string => posix.join('docs', path);
 
 /** The code of recipes, each with the file that was linked last before it. */
 function quotations(): readonly (readonly [file: string, code: string])[] {
   const [first, ...rest] = recipes.split(/^```ts\n/m);
-  let linked: string | undefined;
-  const note = (text: string): void => void (linked = [...text.matchAll(/\]\(([^)]+\.ts)\)/g)].at(-1)?.[1] ?? linked);
+  let file: string | undefined;
+  const note = (text: string): void => void (file = [...text.matchAll(/\]\(([^)]+\.ts)\)/g)].at(-1)?.[1] ?? file);
   note(first!);
   return rest.map((part) => {
     const [code, after] = part.split(/^```\n/m);
-    const quotation = [linked!, asOneLine(code!)] as const;
+    const quotation = [linked(file!), asOneLine(code!)] as const;
     note(after!);
     return quotation;
   });
 }
 
-describe('the recipes of the README', () => {
+describe('the recipes', () => {
   it.each(quotations())('show what %s has: %s', (file, code) => {
     expect(asOneLine(textOf(file))).toContain(code);
   });
 
   it('link files that are there', () => {
-    for (const [, file] of recipes.matchAll(/\]\(([^)#]+)\)/g)) expect(textOf(file!)).not.toBe('');
+    for (const [, file] of recipes.matchAll(/\]\(([^)#]+)\)/g)) expect(textOf(linked(file!))).not.toBe('');
   });
 });
 
