@@ -115,6 +115,7 @@ const BY_SCIM = ['GetDirectoryUser', 'GetDirectoryGroup'];
 const ELSEWHERE = [
   ...['GetWebhookDelivery', 'GetAuthenticationPolicy', 'GetEnvironmentSettings', 'GetJwtTemplate', 'GetTokenKeySet'],
   ...['GetEmailVerification', 'GetRadarChallenge', 'GetDirectoryRun', 'GetAuditLogEvent', ...BY_SCIM],
+  ...['GetAuditLogsRetention', 'GetAuditLogConfiguration'],
   ...['GetAuditLogCheckpoint', 'ProveAuditLogInclusion', 'ProveAuditLogConsistency', 'GetAuditLogKeys'],
 ];
 const lookUps = operations()

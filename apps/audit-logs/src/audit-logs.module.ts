@@ -1,7 +1,8 @@
 import { service } from '#libs/runtime/src/feature';
 import { proofs } from './proofs/proofs.feature.ts';
+import { retention } from './retention/retention.feature.ts';
 import { schemas } from './schemas/schemas.feature.ts';
 import { trail } from './trail/trail.feature.ts';
 
 /** A customer's trail is announced to nobody: it is read, exported and streamed as what it is. */
-export const auditLogs = service('audit-logs', [trail, schemas, proofs], { isForwarded: false });
+export const auditLogs = service('audit-logs', [trail, schemas, proofs, retention], { isForwarded: false });

@@ -2,6 +2,7 @@
 import './access-checks/operations.ts';
 import './api-keys/operations.ts';
 import './audit-log-proofs/operations.ts';
+import './audit-log-retention/operations.ts';
 import './audit-log-schemas/operations.ts';
 import './audit-logs/operations.ts';
 import './authentication-factors/operations.ts';

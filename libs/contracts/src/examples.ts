@@ -33,7 +33,7 @@ export function exampleOfField(field: Field): unknown {
     case 'flag':
       return field.default ?? false;
     case 'integer':
-      return field.default ?? field.minimum ?? 1;
+      return field.default ?? field.values?.[0] ?? field.minimum ?? 1;
     case 'map':
       return { plan: 'gold' };
     case 'values':

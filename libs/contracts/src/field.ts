@@ -32,7 +32,14 @@ export type Field = Common & { readonly name: string; readonly optional: boolean
     | ({ readonly kind: 'text' } & TextOptions)
     | { readonly kind: 'oneOf'; readonly values: readonly string[] }
     | { readonly kind: 'flag'; readonly default?: boolean }
-    | { readonly kind: 'integer'; readonly minimum?: number; readonly maximum?: number; readonly default?: number }
+    /** `values`: no others. */
+    | {
+        readonly kind: 'integer';
+        readonly minimum?: number;
+        readonly maximum?: number;
+        readonly default?: number;
+        readonly values?: readonly number[];
+      }
     | { readonly kind: 'time' }
     | { readonly kind: 'map' }
     | { readonly kind: 'values' }

@@ -18,7 +18,8 @@ export const Ref = (of: () => Class, options: Common & { sameOrganization?: true
 export const Text = (options: TextOptions) => record({ kind: 'text', ...options });
 export const OneOf = (values: readonly string[], options: Common) => record({ kind: 'oneOf', values, ...options });
 export const Flag = (options: Common & { default?: boolean }) => record({ kind: 'flag', ...options });
-export const Integer = (options: Common & { minimum?: number; maximum?: number; default?: number }) => record({ kind: 'integer', ...options });
+export const Integer = (options: Common & { minimum?: number; maximum?: number; default?: number; values?: readonly number[] }) =>
+  record({ kind: 'integer', ...options });
 /** ISO 8601 UTC with milliseconds. */
 export const Time = (options: Common) => record({ kind: 'time', ...options });
 /** String values by name: metadata. Its limits are refused as `invalid_metadata` by the decision, not by the schema; in requests a value may be null. */

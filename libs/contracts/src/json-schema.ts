@@ -76,6 +76,8 @@ function bareSchema(field: Field, purpose: Purpose, nest: Nest): Schema {
       return { type: 'boolean', ...(field.default !== undefined && purpose !== 'serialise' && { default: field.default }) };
     case 'integer':
       if (purpose === 'serialise') return { type: 'integer' };
+      // One word says what is wrong with another value, whatever its type.
+      if (field.values !== undefined) return { ...(purpose !== 'check' && { type: 'integer' }), enum: field.values };
       return {
         type: 'integer',
         minimum: field.minimum ?? Number.MIN_SAFE_INTEGER,
@@ -150,8 +152,11 @@ function itemSchema(items: ListItems, purpose: Purpose, nest: Nest): Schema {
 function orNull(schema: Schema, purpose: Purpose): Schema {
   if (purpose === 'serialise') return { ...schema, nullable: true };
   if ('$ref' in schema) return { oneOf: [schema, { type: 'null' }] };
-  if (!('type' in schema)) return schema;
-  return { ...schema, type: [schema['type'], 'null'], ...('enum' in schema && { enum: [...(schema['enum'] as readonly unknown[]), null] }) };
+  return {
+    ...schema,
+    ...('type' in schema && { type: [schema['type'], 'null'] }),
+    ...('enum' in schema && { enum: [...(schema['enum'] as readonly unknown[]), null] }),
+  };
 }
 
 /** The prefix of a resource's ids; null for a class without an id of its own. */

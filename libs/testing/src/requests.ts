@@ -188,7 +188,7 @@ function bareValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
     case 'flag':
       return fc.boolean();
     case 'integer':
-      return fc.integer({ min: field.minimum ?? -1000, max: field.maximum ?? 1000 });
+      return field.values === undefined ? fc.integer({ min: field.minimum ?? -1000, max: field.maximum ?? 1000 }) : fc.constantFrom(...field.values);
     case 'map':
       return fc.oneof({ weight: 2, arbitrary: metadataOf(PLAIN_KEYS, ASCII) }, { weight: 1, arbitrary: metadataOf(STRANGE_KEYS, CHARACTERS) });
     case 'values':
@@ -287,7 +287,7 @@ function wrongsOfField(field: Field, place: 'query' | 'body'): readonly WrongVal
   const isNull: WrongValue[] =
     field.nullable === true || field.kind === 'json' || place === 'query' || mayBeAbsent(field)
       ? []
-      : [set(name, field.kind === 'const' || field.kind === 'oneOf' ? 'not_allowed' : 'invalid_type', null)];
+      : [set(name, field.kind === 'const' || 'values' in field ? 'not_allowed' : 'invalid_type', null)];
   return [...missing, ...isNull, ...wrongValues(field, place)];
 }
 
@@ -308,6 +308,7 @@ function wrongValues(field: Field, place: 'query' | 'body'): readonly WrongValue
     case 'flag':
       return [set(name, 'invalid_type', 'yes')];
     case 'integer':
+      if (field.values !== undefined) return [Math.max(...field.values) + 1, '1.5'].map((value) => set(name, 'not_allowed', value));
       return [
         set(name, 'invalid_type', '1.5'),
         ...(field.minimum === undefined ? [] : [set(name, 'out_of_range', field.minimum - 1)]),

@@ -24,6 +24,7 @@ import { AuditKeys } from '../checkpoints/audit-keys.ts';
 import { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { StoredAuditKey } from '../domain/audit-keys.decider.ts';
 import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
+import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys, type TrailOwner } from '../sealing/trail-keys.ts';
 import { consistencySpans, inclusionSpans } from '../tree/proofs.ts';
@@ -40,6 +41,7 @@ export class AuditProofs {
     private readonly trees: TrailTrees,
     private readonly reader: TrailReader,
     private readonly keys: TrailKeys,
+    private readonly retention: Retention,
     private readonly events: EventStore,
   ) {}
 
@@ -97,14 +99,11 @@ export class AuditProofs {
     return { environment: context.environment, organization };
   }
 
-  private async eventOf(
-    { organization }: TrailOwner,
-    id: string,
-    context: RequestContext,
-  ): Promise<{ readonly leaf_index: number; readonly received_at: number }> {
+  private async eventOf(owner: TrailOwner, id: string, context: RequestContext): Promise<{ readonly leaf_index: number; readonly received_at: number }> {
     const stored = isIdOf('audit_event', id) ? await this.reader.rows.find(context, rowIdOf(id)) : null;
     const row = stored === null ? null : contentOf(stored);
-    if (row === null || !isEvent(row) || row[0] !== organization) throw notFound('Audit event', id);
+    if (row === null || !isEvent(row) || row[0] !== owner.organization) throw notFound('Audit event', id);
+    if (row[3] < (await this.retention.retainedSince(owner, context.deadline))) throw notFound('Audit event', id);
     return { leaf_index: row[1], received_at: row[3] };
   }
 

@@ -27,13 +27,13 @@ export class TrailReader {
     if (row === null || contentOf(row)[1] === ENDED) throw notFound('Organization', organization);
   }
 
-  /** The events of rows of one trail, as answers have them; null where the content is gone. @throws KeyMissing */
-  async textsOf(owner: TrailOwner, rows: readonly StoredRow<AuditTrailRow>[]): Promise<readonly (string | null)[]> {
+  /** The events of rows of one trail, as answers have them; null where they are gone: `since` is what `Retention` says. @throws KeyMissing */
+  async textsOf(owner: TrailOwner, rows: readonly StoredRow<AuditTrailRow>[], since: number): Promise<readonly (string | null)[]> {
     if (rows.length === 0) return [];
     const key = await this.keys.find(owner);
     return rows.map((stored) => {
       const row = contentOf(stored);
-      if (key === null || !isEvent(row)) return null;
+      if (key === null || !isEvent(row) || row[3] < since) return null;
       const [organization, leaf, , receivedAt] = row;
       const id = AUDIT_EVENT_PREFIX + stored.id;
       const head = { object: 'audit_log_event', id, organization_id: organization, received_at: new Date(receivedAt).toISOString(), leaf_index: leaf };

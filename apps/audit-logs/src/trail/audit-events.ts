@@ -14,6 +14,7 @@ import { canonicalText, contentOf, termsIn } from '../domain/audit-content.ts';
 import { monthOf } from '../domain/audit-month.decider.ts';
 import type { TermKind } from '../domain/audit-trail.decider.ts';
 import { ActionSchemas } from '../readers/action-schemas.ts';
+import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys, type TrailOwner } from '../sealing/trail-keys.ts';
 import { AUDIT_EVENT_PREFIX, isEvent, rowIdOf, termKey, timeKey, timeKeyAtEnd } from '../views/audit-trail.view.ts';
@@ -32,6 +33,7 @@ export class AuditEvents {
     private readonly writer: TrailWriter,
     private readonly reader: TrailReader,
     private readonly keys: TrailKeys,
+    private readonly retention: Retention,
     private readonly views: ReadYourWrites,
     private readonly clock: Clock,
   ) {}
@@ -62,11 +64,12 @@ export class AuditEvents {
     const bounds = boundsOf(query);
     const filter = filterOf(query);
     await this.reader.requireOwner(query.context, owner.organization);
+    const since = await this.retention.retainedSince(owner, query.context.deadline);
     return filteredPage(this.reader.rows, query, {
       idPrefix: ID_PREFIX,
-      where: filter === null ? { index: 'organization', values: [owner.organization] } : await this.termsOf(owner, filter, query),
+      where: filter === null ? { index: 'organization', values: [owner.organization] } : await this.termsOf(owner, filter, { since, query }),
       ...bounds,
-      textsOf: (rows) => this.reader.textsOf(owner, rows),
+      textsOf: (rows) => this.reader.textsOf(owner, rows, since),
       rowIdOf,
       idOf: ({ id }) => AUDIT_EVENT_PREFIX + id,
     });
@@ -80,7 +83,7 @@ export class AuditEvents {
     const owner = { environment: context.environment, organization: row[0] };
     // Nobody is told of what has gone with its organization.
     const text = await this.reader.requireOwner(context, row[0]).then(
-      async () => (await this.reader.textsOf(owner, [stored]))[0] ?? null,
+      async () => (await this.reader.textsOf(owner, [stored], await this.retention.retainedSince(owner, context.deadline)))[0] ?? null,
       (error: unknown) => {
         if (error instanceof DomainError && error.kind === 'not-found') return null;
         throw error;
@@ -91,7 +94,11 @@ export class AuditEvents {
   }
 
   /** Under the key of each month in which an event of the range can have arrived. */
-  private async termsOf(owner: TrailOwner, { kind, values }: Filter, { range_start }: ListAuditLogEvents): Promise<NonNullable<PageRequest['where']>> {
+  private async termsOf(
+    owner: TrailOwner,
+    { kind, values }: Filter,
+    { since, query: { range_start } }: { readonly since: number; readonly query: ListAuditLogEvents },
+  ): Promise<NonNullable<PageRequest['where']>> {
     const key = await this.keys.find(owner).catch((error: unknown) => {
       if (error instanceof KeyMissing) return undefined;
       throw error;
@@ -99,7 +106,7 @@ export class AuditEvents {
     // Before its first event a trail has no key; where there are events all the same, reading them says that it is missing.
     if (key === undefined) return { index: 'organization', values: [owner.organization] };
     if (key === null) throw notFound('Organization', owner.organization);
-    const first = Math.max(key.firstMonth, range_start === undefined ? 0 : monthOf(Date.parse(range_start) - CLOCKS_DIFFER));
+    const first = Math.max(key.firstMonth, ...[since, range_start === undefined ? 0 : Date.parse(range_start)].map((time) => monthOf(time - CLOCKS_DIFFER)));
     const last = Math.max(first, monthOf(this.clock.now() + CLOCKS_DIFFER));
     const months = Array.from({ length: last - first + 1 }, (_, index) => key.ofMonth(first + index));
     return { index: 'term', values: months.flatMap((month) => values.map((value) => termKey(owner.organization, month.termOf(kind, value)))) };

@@ -1,6 +1,7 @@
 import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
 import { feature } from '#libs/runtime/src/feature';
 import { auditTrail } from '../domain/audit-trail.decider.ts';
+import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys } from '../sealing/trail-keys.ts';
 import { auditTrailView } from '../views/audit-trail.view.ts';
@@ -11,5 +12,5 @@ import { TrailWriter } from './trail-writer.ts';
 export const trail = feature({
   deciders: [auditTrail],
   views: [auditTrailView],
-  providers: [TrailKeys, TrailReader, TrailWriter, AuditEvents, EndedTrails, EnvironmentSweeps],
+  providers: [TrailKeys, TrailReader, Retention, TrailWriter, AuditEvents, EndedTrails, EnvironmentSweeps],
 });
