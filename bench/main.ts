@@ -14,7 +14,8 @@ const USAGE = `npm run bench -- [--only NAME]… [--seconds N] [--organizations 
   --organizations N    size of the large data, instead of 1,000,000
   --users N            of the log whose followers' memory is measured, instead of 1,000,000
   --sessions N         that are refreshed, instead of 10,000, and four times as many users with codes by mail
-  --profiles DIR       the processes of a cluster, and those of sign-in, write what their processor did there, for a browser's developer tools`;
+  --people N           in a directory that is synced or listed, instead of 100,000; the targets are of 1,000,000
+  --profiles DIR       the processes of a cluster, and those of sign-in and directories, write what their processor did there, for a browser's developer tools`;
 
 const { values } = parseArgs({
   options: {
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     organizations: { type: 'string', default: '1000000' },
     users: { type: 'string', default: '1000000' },
     sessions: { type: 'string', default: '10000' },
+    people: { type: 'string', default: '100000' },
     profiles: { type: 'string' },
     help: { type: 'boolean' },
   },
@@ -37,6 +39,7 @@ const pace: Pace = {
   bulkOrganizations: Math.min(100_000, organizations),
   users: Number(values.users),
   sessions: Number(values.sessions),
+  people: Number(values.people),
   profiles: values.profiles === undefined ? null : resolve(values.profiles),
 };
 const chosen = SCENARIOS.filter(({ name }) => values.only?.includes(name) ?? true);

@@ -13,8 +13,14 @@ export async function processorSeconds(pid: number): Promise<number> {
 
 /** Memory that is the process's own: not the files that it reads, which the system takes back when it needs to. */
 export async function rssAnonMegabytes(pid: number): Promise<number> {
+  return (await residentMegabytes(pid)).own;
+}
+
+/** `own`: as `rssAnonMegabytes`; `all`: with the pages of files that it has mapped, such as those of LMDB. */
+export async function residentMegabytes(pid: number): Promise<{ readonly own: number; readonly all: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) / 1_024;
+  const megabytes = (field: string): number => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? Number.NaN) / 1_024;
+  return { own: megabytes('RssAnon'), all: megabytes('VmRSS') };
 }
 
 /** Calls by which a process has written so far: to its files, and to the sockets by which it asks others. */

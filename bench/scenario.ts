@@ -26,6 +26,8 @@ export interface Pace {
   readonly users: number;
   /** Of so many people, a tenth as many organizations. */
   readonly sessions: number;
+  /** In a directory that a product syncs, or lists. */
+  readonly people: number;
   /** Where the processes of a cluster leave what their processor did; null: nowhere. */
   readonly profiles: string | null;
 }

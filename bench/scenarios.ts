@@ -4,6 +4,7 @@ import { API_KEY_SCENARIOS } from './api-key-scenarios.ts';
 import { AUDIT_LOG_SCENARIOS } from './audit-log-scenarios.ts';
 import { AUTHORIZATION_SCENARIOS } from './authorization-scenarios.ts';
 import { CLUSTER_SCENARIOS } from './cluster-scenarios.ts';
+import { DIRECTORY_SCENARIOS } from './directory-scenarios.ts';
 import { atRest } from './processor.ts';
 import { Program } from './program.ts';
 import { reference } from './reference.ts';
@@ -218,6 +219,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...AUTHORIZATION_SCENARIOS,
   ...SIGN_IN_SCENARIOS,
   ...AUDIT_LOG_SCENARIOS,
+  ...DIRECTORY_SCENARIOS,
   ...CLUSTER_SCENARIOS,
 ];
 

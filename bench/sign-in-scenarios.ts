@@ -10,6 +10,7 @@ import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { loaded, timing } from './suite-load.ts';
 import { KEY, Suite } from './suite.ts';
 import { count, percent, rate, row } from './table.ts';
+import { together } from './together.ts';
 
 const AUTHENTICATE = '/user_management/authenticate';
 const MAGIC_AUTH = '/user_management/magic_auth';
@@ -120,7 +121,7 @@ async function refreshes(bench: Bench): Promise<readonly Row[]> {
 async function codes({ ground, pace, suite, clientId }: Bench): Promise<readonly Row[]> {
   const users = pace.sessions * USERS_PER_SESSION;
   const emails = Array.from({ length: users }, (_, index) => `person-${index}@bench.test`);
-  await together(emails, async (email) => suite.post(USERS, { email, email_verified: true }));
+  await together(emails, TOGETHER, async (email) => suite.post(USERS, { email, email_verified: true }));
   await suite.caughtUp();
   const file = await ground.fileOf('emails', emails);
   const result = await loaded(suite, {
@@ -199,7 +200,7 @@ async function memoryOfSessions(bench: Bench): Promise<readonly Row[]> {
   const active = (await settled()) - before;
   let token = tokens[0]!;
   for (let turn = 0; turn < REFRESHES_OF_ONE; turn++) token = await refreshed(bench, token);
-  const refreshedOnce = await together(tokens.slice(1), async (each) => refreshed(bench, each));
+  const refreshedOnce = await together(tokens.slice(1), TOGETHER, async (each) => refreshed(bench, each));
   const later = (await settled()) - before;
   const perSession = [active, later].map((bytes) => bytes / pace.sessions);
   return [
@@ -215,10 +216,11 @@ async function memoryOfSessions(bench: Bench): Promise<readonly Row[]> {
 /** Has so many people sign in, each a member of one of a tenth as many organizations. Answers their refresh tokens. */
 async function sessions({ suite, clientId }: Bench, amount: number): Promise<string[]> {
   const names = Array.from({ length: organizationsFor(amount) }, (_, index) => `Bench ${index}`);
-  const organizations = await together(names, async (name) => ((await suite.post('/organizations', { name })) as { readonly id: string }).id);
+  const organizations = await together(names, TOGETHER, async (name) => ((await suite.post('/organizations', { name })) as { readonly id: string }).id);
   const begun = Date.now();
   return together(
     Array.from({ length: amount }, (_, index) => index),
+    TOGETHER,
     async (index) => {
       const email = `person-${begun}-${index}@bench.test`;
       const { id: user_id } = (await suite.post(USERS, { email, email_verified: true })) as { readonly id: string };
@@ -260,14 +262,4 @@ async function rsaSignatures(seconds: number): Promise<{ readonly perSecond: num
   await Promise.all(Array.from({ length: CONNECTIONS }, one));
   const { user, system } = process.cpuUsage(used);
   return { perSecond: (signatures / (performance.now() - begun)) * 1_000, microseconds: (user + system) / signatures };
-}
-
-async function together<Item, Result>(items: readonly Item[], make: (item: Item) => Promise<Result>): Promise<Result[]> {
-  const results: Result[] = [];
-  let at = 0;
-  const next = async (): Promise<void> => {
-    for (let index = at++; index < items.length; index = at++) results[index] = await make(items[index]!);
-  };
-  await Promise.all(Array.from({ length: TOGETHER }, next));
-  return results;
 }
