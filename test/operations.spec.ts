@@ -59,6 +59,9 @@ const QUESTION = { permission_slug: 'documents:read', ...PROJECT };
 const editorOf = (project: string): object => ({ role_slug: 'editor', ...PROJECT, resource_external_id: project });
 const rightsOf = (ids: World['ids']): string => `/authorization/organization_memberships/${ids.get(OrganizationMembership)}`;
 
+/** Three texts an hour go to each of them. */
+let telephones = 0;
+
 /** What of a request chance does not find, or not before hundreds of tries: something new, something unused, an id of the customer's own, a role on a resource. */
 const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?: string; readonly body?: object }>>> = {
   GetOrganizationByExternalId: async ({ externalId }) => ({ path: `/organizations/external_id/${externalId}` }),
@@ -137,6 +140,15 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
   ProveAuditLogInclusion: async (at) => ({ path: `${await signedTrail(at)}/inclusion?event_id=${at.ids.get(AuditLogEvent)}` }),
   ProveAuditLogConsistency: async (at) => ({ path: `${await signedTrail(at)}/consistency?from=1` }),
   EnrollAuthenticationFactor: async () => ({ body: { type: 'totp', totp_issuer: 'Acme', totp_user: 'ada@acme.test' } }),
+  ChallengeAuthenticationFactor: async ({ caller }) => {
+    // In production mode texts go to a webhook, or nowhere.
+    const sms = { countries: ['DE'], webhook_url: receiver.url, webhook_secret: 'whsec_operations' };
+    await caller.patch('/admin/environment_settings', { sms }).expect(200);
+    const phone_number = `+4915112${String(++telephones).padStart(6, '0')}`;
+    // Where the settings were not heard of yet, nobody is sent a text.
+    const { id } = await eventually(() => caller.post('/auth/factors/enroll', { type: 'sms', phone_number }).expect(201));
+    return { path: `/auth/factors/${id}/challenge`, body: { sms_template: 'Acme: {{code}}' } };
+  },
   EnrollUserAuthenticationFactor: async ({ ids }) => ({ path: `/user_management/users/${ids.get(User)}/auth_factors`, body: { type: 'totp' } }),
   VerifyAuthenticationChallenge: async ({ caller }) => {
     const factor = await caller.post('/auth/factors/enroll', { type: 'generic_otp' }).expect(201);

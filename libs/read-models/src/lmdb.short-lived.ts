@@ -92,9 +92,11 @@ export class LmdbShortLived extends ShortLived {
 
   async lease(leaseName: string, holder: string, ttlMs: number, after = 0): Promise<{ readonly token: number } | null> {
     this.storage.assertAlive();
-    const held = this.heldLease(leaseName);
-    if (held !== null && held.holder !== holder) return null;
-    const token = held !== null && held.token > after ? held.token : this.nextToken();
+    const last = this.leases.get(leaseName);
+    const isOwn = last?.holder === holder;
+    if (!isOwn && this.heldLease(leaseName) !== null) return null;
+    // A holder that comes late, and finds that nobody took it meanwhile, goes on as before: else whatever it does would begin again where the clock is set.
+    const token = isOwn && last.token > after ? last.token : this.nextToken();
     this.leases.set(leaseName, { holder, token, expiresAt: this.clock.now() + ttlMs });
     return { token };
   }

@@ -109,6 +109,28 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
       expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other));
     });
 
+    it('are begun and kept together, each by one holder: whoever starts asks for dozens, of which others hold some', async () => {
+      const set = (await givenSmallReplicaSet())!;
+      const [storage, other] = await Promise.all([1, 2].map(() => MongodbStorage.connect({ url: set.url, log })));
+      storages.push(storage!, other!);
+      const [store, rival] = [new MongodbShortLived(storage!, clock), new MongodbShortLived(other!, clock)];
+      const kept = (await store.lease('kept', 'one', 3_000))!;
+      await rival.lease('taken', 'two', 3_000);
+      const names = ['kept', 'taken', ...Array.from({ length: 40 }, (_, number) => `new ${number}`)];
+      const from = set.commands.length;
+      const leases = await Promise.all(names.map((each) => store.lease(each, 'one', 3_000)));
+      expect(set.commands.slice(from).map(({ name, collection }) => `${name} ${collection}`)).toEqual(['find leases', 'update leases']);
+      expect(leases.slice(0, 2)).toEqual([kept, null]);
+      expect(leases.slice(2)).not.toContain(null);
+      // Of two who begin the same at once, one has each.
+      const more = names.map((each) => `more ${each}`);
+      const [one, two] = await Promise.all([
+        Promise.all(more.map((each) => store.lease(each, 'one', 3_000))),
+        Promise.all(more.map((each) => rival.lease(each, 'two', 3_000))),
+      ]);
+      expect(more.map((_, index) => [one[index], two[index]].filter((lease) => lease !== null)).map(({ length }) => length)).toEqual(more.map(() => 1));
+    });
+
     it('what its holder gave up giving back, and took again, is not given back when that comes late', async () => {
       const set = (await givenSmallReplicaSet())!;
       const [storage, other] = await Promise.all([1, 2].map(() => MongodbStorage.connect({ url: set.url, log })));

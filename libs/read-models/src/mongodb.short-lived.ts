@@ -55,6 +55,8 @@ interface LeaseAsked {
 /** How a lease is taken or renewed, if it still is as it was found. */
 interface LeaseTaking {
   readonly asked: LeaseAsked;
+  /** Nobody ever had it. */
+  readonly isNew: boolean;
   readonly token: number;
   readonly filter: Partial<LeaseDocument>;
   readonly held: Partial<LeaseDocument>;
@@ -214,17 +216,14 @@ export class MongodbShortLived extends ShortLived {
     try {
       const now = this.clock.now();
       const present = await this.leasesOf(all.map((asked) => asked.name));
-      const begun: Promise<void>[] = [];
       const takings: LeaseTaking[] = [];
       for (const asked of all) {
         const lease = present.get(asked.name);
-        if (lease === undefined) begun.push(this.begin(asked, now).then(asked.resolve));
-        else if (lease.holder !== asked.holder && !this.isOver(lease, now)) asked.resolve(null);
-        else takings.push(takingOf(lease, asked, now));
+        if (lease !== undefined && lease.holder !== asked.holder && !this.isOver(lease, now)) asked.resolve(null);
+        else takings.push(lease === undefined ? beginningOf(asked, now) : takingOf(lease, asked, now));
       }
       const taken = takings.length === 0 ? [] : await this.taken(takings);
       for (const [index, { asked }] of takings.entries()) asked.resolve(taken[index] ?? null);
-      await Promise.all(begun);
     } catch (error) {
       for (const { reject } of all) reject(error);
     }
@@ -235,11 +234,22 @@ export class MongodbShortLived extends ShortLived {
     return new Map(found.map((lease) => [lease._id, lease]));
   }
 
-  /** Under which tokens they are held now; null where another was faster. */
+  /**
+   * Under which tokens they are held now; null where another was faster. All of them are one write: a process that starts asks for dozens that nobody had yet, and a server
+   * that is busy would be asked by as many connections.
+   */
   private async taken(takings: readonly LeaseTaking[]): Promise<readonly ({ readonly token: number } | null)[]> {
-    const updates = takings.map(({ filter, held }) => ({ updateOne: { filter, update: { $set: held, $inc: { beat: 1 } } } }));
-    const { matchedCount } = await this.storage.answer((inSession) => this.leases.bulkWrite(updates, { ordered: false, ...inSession }));
-    if (matchedCount === takings.length) return takings.map(({ token }) => ({ token }));
+    const begun = takings.filter(({ isNew }) => isNew).length;
+    const updates = takings.map(({ isNew, filter, held }) => ({
+      updateOne: isNew ? { filter, update: { $setOnInsert: { ...held, beat: 0 } }, upsert: true } : { filter, update: { $set: held, $inc: { beat: 1 } } },
+    }));
+    try {
+      const { matchedCount, upsertedCount } = await this.storage.answer((inSession) => this.leases.bulkWrite(updates, { ordered: false, ...inSession }));
+      if (upsertedCount === begun && matchedCount === takings.length - begun) return takings.map(({ token }) => ({ token }));
+    } catch (error) {
+      // Of two who begin one at once, the slower one is told so; the others are written all the same.
+      if (!isDuplicate(error)) throw error;
+    }
     // Some were not as they had been found, and an answer to many does not say which.
     const present = await this.leasesOf(takings.map(({ asked }) => asked.name));
     return takings.map(({ asked, token }) => {
@@ -247,17 +257,6 @@ export class MongodbShortLived extends ShortLived {
       // Its holder may have asked for a greater token meanwhile.
       return lease?.holder === asked.holder && lease.token >= token ? { token: lease.token } : null;
     });
-  }
-
-  private async begin({ name: _id, holder, ttlMs, after }: LeaseAsked, now: number): Promise<{ readonly token: number } | null> {
-    const token = Math.max(after + 1, now);
-    try {
-      await this.storage.answer((inSession) => this.leases.insertOne({ _id, holder, ttlMs, until: now + ttlMs, token, beat: 0 }, inSession));
-      return { token };
-    } catch (error) {
-      if (isDuplicate(error)) return null;
-      throw error;
-    }
   }
 
   private isOver({ _id, holder, token, beat, until, ttlMs }: LeaseDocument, now: number): boolean {
@@ -319,6 +318,12 @@ function name(collection: string, key: string): string {
   return collection + SEPARATOR + key;
 }
 
+function beginningOf(asked: LeaseAsked, now: number): LeaseTaking {
+  const { name: _id, holder, ttlMs, after } = asked;
+  const token = Math.max(after + 1, now);
+  return { asked, token, isNew: true, filter: { _id }, held: { holder, ttlMs, until: now + ttlMs, token } };
+}
+
 function takingOf({ _id, holder, token, beat }: LeaseDocument, asked: LeaseAsked, now: number): LeaseTaking {
   const isOwn = holder === asked.holder;
   // Also greater than every token that a store had before it was lost, or set back to an earlier state.
@@ -326,6 +331,7 @@ function takingOf({ _id, holder, token, beat }: LeaseDocument, asked: LeaseAsked
   return {
     asked,
     token: next,
+    isNew: false,
     filter: { _id, token, ...(isOwn ? { holder } : { beat }) },
     held: { holder: asked.holder, until: now + asked.ttlMs, ttlMs: asked.ttlMs, token: next },
   };

@@ -184,6 +184,17 @@ export function shortLivedContract(name: string, given: (clock: SetClock) => Pro
       expect(await entries.lease('other', 'two', MINUTE)).not.toBeNull();
     });
 
+    it('lets a holder that comes late go on as before, where nobody took the lease meanwhile', async () => {
+      const first = (await entries.lease('sweeper', 'one', MINUTE))!;
+      clock.forward(60 * MINUTE);
+      expect(await entries.lease('sweeper', 'one', MINUTE)).toEqual(first);
+      expect(await entries.lease('sweeper', 'two', MINUTE)).toBeNull();
+      clock.forward(60 * MINUTE);
+      const second = (await entries.lease('sweeper', 'two', MINUTE))!;
+      expect(second.token).toBeGreaterThan(first.token);
+      expect(await entries.lease('sweeper', 'one', MINUTE)).toBeNull();
+    });
+
     it('gives a holder a greater token where it asks for one, and takes nothing back under the earlier one', async () => {
       const first = (await entries.lease('sweeper', 'one', MINUTE))!;
       const second = (await entries.lease('sweeper', 'one', MINUTE, first.token))!;

@@ -22,6 +22,7 @@ import {
 } from '#libs/platform/src/config/settings';
 import { faceOf, type HttpFace } from '#libs/platform/src/http-face';
 import type { Log } from '#libs/platform/src/log';
+import { patiently } from '#libs/platform/src/patience';
 import { settingsOfProcess, type App, type Run, type RunningApp } from './app.ts';
 import type { Engines } from './engines.ts';
 import { FaceServer } from './face-server.ts';
@@ -90,7 +91,11 @@ export class AppProcess implements RunningApp {
       log,
       onFatal,
     });
-    const runtime = await (run === 'restore' ? Promise.resolve() : new RestoreMark(engines.shortLived).requireNone())
+    const runtime = await (
+      run === 'restore'
+        ? Promise.resolve()
+        : patiently(() => new RestoreMark(engines.shortLived).requireNone(), { log, what: 'Whether a restore is under way' })
+    )
       .then(() => runtimeOver({ engines, services: app.services, settings, clock, log, also: injected }))
       .catch(async (error: unknown) => {
         await engines.close();

@@ -43,6 +43,7 @@ import { Lifecycle } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { OperationsSurface } from '#libs/platform/src/operations/operations-surface';
+import { patiently } from '#libs/platform/src/patience';
 import { Positions } from '#libs/platform/src/positions';
 import { Readiness } from '#libs/platform/src/readiness';
 import { Replicas } from '#libs/platform/src/replicas';
@@ -111,7 +112,7 @@ export async function runtimeOver({ engines, services, settings, clock, log, als
   const events = logOf(engines, known, metrics);
   const stopped = new StoppedViews();
   // A process without services decides nothing, so it starts while the log is away. Data without keys is left as it is: no table has been opened yet, nor made.
-  const naming = services.length > 0 ? new Naming(await namingKey(events, keys)) : null;
+  const naming = services.length > 0 ? new Naming(await patiently(() => namingKey(events, keys), { log, what: 'The naming key' })) : null;
   const leases = new Leases(shortLived, engines.replicas.id, log, metrics);
   const states = new FollowerStates(readModels, clock);
   // Of each there is one for all that run here: the log is read once, and what is stored of that goes to the store together.

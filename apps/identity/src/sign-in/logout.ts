@@ -6,16 +6,17 @@ import type { SessionEnvironment } from '#libs/contracts/src/sessions/session';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, invalidField } from '#libs/platform/src/domain-error';
+import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
-import { allEnvironments, environmentsView, type StoredEnvironment } from '../views/environments.view.ts';
+import { signOutAddressesView, type SignOutAddresses } from '../views/sign-out-addresses.view.ts';
 import { RefreshFamilies } from './refresh-families.ts';
 import { Sessions } from './sessions.ts';
 
 /** Somebody signs out, in a browser that knows the session and nothing else. */
 @Injectable()
 export class Logout {
-  private readonly environments: Table<StoredEnvironment>;
+  private readonly addresses: Table<SignOutAddresses>;
 
   constructor(
     private readonly sessions: Sessions,
@@ -24,12 +25,12 @@ export class Logout {
     private readonly clock: Clock,
     readModels: ReadModels,
   ) {
-    this.environments = readModels.table(tableOf(environmentsView));
+    this.addresses = readModels.table(tableOf(signOutAddressesView));
   }
 
   @Handles(FindSessionEnvironment)
-  async find({ session_id, return_to }: FindSessionEnvironment): Promise<SessionEnvironment> {
-    const environment_id = (await this.families.environmentOf(session_id)) ?? (await this.environmentListing(return_to));
+  async find({ context, session_id, return_to }: FindSessionEnvironment): Promise<SessionEnvironment> {
+    const environment_id = (await this.families.environmentOf(session_id)) ?? (await this.environmentListing(context, return_to));
     if (environment_id === null) throw noSuchSession();
     return { environment_id };
   }
@@ -38,7 +39,7 @@ export class Logout {
   @Handles(LogOut)
   async logOut({ context, session_id, return_to }: LogOut): Promise<Redirection> {
     if (!(await this.isGoingOn(context.environment, session_id))) {
-      if (return_to === undefined || (await this.environmentListing(return_to)) === null) throw noSuchSession();
+      if (return_to === undefined || (await this.environmentListing(context, return_to)) === null) throw noSuchSession();
       return { location: return_to };
     }
     const { sign_out_uris, login_uri } = await this.settings.settings(context);
@@ -51,11 +52,9 @@ export class Logout {
   }
 
   /** Whoever signs out once more, or too late, goes on as at first. Where the session was is asked of nothing, so that one that never was is answered alike. */
-  private async environmentListing(address: string | undefined): Promise<string | null> {
+  private async environmentListing({ deadline }: RequestContext, address: string | undefined): Promise<string | null> {
     if (address === undefined) return null;
-    for (const { id: environment } of await allEnvironments(this.environments))
-      if ((await this.settings.settings({ environment })).sign_out_uris.includes(address)) return environment;
-    return null;
+    return (await this.addresses.findBy({ environment: SYSTEM_ENVIRONMENT, deadline }, { index: 'address', values: [address] }))?.id ?? null;
   }
 
   private async isGoingOn(environment: string, id: string): Promise<boolean> {

@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { CreateEnvironment } from '#libs/contracts/src/environments/operations';
+import { UpdateEnvironmentSettings } from '#libs/contracts/src/environment-settings/operations';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { differences } from '#libs/event-sourcing/src/views/rebuild';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { systemContext } from '#libs/platform/src/system-context';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { Sweepers } from '#libs/read-models/src/sweepers';
 import { recordsAfter } from '#libs/testing/src/records-after';
@@ -62,6 +66,34 @@ describe('sessions that are over', () => {
     expect(await kept()).toEqual([ended.id, expired.id]);
     await later(DAY);
     expect(await kept()).toEqual([expired.id]);
+  });
+
+  it('are signed out of once more without a look at the settings of any environment', async () => {
+    const call = (environment: string, operation: CreateEnvironment | UpdateEnvironmentSettings, fields: object) =>
+      product.call(Object.assign(operation, fields, { context: systemContext(environment, clock.now()) }) as CreateEnvironment);
+    const last = 'https://environment-4.test/bye';
+    for (let number = 0; number < 5; number++) {
+      const { id } = await call(SYSTEM_ENVIRONMENT, new CreateEnvironment(), { name: `environment-${number}` });
+      await call(id, new UpdateEnvironmentSettings(), { sign_out_uris: [`https://environment-${number}.test/bye`] });
+    }
+    const { id } = await signIn();
+    await revoke(id);
+    const events = product.get(EventStore);
+    const asked: string[] = [];
+    for (const name of ['read', 'readBackwards', 'last'] as const) {
+      const of = events[name].bind(events) as (stream: string, ...more: never[]) => never;
+      events[name] = (stream: string, ...more: never[]) => {
+        asked.push(stream);
+        return of(stream, ...more);
+      };
+    }
+    const logOut = (session_id: string, return_to: string) =>
+      suite.get(`/user_management/sessions/logout?${new URLSearchParams({ session_id, return_to }).toString()}`, { Authorization: '' });
+    for (const session of [id, `session_01J0000000000000000000000A`]) {
+      expect((await logOut(session, last)).headers['location']).toBe(last);
+      await logOut(session, 'https://nobody.test/bye').expect(400);
+    }
+    expect(asked.filter((stream) => stream.startsWith('environment'))).toEqual([]);
   });
 
   it('are taken without anybody noticing, and no rebuild misses them', async () => {

@@ -3,6 +3,7 @@ import { feature } from '#libs/runtime/src/feature';
 import { attemptDecider } from '../domain/attempt.decider.ts';
 import { sessionDecider } from '../domain/session.decider.ts';
 import { sessionsView } from '../views/sessions.view.ts';
+import { signOutAddressesView } from '../views/sign-out-addresses.view.ts';
 import { AccessTokens } from './access-tokens.ts';
 import { Attempts } from './attempts.ts';
 import { Authentications } from './authentications.ts';
@@ -28,7 +29,7 @@ import { SignIn } from './sign-in.ts';
 
 export const signIn = feature({
   deciders: [sessionDecider, attemptDecider],
-  views: [sessionsView],
+  views: [sessionsView, signOutAddressesView],
   providers: [
     ...[SignIn, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, SignInRisk, PasswordCheck],
     ...[AuthorizationCodes, DeviceCodes, PendingAuthentications, ContinuedSignIns, Continuations, Authentications],

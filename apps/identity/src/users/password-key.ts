@@ -1,6 +1,8 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { EventStore, START } from '#libs/event-sourcing/src/log/event-store';
 import { KeyMissing, KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
+import { Log } from '#libs/platform/src/log';
+import { patiently } from '#libs/platform/src/patience';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { StoredPassword } from '../domain/stored-password.ts';
 
@@ -13,10 +15,15 @@ export class PasswordKey implements OnModuleInit {
   constructor(
     private readonly events: EventStore,
     private readonly keys: KeyStore,
+    private readonly log: Log,
   ) {}
 
   /** @throws StartRefused */
-  async onModuleInit(): Promise<void> {
+  onModuleInit(): Promise<void> {
+    return patiently(() => this.requireKey(), { log: this.log, what: 'The key of passwords' });
+  }
+
+  private async requireKey(): Promise<void> {
     // The head first: whoever recorded something had the key before, so it is found after.
     const head = await this.events.head();
     const isLost = head !== START && !(await this.keys.findMany(['passwords'])).has('passwords') && (await this.isUsed(head));

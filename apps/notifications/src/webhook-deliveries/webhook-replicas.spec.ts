@@ -51,6 +51,9 @@ class RowsAwayAtTimes extends ReadModels {
   async drop(): Promise<void> {}
 }
 
+/** What is sent to an endpoint at the same time. */
+const AT_ONCE = 16;
+
 const eventIds = (records: readonly RecordedEvent[]): readonly string[] => records.flatMap((record) => record.public.map(({ id }) => id));
 
 describe('webhooks of several replicas', () => {
@@ -91,9 +94,13 @@ describe('webhooks of several replicas', () => {
     fails(500, 50);
     const records = await first.record(400);
     await second.project(records);
+    // A process that this machine held up for longer than a lease lasts is taken over from, and what it was sending is sent again.
+    let isTakenOver = false;
+    await until(async () => (isTakenOver ||= await isHolder(second)) || first.isDone(id, eventIds(records)));
     await until(() => first.isDone(id, eventIds(records)));
     expect(new Set(receivedIds())).toEqual(new Set(eventIds(records)));
-    expect(receiver.received).toHaveLength(450);
+    expect(receiver.received.length).toBeGreaterThanOrEqual(450);
+    expect(receiver.received.length).toBeLessThanOrEqual(isTakenOver ? 450 + AT_ONCE : 450);
     expect(await first.deliveriesOf(id, { status: 'pending' })).toEqual([]);
   });
 

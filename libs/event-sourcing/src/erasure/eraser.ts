@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import type { Log } from '#libs/platform/src/log';
 import { newCommandId } from '#libs/platform/src/ids';
+import { patiently } from '#libs/platform/src/patience';
 import { systemContext } from '#libs/platform/src/system-context';
 import type { ReadModels } from '#libs/read-models/src/read-models';
 import { metaOf } from '../deciding/records.ts';
@@ -39,7 +40,7 @@ export async function followErasures(
   followers: LeasedFollowers,
   { events, keys, readModels, clock, log, forgottenAfter = TRUSTED_FOR + APPENDED_WITHIN }: Needs,
 ): Promise<void> {
-  await keys.erasedUpTo();
+  await patiently(() => keys.erasedUpTo(), { log, what: 'How far erasures have come' });
   const erasedUpTo: CheckpointElsewhere = {
     isElsewhere: true,
     checkpoint: () => keys.erasedUpTo(),

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { StreamDeletedError } from '@eventstore/db-client';
-import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { DomainError, isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import { StartRefused } from '#libs/platform/src/start-refused';
 import type { LogIdentity } from '#libs/platform/src/storage/log-note';
@@ -350,12 +350,15 @@ export class EventstoredbEventStore extends EventStore {
 
   /** Asks as often as there is time: a leader that was elected, or a server that was started, a moment ago is found by asking again. */
   private async asked<Answer>(deadline: number, ask: (milliseconds: number) => Promise<Answer>): Promise<Answer> {
+    let cause: unknown;
     for (;;) {
       try {
         return await ask(deadline - Date.now());
       } catch (error) {
+        // That the last try had no time left says nothing; what the server said before it does.
+        cause = isUnavailable(error) && cause !== undefined ? cause : error;
         const isOver = Date.now() + RETRY_MS >= deadline;
-        if (isOver || failureOf(error) !== 'passing') throw this.translated(error);
+        if (isOver || failureOf(error) !== 'passing') throw this.translated(cause);
         await pause(RETRY_MS);
       }
     }

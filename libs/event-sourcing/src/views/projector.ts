@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import type { Metrics } from '#libs/platform/src/metrics';
+import { patiently } from '#libs/platform/src/patience';
 import type { Readiness } from '#libs/platform/src/readiness';
 import type { Leases } from '#libs/read-models/src/leases';
 import { Fenced } from '#libs/read-models/src/read-models';
@@ -124,7 +125,7 @@ export class Projector implements BackgroundComponent {
     stopped.keepFresh(() => this.look());
     await this.askForLeases();
     this.running = Promise.all([this.renew(signal), this.tellUse(signal), this.work(signal)]);
-    const head = await events.head();
+    const head = await patiently(() => events.head(), { log: this.needs.following.log, what: 'The end of the log' });
     if (head === START) for (const view of this.views) view.beginWithLog();
     const showing = setInterval(() => this.showFilling(head), SHOWN_EVERY);
     try {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { contentOf, Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
 import { ERASING, holdersOf } from '../erasure/erasing.ts';
 import type { JointWrites } from '../following/joint-writes.ts';
@@ -115,7 +116,7 @@ export class ViewFold<Row> {
 
   private async forget(holder: Holder, { columns, idsOf }: PersonalColumns<Row>, { meta, position }: RecordedEvent): Promise<void> {
     const rows = idsOf === undefined ? { where: { index: HOLDER_INDEX, values: [holder] } } : { ids: idsOf(holder) };
-    await this.table.rewrite(meta.environment, rows, position, (stored) => {
+    await this.table.rewrite(this.homeOf(meta), rows, position, (stored) => {
       const row = contentOf(stored);
       return this.textOf(replacedAt(row, columns(row, holder), () => null));
     });
@@ -167,7 +168,7 @@ export class ViewFold<Row> {
 
   private foldOne(event: RecordedEvent, ids: readonly string[], rows: Rows<Row>, evolve: View<Row>['evolve']): void {
     for (const id of ids) {
-      const touched = rows.get(keyOf(event.meta.environment, id))!;
+      const touched = rows.get(keyOf(this.homeOf(event.meta), id))!;
       // Written with its event, or before a crash that took the checkpoint.
       if (touched.position >= event.position) continue;
       touched.row = evolve(touched.row, event, id);
@@ -184,8 +185,9 @@ export class ViewFold<Row> {
   private async load(events: readonly RecordedEvent[], ids: readonly (readonly string[])[]): Promise<Rows<Row>> {
     const wanted = new Map<string, Set<string>>();
     for (const [index, { meta }] of events.entries()) {
-      let ofEnvironment = wanted.get(meta.environment);
-      if (ofEnvironment === undefined) wanted.set(meta.environment, (ofEnvironment = new Set()));
+      const environment = this.homeOf(meta);
+      let ofEnvironment = wanted.get(environment);
+      if (ofEnvironment === undefined) wanted.set(environment, (ofEnvironment = new Set()));
       for (const id of ids[index]!) ofEnvironment.add(id);
     }
     const rows = new Map<string, Touched<Row>>();
@@ -219,6 +221,11 @@ export class ViewFold<Row> {
   private writeOf(key: string, { row, revision, position }: Touched<Row>): Write {
     const separator = key.indexOf('\0');
     return { environment: key.slice(0, separator), id: key.slice(separator + 1), position, revision, text: row === null ? null : this.textOf(row), row };
+  }
+
+  /** The environment in which the rows of an event lie. */
+  private homeOf({ environment }: RecordedEvent['meta']): string {
+    return this.view.isOfAllEnvironments === true ? SYSTEM_ENVIRONMENT : environment;
   }
 
   private textOf(row: Row): string {

@@ -48,6 +48,8 @@ export interface View<Row, Event extends Fact = Fact> {
   evolveBatch?(table: Table<Row>, events: readonly Recorded<Event>[], remembered: Map<string, unknown>): Promise<View<Row, Event>['evolve']>;
   /** Null: nothing, although it folds facts of which something is sealed; to be said where that is so. */
   readonly personal?: PersonalColumns<Row> | null;
+  /** Its rows lie together, whichever environment their events are of (`SYSTEM_ENVIRONMENT`): they are asked for by whoever has to find the environment first. */
+  readonly isOfAllEnvironments?: true;
   /** False where nobody counts on finding what was just recorded: no command waits for such a view. */
   readonly awaited?: false;
   /** What time takes of its rows beside the log: then these are not all that a rebuild makes of it. */

@@ -70,6 +70,8 @@ export class Streams {
   readonly answers: ('Timeout' | 'AccessDenied')[] = [];
   /** What the next subscriptions are refused with, one after the other. */
   readonly refusals: CallRefusal[] = [];
+  /** Nothing is said to who reads, unless it is a refusal. */
+  isSilent = false;
   /** Where the records of `log` lie. */
   places = new RecordPlaces();
   /** Versions that are gone, by stream. */
@@ -84,6 +86,7 @@ export class Streams {
   readonly read: handleServerStreamingCall<ReadRequest, ReadResponse> = (call) => {
     const refusal = this.members.refusal(call.metadata, 'read');
     if (refusal !== null) return refuse(call, refusal);
+    if (this.isSilent) return;
     void this.answerRead(call).catch((error: Error) =>
       refuse(call, error instanceof InsideRecord ? INSIDE_RECORD[this.version] : { code: status.INTERNAL, details: error.message, metadata: new Metadata() }),
     );
