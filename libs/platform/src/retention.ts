@@ -4,7 +4,10 @@ export const RETENTION = {
   events_feed: { data: 'The events feed', setting: 'EVENTS_RETENTION' },
   webhook_deliveries: { data: 'Webhook deliveries and their attempts', setting: 'DELIVERIES_RETENTION' },
   sessions: { data: 'Sessions that are over; up to a day longer', setting: 'SESSIONS_RETENTION' },
-  audit_trails: { data: 'Audit trails of organizations that were deleted: so long at most', setting: 'SWEEP_INTERVAL' },
+  audit_trails: {
+    data: 'Audit trails of organizations that were deleted: so long at most; audit events whose time has passed: up to an hour longer',
+    setting: 'SWEEP_INTERVAL',
+  },
   short_lived: { data: 'Idempotency keys with their answers, counters, leases', setting: 'IDEMPOTENCY_RETENTION' },
 } as const satisfies Record<string, { readonly data: string; readonly setting: string | null }>;
 

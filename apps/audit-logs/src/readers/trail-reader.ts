@@ -4,6 +4,7 @@ import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { isIdOf } from '#libs/platform/src/ids';
 import { notFound } from '#libs/platform/src/domain-error';
 import { contentOf, ReadModels, type Seeker, type StoredRow, type Table } from '#libs/read-models/src/read-models';
+import { monthOf } from '../domain/audit-month.decider.ts';
 import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
 import { TrailKeys, type TrailKey, type TrailOwner } from '../sealing/trail-keys.ts';
 import { AUDIT_EVENT_PREFIX, auditTrailView, ENDED, isEvent, type AuditEventRow, type AuditTrailRow } from '../views/audit-trail.view.ts';
@@ -37,13 +38,19 @@ export class TrailReader {
       const [organization, leaf, , receivedAt] = row;
       const id = AUDIT_EVENT_PREFIX + stored.id;
       const head = { object: 'audit_log_event', id, organization_id: organization, received_at: new Date(receivedAt).toISOString(), leaf_index: leaf };
+      const content = this.openRow(owner, stored.id, row, key);
       // Nothing but what was validated has ever been sealed: it needs no second look.
-      return `${JSON.stringify(head).slice(0, -1)},${this.openRow(owner, stored.id, row, key).slice(1)}`;
+      return content && `${JSON.stringify(head).slice(0, -1)},${content.slice(1)}`;
     });
   }
 
-  /** The content of an event. @throws Error where the row was altered, or sealed with another key */
-  openRow({ environment }: TrailOwner, rowId: string, [organization, , , receivedAt, , , sealed]: AuditEventRow, key: TrailKey): string {
-    return key.at(receivedAt).open(`${streamName(AUDIT_TRAIL, environment, organization)} ${AUDIT_EVENT_PREFIX}${rowId}`, sealed);
+  /** The content of an event; null where the key of its month is gone. @throws Error where the row was altered, or sealed with another key */
+  openRow({ environment }: TrailOwner, rowId: string, [organization, , , receivedAt, , , sealed]: AuditEventRow, key: TrailKey): string | null {
+    try {
+      return key.at(receivedAt).open(`${streamName(AUDIT_TRAIL, environment, organization)} ${AUDIT_EVENT_PREFIX}${rowId}`, sealed);
+    } catch (error) {
+      if (monthOf(receivedAt) < key.firstMonth) return null;
+      throw error;
+    }
   }
 }

@@ -1,10 +1,16 @@
 import { createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { copyKeys, LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
+import { timeOfId } from '#libs/platform/src/ids';
+import { ErasableEnvironment } from '#libs/platform/src/storage/erasable-environment';
 import { TERM_LENGTH } from '../domain/audit-trail.decider.ts';
 import { monthOf } from '../domain/audit-month.decider.ts';
 import { MonthKey, nextMonth } from './month-key.ts';
-import { TrailKey } from './trail-keys.ts';
+import { TrailKey, TrailKeys, trailKeyOf } from './trail-keys.ts';
 
-const STORED = { bytes: Buffer.alloc(32, 7), id: 'stored' };
+const STORED = { bytes: Buffer.alloc(32, 7), id: 'stored', step: 0 };
 const JANUARY = monthOf(Date.parse('2026-01-31T23:59:59.999Z'));
 const content = JSON.stringify({ action: 'document.shared', name: 'Zoë 𝒳'.repeat(20) });
 
@@ -53,6 +59,62 @@ describe('the keys of a trail', () => {
     expect(new Set(all).size).toBe(all.length);
     expect(january.termOf('action', 'a')).toHaveLength(TERM_LENGTH);
     expect(trailKey().ofMonth(JANUARY).digestOf('key', 'a')).toBe(january.digestOf('key', 'a'));
+  });
+});
+
+describe('the stored keys of trails', () => {
+  const directories: string[] = [];
+  const opened: ErasableEnvironment[] = [];
+  afterAll(async () => {
+    for (const environment of opened) await environment.close();
+    for (const directory of directories) rmSync(directory, { recursive: true });
+  });
+  const newDirectory = (): string => {
+    directories.push(mkdtempSync(join(tmpdir(), 'trail-keys-')));
+    return join(directories.at(-1)!, 'keys');
+  };
+  const fail = (): never => {
+    throw new Error('The keys are gone.');
+  };
+  const open = async (path: string): Promise<ErasableEnvironment> => {
+    opened.push(await ErasableEnvironment.open({ path, onFailure: fail, onTakenOver: fail }));
+    return opened.at(-1)!;
+  };
+  const organization = 'org_01KF0000000000000000000000';
+  const owner = { environment: 'environment_1', organization };
+
+  it('are those of the month up to which nothing is kept, wherever they were put back from', async () => {
+    const environment = await open(newDirectory());
+    const keys = new TrailKeys(await LmdbKeyStore.open(environment, []));
+    const made = await keys.obtain(owner);
+    const month = monthOf(timeOfId(organization));
+    expect(made.firstMonth).toBe(month);
+    const [early, late] = [made.ofMonth(month + 1).seal('x', 'early'), made.ofMonth(month + 5).seal('x', 'late')];
+    const backup = newDirectory();
+    await copyKeys(environment, backup);
+
+    const others = ['org_01KF0000000000000000000001', 'org_01KF0000000000000000000002'];
+    await keys.obtain({ ...owner, organization: others[0]! });
+    const months = new Map([organization, ...others].map((id) => [id, month + 3]));
+    expect(await keys.advance('environment_1', months)).toBe(2);
+    expect(await keys.advance('environment_1', months)).toBe(0);
+    const restored = new TrailKeys(await LmdbKeyStore.open(await open(backup), []));
+    expect(await restored.advance('environment_1', new Map([[organization, month + 2]]))).toBe(1);
+    expect(await restored.advance('environment_1', new Map([[organization, month + 3]]))).toBe(1);
+    for (const each of [keys, restored]) {
+      const key = (await each.find(owner))!;
+      expect(key.firstMonth).toBe(month + 3);
+      expect(key.ofMonth(month + 5).open('x', late)).toBe('late');
+      for (const time of [Date.UTC(1970, month + 1), Date.UTC(1970, month + 3)]) expect(() => key.at(time).open('x', early)).toThrow();
+    }
+    await keys.destroy(owner);
+    expect(await keys.advance('environment_1', new Map([[organization, month + 9]]))).toBe(0);
+    expect(await keys.find(owner)).toBeNull();
+  });
+
+  it('are looked for by whoever looks through the log', () => {
+    expect(trailKeyOf({ stream: 'audit_trail-environment_1-org_1' })).toBe('trail.environment_1-org_1');
+    expect(trailKeyOf({ stream: 'audit_checkpoint-environment_1-org_1' })).toBeNull();
   });
 });
 

@@ -1,7 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { categoryOf, environmentOf, streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import { type DataKey, type ErasablePurpose, KeyStore } from '#libs/event-sourcing/src/sealing/key-store';
 import { timeOfId } from '#libs/platform/src/ids';
 import { monthOf, type Month } from '../domain/audit-month.decider.ts';
+import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
 import { MonthKey, nextMonth } from './month-key.ts';
 
 /** Whose trail it is: an organization, or the environment itself. */
@@ -11,8 +14,8 @@ export interface TrailOwner {
 }
 
 /**
- * The keys of trails. One is stored for each, that of the month in which its organization's id was made; those of later months follow from it, one after the other, so that whoever
- * has a later one knows nothing of what came before. With the stored key the whole trail is gone.
+ * The keys of trails. One is stored for each: at first that of the month in which its organization's id was made, later that of the oldest month of which anything is kept. Those of
+ * the months after it follow from it, one after the other, so that whoever has it knows nothing of what came before. With it the whole trail is gone.
  */
 @Injectable()
 export class TrailKeys {
@@ -37,10 +40,25 @@ export class TrailKeys {
     if (!(await this.keys.erasedAmong([purpose])).has(purpose)) await this.keys.destroy(purpose);
   }
 
+  /** Makes what trails received before these months unreadable, for ever and in every copy of the log. Answers of how many that was not done yet. */
+  async advance(environment: string, trails: ReadonlyMap<string, Month>): Promise<number> {
+    const owners = [...trails.keys()].map((organization) => ({ environment, organization }));
+    const found = await this.keys.findMany(owners.map(purposeOf));
+    const later = owners.flatMap((owner) => {
+      const stored = found.get(purposeOf(owner));
+      if (stored === undefined || stored === 'erased') return [];
+      const key = this.trailKey(owner, stored);
+      const months = trails.get(owner.organization)! - key.firstMonth;
+      return months <= 0 ? [] : [{ purpose: purposeOf(owner), step: stored.step + months, bytes: key.bytesOf(key.firstMonth + months) }];
+    });
+    await this.keys.advance(...later);
+    return later.length;
+  }
+
   private trailKey({ organization }: TrailOwner, stored: DataKey): TrailKey {
     let months = this.derived.get(stored);
     if (months === undefined) this.derived.set(stored, (months = new Map<Month, MonthKey>()));
-    return new TrailKey(stored, firstMonth(organization), months);
+    return new TrailKey(stored, monthOf(timeOfId(organization)) + stored.step, months);
   }
 }
 
@@ -48,28 +66,33 @@ export class TrailKeys {
 export class TrailKey {
   constructor(
     private readonly stored: DataKey,
+    /** Of the stored key: what arrived before cannot be read any more. */
     readonly firstMonth: Month,
     private readonly months: Map<Month, MonthKey>,
   ) {}
 
-  /** Of when an event was received (milliseconds since the epoch). The clock that made the id may have been ahead of the one here. */
+  /** Of when an event was received (milliseconds since the epoch). The clock that made the id, or told that a month is over, may have been ahead of the one here. */
   at(time: number): MonthKey {
     return this.ofMonth(Math.max(monthOf(time), this.firstMonth));
   }
 
   ofMonth(month: Month): MonthKey {
     let key = this.months.get(month);
-    if (key === undefined) {
-      let bytes = this.stored.bytes;
-      for (let each = this.firstMonth; each < month; each++) bytes = nextMonth(bytes);
-      this.months.set(month, (key = new MonthKey(bytes)));
-    }
+    if (key === undefined) this.months.set(month, (key = new MonthKey(this.bytesOf(month))));
     return key;
+  }
+
+  /** What is stored of a month when it is the oldest. */
+  bytesOf(month: Month): Buffer {
+    let { bytes } = this.stored;
+    for (let each = this.firstMonth; each < month; each++) bytes = nextMonth(bytes);
+    return bytes;
   }
 }
 
-function firstMonth(id: string): Month {
-  return monthOf(timeOfId(id));
+/** For whoever looks whether everything that the log needs is there. */
+export function trailKeyOf({ stream }: Pick<RecordedEvent, 'stream'>): ErasablePurpose | null {
+  return categoryOf(stream) === AUDIT_TRAIL ? purposeOf({ environment: environmentOf(stream), organization: streamKeyOf(stream) }) : null;
 }
 
 function purposeOf({ environment, organization }: TrailOwner): ErasablePurpose {

@@ -8,8 +8,10 @@ import type { Engines } from '#libs/runtime/src/engines';
 import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
 import { KeptLog } from '#libs/testing/src/kept-log';
 import { until } from '#libs/testing/src/until';
+import { ExpiredEvents } from '../retention/expired-events.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys } from '../sealing/trail-keys.ts';
+import { TrailTrees } from '../tree/trail-trees.ts';
 import { EndedTrails } from './ended-trails.ts';
 import { TrailWriter, type NewTrailEvent } from './trail-writer.ts';
 
@@ -223,15 +225,26 @@ describe('whoever writes a trail', () => {
     for (const organization_id of [kept, deleted])
       for (let version = 0; version < 3; version++)
         await services.ask('CreateAuditLogEvent', { organization_id, event: { ...happened, metadata: { version } } });
+    // A full tile.
+    const one = writer();
+    await Promise.all(Array.from({ length: 253 }, () => one.add({ environment: ENVIRONMENT, organization: deleted }, event())));
+    const trees = new TrailTrees(events, rows);
+    const tile = () => trees.rows.read({ environment: ENVIRONMENT, organization: deleted }, { level: 0, index: 0 });
+    await trees.tiles({ environment: ENVIRONMENT, organization: deleted }).store(0);
+    expect(await tile()).not.toBeNull();
     await services.ask('DeleteOrganization', { id: deleted });
-    const left = async (id: string) => (await reader.rows.page(ENVIRONMENT, { where: { index: 'organization', values: [id] }, order: 'asc', limit: 10 })).rows;
-    expect([(await left(kept)).length, (await left(deleted)).length]).toEqual([3, 3]);
+    const left = async (id: string) => (await reader.rows.page(ENVIRONMENT, { where: { index: 'organization', values: [id] }, order: 'asc', limit: 300 })).rows;
+    await until(async () => (await left(deleted)).length === 256);
+    expect(await left(kept)).toHaveLength(3);
     await expect(services.ask('ListAuditLogEvents', { organization_id: deleted, limit: 10 })).rejects.toMatchObject({ code: 'entity_not_found' });
 
-    const ended = new EndedTrails(reader, new TrailKeys(engines.keys), { add: () => {} } as never);
+    const keys = new TrailKeys(engines.keys);
+    const expired = new ExpiredEvents(reader, {} as never, keys, events, rows);
+    const ended = new EndedTrails(reader, keys, expired, trees, events, { add: () => {} } as never);
     const before = await left(kept);
-    expect([await ended.sweep(ENVIRONMENT, 0, 2), await ended.sweep(ENVIRONMENT, 0, 500), await ended.sweep(ENVIRONMENT, 0, 500)]).toEqual([2, 1, 0]);
+    expect([await ended.sweep(ENVIRONMENT, 0, 2), await ended.sweep(ENVIRONMENT, 0, 500), await ended.sweep(ENVIRONMENT, 0, 500)]).toEqual([2, 254, 0]);
     expect([await left(kept), await left(deleted)]).toEqual([before, []]);
+    expect(await tile()).toBeNull();
     const purposes = [kept, deleted].map((id) => `trail.${ENVIRONMENT}-${id}` as const);
     expect([...(await engines.keys.erasedAmong(purposes))]).toEqual([purposes[1]]);
     for await (const difference of services.runtime.differences()) expect(difference).toBeNull();

@@ -218,6 +218,7 @@ export class TrailWriter {
         if (!isEvent(row) || row[3] < since) continue;
         const id = AUDIT_EVENT_PREFIX + stored.id;
         const content = this.reader.openRow({ environment, organization: row[0] }, stored.id, row, key);
+        if (content === null) continue;
         known.set(row[4], { id, commitment: key.at(row[3]).commitment(id, content), receivedAt: row[3], position: stored.position });
       }
       after = page.rows.at(-1)?.id;

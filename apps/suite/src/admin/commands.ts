@@ -197,7 +197,7 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
     arguments: ['KEY'],
     run: async ({ engines: { keys } }, { arguments: [name] }, tell) => {
       if (!isErasable(name!))
-        throw new WrongUsage(`'${name}' is no key that can be given up: the message that named it begins with person, environment or answers.`);
+        throw new WrongUsage(`'${name}' is no key that can be given up: the message that named it begins with person, environment, trail or answers.`);
       if ((await keys.findMany([name])).has(name)) throw new Error(`The data key ${name} is not missing.`);
       await keys.destroy(name);
       tell(`What the data key ${name} sealed reads as erased from now on. Views that were halted before it go on with 'rebuild'.`);
@@ -306,7 +306,7 @@ function operatorRecord(type: string): NewEvent {
 const backupArguments = { arguments: ['PATH'], options: { keys: { doc: 'Directory of the keys (default: PATH-keys).', value: 'DIR' } } };
 
 function isErasable(name: string): name is ErasablePurpose {
-  return /^(?:person|environment|answers)\../.test(name);
+  return /^(?:person|environment|trail|answers)\../.test(name);
 }
 
 /** The server's part of commands that begin and end where they are typed. */

@@ -1,3 +1,4 @@
+import { trailKeyOf } from '#apps/audit-logs/src/sealing/trail-keys';
 import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { ErasureCheck } from '#libs/event-sourcing/src/erasure/erasure-check';
 import { START } from '#libs/event-sourcing/src/log/event-store';
@@ -20,7 +21,7 @@ const ENOUGH = 1_000;
  * @throws StartRefused with the exit code of a log that is not whole, or of erasures that are left
  */
 export async function verifyCluster({ damage, keys }: Pick<Engines, 'damage' | 'keys'>, tell: (line: string) => void): Promise<void> {
-  const check = new KeyCheck(keys, markedFieldsOf(WITH_SECRETS));
+  const check = new KeyCheck({ keys, marked: markedFieldsOf(WITH_SECRETS), alsoNeeded: trailKeyOf });
   const erasures = new ErasureCheck(keys);
   const streams = new Set<string>();
   let [records, problems, head, told] = [0, 0, START, Date.now()];

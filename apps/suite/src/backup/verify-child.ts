@@ -1,4 +1,5 @@
 import { existsSync, writeSync } from 'node:fs';
+import { trailKeyOf } from '#apps/audit-logs/src/sealing/trail-keys';
 import { WITH_SECRETS } from '#libs/contracts/src/sealed';
 import { ErasureCheck } from '#libs/event-sourcing/src/erasure/erasure-check';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
@@ -38,7 +39,10 @@ else if (isWhole && keys !== '') {
   try {
     const stored = await LmdbKeyStore.openForReading(keys, MASTER_KEYS ?? []);
     const erasures = new ErasureCheck(stored);
-    for await (const problem of keyProblems(store, stored, markedFieldsOf(WITH_SECRETS), (records) => erasures.look(records))) tell({ problem });
+    for await (const problem of keyProblems(store, { keys: stored, marked: markedFieldsOf(WITH_SECRETS), alsoNeeded: trailKeyOf }, (records) =>
+      erasures.look(records),
+    ))
+      tell({ problem });
     for (const erasure of await erasures.unfinished()) tell({ erasure });
   } catch (error) {
     tell({ refusal: (error as Error).message });

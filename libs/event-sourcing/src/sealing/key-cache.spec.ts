@@ -5,7 +5,7 @@ import type { DataKey, KeyPurpose } from './key-store.ts';
 const { jest } = import.meta;
 
 const purposeOf = (index: number): KeyPurpose => `person.user-environment_1-user_${index}`;
-const key: DataKey = { bytes: Buffer.alloc(32), id: 'aaaaaaaa' };
+const key: DataKey = { bytes: Buffer.alloc(32), id: 'aaaaaaaa', step: 0 };
 
 describe('keys that were read a moment ago', () => {
   it('are 10,000 at most: the longest known goes first', () => {

@@ -18,19 +18,28 @@ interface KeyProblem {
   readonly detail: string;
 }
 
+/** The key that a record needs beside those of what is sealed in it as facts declare; null for none. */
+export type NeededKeyOf = (record: RecordedEvent) => KeyPurpose | null;
+
+/** What is looked for. */
+interface Needed {
+  readonly keys: KeyStore;
+  readonly marked: MarkedFieldsOf;
+  readonly alsoNeeded: NeededKeyOf;
+}
+
 /**
  * Looks, for everything sealed in the log as it lies on disk, whether its key is there, or its tombstone; yields the first record of each key that is not, up to the end of
  * the log as it is at the call. What keys seal elsewhere (answers, excerpts) has no need of them to be whole.
  */
 export async function* keyProblems(
   stored: EventStore,
-  keys: KeyStore,
-  marked: MarkedFieldsOf,
+  needed: Needed,
   onRecords: (records: readonly RecordedEvent[]) => Promise<void> = async () => {},
 ): AsyncIterable<KeyProblem> {
   const head = await stored.head();
   if (head === START) return;
-  const check = new KeyCheck(keys, marked);
+  const check = new KeyCheck(needed);
   const reading = new AbortController();
   for await (const batch of stored.subscribe(START, reading.signal)) {
     yield* await check.problemsIn(batch);
@@ -43,16 +52,19 @@ export async function* keyProblems(
 export class KeyCheck {
   private readonly told = new Set<KeyPurpose>();
 
-  constructor(
-    private readonly keys: KeyStore,
-    private readonly marked: MarkedFieldsOf,
-  ) {}
+  constructor(private readonly needed: Needed) {}
 
   /** In the next records. One that cannot be read seals nothing. */
   async problemsIn(records: readonly RecordedEvent[]): Promise<readonly KeyProblem[]> {
-    const { told, keys, marked } = this;
+    const { told } = this;
+    const { keys, marked, alsoNeeded } = this.needed;
     if (records.length === 0) return [];
-    const sealed = records.map((record) => ({ record, values: record instanceof UnreadableRecord ? [] : sealedValues(record, marked) }));
+    const valuesOf = (record: RecordedEvent): readonly SealedValue[] => {
+      const purpose = alsoNeeded(record);
+      const values = sealedValues(record, marked);
+      return purpose === null ? values : [...values, { purpose, text: null }];
+    };
+    const sealed = records.map((record) => ({ record, values: record instanceof UnreadableRecord ? [] : valuesOf(record) }));
     const purposes = new Set<KeyPurpose>([...ALWAYS, ...sealed.flatMap(({ values }) => values.map(({ purpose }) => purpose))]);
     const found = await answersOf(
       keys,
@@ -73,7 +85,8 @@ export class KeyCheck {
 
 interface SealedValue {
   readonly purpose: KeyPurpose;
-  readonly text: string;
+  /** Null where only the key matters. */
+  readonly text: string | null;
 }
 
 function sealedValues(record: RecordedEvent, marked: MarkedFieldsOf): readonly SealedValue[] {

@@ -91,6 +91,42 @@ export function keyStoreContract(name: string, given: () => Promise<OpenKeyStore
       await expect((await open([master])).obtain(OTHER)).rejects.toThrow('was destroyed');
     });
 
+    describe('that follow from each other', () => {
+      const bytes = (step: number): Buffer => Buffer.alloc(32, step);
+      const later = (step: number) => ({ purpose: PURPOSE, bytes: bytes(step), step }) as const;
+
+      it('take the place of earlier ones, and never of later ones', async () => {
+        expect((await store.obtain(PURPOSE)).step).toBe(0);
+        const other = await open([master]);
+        await store.advance(later(3));
+        for (const reader of [store, other, await open([master])]) expect(await reader.find(PURPOSE)).toMatchObject({ bytes: bytes(3), step: 3 });
+        await other.advance(later(2));
+        await other.advance({ ...later(3), bytes: bytes(9) });
+        expect(await (await open([master])).find(PURPOSE)).toMatchObject({ bytes: bytes(3), step: 3 });
+        await other.advance(later(4), { ...later(1), purpose: OTHER });
+        expect(await other.find(PURPOSE)).toMatchObject({ bytes: bytes(4), step: 4 });
+        expect(await other.obtain(PURPOSE)).toEqual(await (await open([newMasterKey(), master])).find(PURPOSE));
+      });
+
+      it('neither bring back what was destroyed nor make what is missing', async () => {
+        await store.destroy(OTHER);
+        await store.advance(later(1), { ...later(1), purpose: OTHER });
+        await expect(store.find(PURPOSE)).rejects.toThrow(KeyMissing);
+        expect(await store.find(OTHER)).toBe('erased');
+        await store.obtain(PURPOSE);
+        await store.advance(later(1));
+        await store.destroy(PURPOSE);
+        expect(await (await open([master])).find(PURPOSE)).toBe('erased');
+      });
+
+      it('are the latest, where several processes go on at once', async () => {
+        await store.obtain(PURPOSE);
+        const stores = await Promise.all(Array.from({ length: 4 }, () => open([master])));
+        await Promise.all(Array.from({ length: 12 }, (_, index) => stores[index % 4]!.advance(later(1 + ((index * 5) % 12)))));
+        expect(await (await open([master])).find(PURPOSE)).toMatchObject({ bytes: bytes(12), step: 12 });
+      });
+    });
+
     it('are either made or destroyed, where both happen at once', async () => {
       const [one, other] = [await open([master]), await open([master])];
       const made = await Promise.allSettled(Array.from({ length: 5 }, (_, index) => (index === 2 ? one.destroy(PURPOSE) : other.obtain(PURPOSE))));

@@ -27,6 +27,15 @@ export interface DataKey {
   readonly bytes: Buffer;
   /** Tells keys apart, and nothing else about them: stands in whatever was sealed with this one. */
   readonly id: string;
+  /** How many have been before it: 0 for the one that was made, see `KeyStore.advance`. */
+  readonly step: number;
+}
+
+/** A key that follows from one that is stored, as that does not from it. */
+export interface LaterKey {
+  readonly purpose: ErasablePurpose;
+  readonly bytes: Buffer;
+  readonly step: number;
 }
 
 /** A key, or the tombstone that it left. */
@@ -83,6 +92,12 @@ export abstract class KeyStore {
 
   /** Erases what was sealed with them, for ever and in every copy of the log. Tombstones stay, also where there was no key: under one none is ever made. */
   abstract destroy(...purposes: readonly ErasablePurpose[]): Promise<void>;
+
+  /**
+   * Puts each of these in the place of what is stored for its purpose, where that is a key of an earlier step; neither a tombstone nor a later key is changed, and where there is
+   * none it stays missing. What only the earlier ones open is gone for ever, and from keys of an older backup the same ones follow again.
+   */
+  abstract advance(...keys: readonly LaterKey[]): Promise<void>;
 
   /**
    * Up to where the log's erasures were carried out on these keys. It lies with them, so that keys from an older backup come with the place from which on the

@@ -97,14 +97,15 @@ describe('data keys in LMDB', () => {
     await expect(other.find(person(1))).rejects.toThrow(KeyMissing);
   });
 
-  it('leave nothing of themselves in any file when they are destroyed, nor in the place that a file had on the disk', async () => {
+  it('leave nothing of themselves in any file when they are destroyed or replaced, nor in the place that a file had on the disk', async () => {
     const environment = await openEnvironment(directory);
     const store = await LmdbKeyStore.open(environment, []);
     // Pages are split, copied and used again.
     for (let from = 0; from < 600; from += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => store.obtain(person(from + index))));
     const gone = [7, 8, 300, 599].map(person);
     const kept = person(301);
-    const texts = await Promise.all(gone.map((purpose) => wrappedIn(environment, purpose)));
+    const replaced = person(302);
+    const texts = await Promise.all([...gone, replaced].map((purpose) => wrappedIn(environment, purpose)));
     const keptText = await wrappedIn(environment, kept);
     const key = await bytesOf(store, kept);
     // Another name of the same file: what a plain removal would leave on the disk.
@@ -112,6 +113,7 @@ describe('data keys in LMDB', () => {
     await link(join(directory, 'data.mdb'), former);
     for (const text of texts) expect(await contentOf(former)).toContain(text);
     await Promise.all([store.destroy(...gone.slice(0, 3)), store.destroy(gone[3]!), store.obtain(person('new'))]);
+    await store.advance({ purpose: replaced, bytes: Buffer.alloc(32), step: 1 });
     const left = (await contentBelow(directory)) + (await contentOf(former));
     for (const text of texts) expect(left).not.toContain(text);
     expect(left).toContain(keptText);

@@ -9,13 +9,15 @@ import { type Position, START } from '../log/event-store.ts';
 import { keyFilesIn, takeOverKeyFiles, type KeyInFile } from './key-files.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { KEY_BYTES, MasterKeys, type WrappedKey } from './master-keys.ts';
-import { WrappedKeyStore } from './wrapped.key-store.ts';
+import { type SteppedKey, WrappedKeyStore } from './wrapped.key-store.ts';
 
 const MASTER = 'master.key';
 /** No purpose has this name, so that it lies among the keys and comes back with them. */
 const ERASER = 'eraser';
 /** First byte of an entry. */
-const [KEY, TOMBSTONE] = [1, 0] as const;
+const [TOMBSTONE, KEY, LATER_KEY] = [0, 1, 2] as const;
+/** Of a later key, behind the first byte. */
+const STEP_BYTES = 4;
 const MASTER_ID_BYTES = 8;
 const IV_BYTES = 12;
 
@@ -96,6 +98,14 @@ export class LmdbKeyStore extends WrappedKeyStore {
     await this.writable.erase(new Map(purposes.map((purpose) => [purpose, Buffer.of(TOMBSTONE)])));
   }
 
+  protected async replaceEarlier(keys: readonly SteppedKey[]): Promise<void> {
+    const later = new Map<string, SteppedKey>(keys.map((key) => [key.purpose, key]));
+    await this.writable.eraseSome([...later.keys()], (purpose, present) => {
+      const key = later.get(purpose)!;
+      return present[0] === TOMBSTONE || stepIn(present) >= key.step ? null : bytesOf(key);
+    });
+  }
+
   protected damaged(what: string): Error {
     return new StartRefused(`${what} in ${this.entries.path} is damaged: put it back from the backup of the keys.`);
   }
@@ -107,13 +117,16 @@ export class LmdbKeyStore extends WrappedKeyStore {
 
   private keyIn(bytes: Buffer, purpose: KeyPurpose): WrappedKey | 'erased' {
     if (bytes[0] === TOMBSTONE && purpose !== 'naming' && purpose !== 'passwords') return 'erased';
-    const [iv, wrapped] = [1 + MASTER_ID_BYTES, 1 + MASTER_ID_BYTES + IV_BYTES];
-    if (bytes[0] !== KEY || bytes.length < wrapped + KEY_BYTES) throw this.damagedKey(purpose);
+    const isLater = bytes[0] === LATER_KEY;
+    const master = isLater ? 1 + STEP_BYTES : 1;
+    const [iv, wrapped] = [master + MASTER_ID_BYTES, master + MASTER_ID_BYTES + IV_BYTES];
+    if ((bytes[0] !== KEY && !isLater) || bytes.length < wrapped + KEY_BYTES) throw this.damagedKey(purpose);
     return {
       purpose,
-      master: bytes.toString('hex', 1, iv),
+      master: bytes.toString('hex', master, iv),
       iv: bytes.toString('base64', iv, wrapped),
       wrapped: bytes.toString('base64', wrapped),
+      ...(isLater && { step: stepIn(bytes) }),
     };
   }
 }
@@ -127,8 +140,19 @@ export async function copyKeys(stored: ErasableEnvironment, directory: string): 
 
 function bytesOf(key: KeyInFile): Buffer {
   if ('erased' in key) return Buffer.of(TOMBSTONE);
-  const { master, iv, wrapped } = key;
-  return Buffer.concat([Buffer.of(KEY), Buffer.from(master, 'hex'), Buffer.from(iv, 'base64'), Buffer.from(wrapped, 'base64')]);
+  const { master, iv, wrapped, step } = key;
+  const head = step === undefined ? Buffer.of(KEY) : Buffer.concat([Buffer.of(LATER_KEY), stepBytes(step)]);
+  return Buffer.concat([head, Buffer.from(master, 'hex'), Buffer.from(iv, 'base64'), Buffer.from(wrapped, 'base64')]);
+}
+
+function stepBytes(step: number): Buffer {
+  const bytes = Buffer.alloc(STEP_BYTES);
+  bytes.writeUInt32BE(step);
+  return bytes;
+}
+
+function stepIn(bytes: Buffer): number {
+  return bytes[0] === LATER_KEY ? bytes.readUInt32BE(1) : 0;
 }
 
 /** Whole and durable, or not at all; of two that make one at once, the first one's stays. */

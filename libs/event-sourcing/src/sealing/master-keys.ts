@@ -9,6 +9,8 @@ export interface WrappedKey {
   readonly master: string;
   readonly iv: string;
   readonly wrapped: string;
+  /** Of a key that was put in the place of another, see `KeyStore.advance`; absent: of the first. */
+  readonly step?: number | undefined;
 }
 
 interface MasterKey {
@@ -30,22 +32,22 @@ export class MasterKeys {
     return new MasterKeys([first, ...others]);
   }
 
-  wrap<Purpose extends string>(purpose: Purpose, key: Buffer): WrappedKey & { readonly purpose: Purpose } {
+  wrap<Purpose extends string>(purpose: Purpose, key: Buffer, step?: number): WrappedKey & { readonly purpose: Purpose } {
     const [master] = this.keys;
     const iv = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', master.key, iv).setAAD(Buffer.from(purpose));
+    const cipher = createCipheriv('aes-256-gcm', master.key, iv).setAAD(bindingOf(purpose, step));
     const wrapped = Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
-    return { purpose, master: master.id, iv: iv.toString('base64'), wrapped: wrapped.toString('base64') };
+    return { purpose, master: master.id, iv: iv.toString('base64'), wrapped: wrapped.toString('base64'), ...(step !== undefined && { step }) };
   }
 
   /** In memory of their own, which holds nothing else. @throws StartRefused when the master key is missing; what `damaged` makes when the wrapped key is */
-  unwrap({ purpose, master, iv, wrapped }: WrappedKey, damaged: () => Error): Buffer {
+  unwrap({ purpose, master, iv, wrapped, step }: WrappedKey, damaged: () => Error): Buffer {
     const found = this.keys.find(({ id }) => id === master);
     if (found === undefined)
       throw new StartRefused(`A data key was wrapped by master key ${master}, which is not among MASTER_KEYS: add that key at the end of the list.`);
     try {
       const bytes = Buffer.from(wrapped, 'base64');
-      const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(Buffer.from(purpose));
+      const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(iv, 'base64')).setAAD(bindingOf(purpose, step));
       decipher.setAuthTag(bytes.subarray(-16));
       const key = Buffer.allocUnsafeSlow(KEY_BYTES);
       decipher.update(bytes.subarray(0, -16)).copy(key);
@@ -55,6 +57,11 @@ export class MasterKeys {
       throw damaged();
     }
   }
+}
+
+/** Of another purpose, or of another step, a key does not unwrap. */
+function bindingOf(purpose: string, step: number | undefined): Buffer {
+  return Buffer.from(step === undefined ? purpose : `${purpose} ${step}`);
 }
 
 function masterKey(text: string): MasterKey {

@@ -6,7 +6,7 @@ import { isDuplicate, type MongodbStorage, WHILE_WAITED_FOR } from '#libs/platfo
 import { type Position, START } from '../log/event-store.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { MasterKeys, type WrappedKey } from './master-keys.ts';
-import { WrappedKeyStore } from './wrapped.key-store.ts';
+import { type SteppedKey, WrappedKeyStore } from './wrapped.key-store.ts';
 
 /** Purposes that one question asks for. */
 const BULK = 1_000;
@@ -73,7 +73,7 @@ export class MongodbKeyStore extends WrappedKeyStore {
       );
       for (const document of documents) {
         const { _id } = document;
-        found.set(_id, 'erased' in document ? 'erased' : { purpose: _id, master: document.master, iv: document.iv, wrapped: document.wrapped });
+        found.set(_id, 'erased' in document ? 'erased' : { ...document, purpose: _id });
       }
     }
     return found;
@@ -89,6 +89,18 @@ export class MongodbKeyStore extends WrappedKeyStore {
 
   protected async bury(purposes: readonly ErasablePurpose[]): Promise<void> {
     for (const purpose of purposes) await this.buryOne(purpose);
+  }
+
+  protected async replaceEarlier(keys: readonly SteppedKey[]): Promise<void> {
+    for (let from = 0; from < keys.length; from += BULK) {
+      const updates = keys.slice(from, from + BULK).map(({ purpose, master, iv, wrapped, step }) => ({
+        updateOne: {
+          filter: { _id: purpose, erased: { $exists: false }, $or: [{ step: { $exists: false } }, { step: { $lt: step } }] },
+          update: { $set: { master, iv, wrapped, step } },
+        },
+      }));
+      await this.storage.answer((inSession) => this.stored.bulkWrite(updates, { ordered: false, ...inSession }));
+    }
   }
 
   protected damaged(what: string): Error {

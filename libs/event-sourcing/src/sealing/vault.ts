@@ -116,7 +116,7 @@ function jointKey(keys: readonly FoundKey[]): FoundKey | null {
     if (key === 'erased') return key;
     hash.update(key.bytes);
   }
-  return keys.length > 1 ? { id: JOINT, bytes: hash.digest() } : (keys[0] ?? null);
+  return keys.length > 1 ? { id: JOINT, bytes: hash.digest(), step: 0 } : (keys[0] ?? null);
 }
 
 function purposeOf({ stream }: Place): ErasablePurpose {

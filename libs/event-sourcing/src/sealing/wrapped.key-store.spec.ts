@@ -3,7 +3,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { newMasterKey } from './key-store.contract.ts';
 import type { ErasablePurpose, KeyPurpose } from './key-store.ts';
 import { MasterKeys, type WrappedKey } from './master-keys.ts';
-import { WrappedKeyStore } from './wrapped.key-store.ts';
+import { type SteppedKey, WrappedKeyStore } from './wrapped.key-store.ts';
 
 type Answer = ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>;
 
@@ -39,6 +39,10 @@ class HeldKeyStore extends WrappedKeyStore {
 
   protected async bury(purposes: readonly ErasablePurpose[]): Promise<void> {
     for (const purpose of purposes) this.stored.set(purpose, 'erased');
+  }
+
+  protected async replaceEarlier(keys: readonly SteppedKey[]): Promise<void> {
+    for (const key of keys) this.stored.set(key.purpose, key);
   }
 
   protected damaged(what: string): Error {

@@ -2,10 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '#libs/platform/src/clock';
 import { isPosition, type Position } from '../log/event-store.ts';
 import { KeyCache } from './key-cache.ts';
-import { KeyDestroyed, KeyStore, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose } from './key-store.ts';
+import { KeyDestroyed, KeyStore, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type LaterKey } from './key-store.ts';
 import { KEY_BYTES, type MasterKeys, type WrappedKey } from './master-keys.ts';
 
 const KEY_ID_LENGTH = 8;
+
+/** One that takes the place of another. */
+export type SteppedKey = WrappedKey & { readonly purpose: ErasablePurpose; readonly step: number };
 
 type Keys = ReadonlyMap<KeyPurpose, FoundKey>;
 type Reading = Promise<Keys>;
@@ -15,7 +18,7 @@ export abstract class WrappedKeyStore extends KeyStore {
   private readonly cache: KeyCache;
   /** What is being read at the moment, by key. */
   private readonly readings = new Map<KeyPurpose, Reading>();
-  /** Counts destructions: what was read before one may not be remembered after it. */
+  /** Counts what was destroyed or replaced: what was read before one may not be remembered after it. */
   private destroyed = 0;
 
   constructor(
@@ -74,6 +77,13 @@ export abstract class WrappedKeyStore extends KeyStore {
     purposes.forEach((purpose) => this.forget(purpose));
   }
 
+  async advance(...keys: readonly LaterKey[]): Promise<void> {
+    if (keys.length === 0) return;
+    keys.forEach(({ purpose }) => this.forget(purpose));
+    await this.replaceEarlier(keys.map(({ purpose, bytes, step }) => ({ ...this.masters.wrap(purpose, bytes, step), step })));
+    keys.forEach(({ purpose }) => this.forget(purpose));
+  }
+
   /** @throws what `damaged` says where it is no position of any log: nobody knows which erasures these keys have missed */
   async erasedUpTo(): Promise<Position> {
     const stored = await this.loadErasedUpTo();
@@ -93,6 +103,9 @@ export abstract class WrappedKeyStore extends KeyStore {
   /** Puts tombstones, durably, in the place of the keys. */
   protected abstract bury(purposes: readonly ErasablePurpose[]): Promise<void>;
 
+  /** Puts keys, durably, in the place of those of earlier steps. */
+  protected abstract replaceEarlier(keys: readonly SteppedKey[]): Promise<void>;
+
   /** That something is not what was stored. */
   protected abstract damaged(what: string): Error;
 
@@ -107,7 +120,7 @@ export abstract class WrappedKeyStore extends KeyStore {
 
   private unwrapped(stored: WrappedKey): DataKey {
     const bytes = this.masters.unwrap(stored, () => this.damagedKey(stored.purpose));
-    return { bytes, id: createHash('sha256').update('gatehouse data key').update(bytes).digest('base64url').slice(0, KEY_ID_LENGTH) };
+    return { bytes, step: stored.step ?? 0, id: createHash('sha256').update('gatehouse data key').update(bytes).digest('base64url').slice(0, KEY_ID_LENGTH) };
   }
 
   /** One question, and for whoever asks for these keys until it is answered: all that follow the log meet the same people at the same time. */

@@ -127,7 +127,7 @@ async function isOver(
 ): Promise<boolean> {
   if (stored !== null || made === null || retention?.owner === undefined) return false;
   const owner = await served.get(environment, retention.owner.idOf(made));
-  return owner !== null && retention.owner.isOver(owner.text);
+  return owner !== null && retention.owner.isOver(owner.text, made, Date.now());
 }
 
 /** Whether retention made the difference. */

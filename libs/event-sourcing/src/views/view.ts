@@ -23,7 +23,7 @@ export interface ViewRetention {
   /** Whether one is so old that it may be gone. `now`: milliseconds since the epoch. */
   mayBeGone(text: string, now: number): boolean;
   /** The row of the same view that says whether one may be gone whatever its age, since what it belongs to is over. */
-  readonly owner?: { idOf(text: string): string; isOver(ownerText: string): boolean };
+  readonly owner?: { idOf(text: string): string; isOver(ownerText: string, text: string, now: number): boolean };
 }
 
 /** A read model as a value: pure, rebuilt from the log whenever its version (part of the stored name) grows. `Event`: the facts that it folds, of whatever service. */

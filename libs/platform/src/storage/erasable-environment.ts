@@ -76,10 +76,21 @@ export class ErasableEnvironment {
   /** Puts these in the place of what there is, of which no file holds anything when it resolves. Where it was cut short, the next opening finishes it. */
   async erase(replacements: ReadonlyMap<string, Buffer>): Promise<void> {
     await this.writable();
-    for (const [key, bytes] of replacements) this.write(key, bytes);
-    this.write(OWED, Buffer.of(1));
-    await this.environment.flushed();
-    await this.compact();
+    await this.replace(replacements);
+  }
+
+  /** The same for those of these keys of which something is there, and `replacementOf` says what takes its place: null for nothing. */
+  async eraseSome(keys: readonly string[], replacementOf: (key: string, present: Buffer) => Buffer | null): Promise<void> {
+    await this.writable();
+    // No await between the looks and the writes: nobody writes in between.
+    const replacements = new Map<string, Buffer>();
+    for (const key of keys) {
+      const present = this.look(key);
+      const replacement = present === undefined ? null : replacementOf(key, present);
+      if (replacement !== null) replacements.set(key, replacement);
+    }
+    // What another has replaced in the same way may still lie in the file.
+    if (replacements.size > 0 || this.look(OWED) !== undefined) await this.replace(replacements);
   }
 
   /** A consistent and compact copy at one moment, as a directory that can be opened, while reading and writing go on. */
@@ -115,6 +126,13 @@ export class ErasableEnvironment {
       () => this.pending.get(key) === bytes && this.pending.delete(key),
       () => undefined,
     );
+  }
+
+  private async replace(replacements: ReadonlyMap<string, Buffer>): Promise<void> {
+    for (const [key, bytes] of replacements) this.write(key, bytes);
+    this.write(OWED, Buffer.of(1));
+    await this.environment.flushed();
+    await this.compact();
   }
 
   private async writable(): Promise<void> {
