@@ -14,9 +14,12 @@ const shared = [
   'apps/authorization/src/model/organization-roles.spec.ts',
   'apps/authorization/src/model/permissions.spec.ts',
   'apps/authorization/src/model/resource-types.spec.ts',
+  'apps/authorization/src/model/role-mappings.spec.ts',
   'apps/authorization/src/model/roles.spec.ts',
   'apps/authorization/src/resources/resources.spec.ts',
+  'apps/directory-sync/src/scim/scim.spec.ts',
   'apps/identity/src/api-keys/api-keys.spec.ts',
+  'apps/identity/src/directory-links/directory-links.spec.ts',
   'apps/identity/src/environments/environments.spec.ts',
   'apps/identity/src/groups/groups.spec.ts',
   'apps/identity/src/memberships/memberships.spec.ts',
@@ -26,6 +29,13 @@ const shared = [
   'apps/notifications/src/webhook-endpoints/webhook-endpoints.spec.ts',
   'test/isolation.spec.ts',
   'test/sdk.spec.ts',
+];
+
+/** As those, for which no commit has the time: the proof `cluster` runs them. */
+export const seldom = [
+  'apps/directory-sync/src/directory-replicas.spec.ts',
+  'apps/directory-sync/src/listings/listings.spec.ts',
+  'apps/directory-sync/src/scim/scim-histories.spec.ts',
 ];
 
 /** Specs over HTTP that restart its processes. */
@@ -77,7 +87,7 @@ const limits = [
 ];
 
 /** Those, and the ones that take more than that, for which no commit has the time: the proof `costly` runs them. */
-export const costly = [...drawn, ...limits, 'test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts'];
+export const costly = [...drawn, ...limits, 'test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts', 'test/killed-listings.spec.ts'];
 
 /** Of the specs over HTTP a commit runs so many on the cluster, where embedded it runs all of them. */
 const ONE_OF = 3;
@@ -91,7 +101,7 @@ const LIMITS_OF = 3;
 const suites = {
   waiting: { folders: ['libs'], workers: WAITING * availableParallelism() },
   working: { folders: ['apps', 'test'], workers: WORKING * availableParallelism() },
-  shared: { paths: [started, ...onCluster, ...shared], always: [started, ...onCluster] },
+  shared: { paths: [started, ...onCluster, ...shared, ...seldom], always: [started, ...onCluster] },
   // Histories leave so much behind that nobody wants to be beside them.
   hurt: { paths: [started, ...hurting, 'test/histories.spec.ts'], always: [started, 'test/histories.spec.ts'] },
   faults: { paths: faults, always: faults },

@@ -92,7 +92,7 @@ describe('what a commit runs of the costly specs', () => {
   };
 
   /** They take longer than a commit has time for. */
-  const proven = ['test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts'];
+  const proven = ['test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts', 'test/killed-listings.spec.ts'];
 
   it('is one of those of the product and a third of those of a part, others by and by, but for the longest; whoever names them, or asks for everything, has all', async () => {
     const all = await left('', true);
@@ -116,9 +116,18 @@ describe('what a commit runs on a cluster', () => {
     return ['shared', 'hurt'].flatMap((name) => suiteOf(name, { seed, isEverything }).testMatch);
   };
 
+  /** But for those that a proof runs. */
+  const drawn = async (): Promise<readonly string[]> => {
+    const { seldom } = (await load('suites.mjs')) as { readonly seldom: readonly string[] };
+    const everything = await chosen('', true);
+    const all = everything.filter((path) => !seldom.includes(path.replace('<rootDir>/', '')));
+    expect(everything.length - all.length).toBe(seldom.length);
+    return all;
+  };
+
   it('is a third of the specs over HTTP, and always those of every operation, the histories, and on both clusters how they start', async () => {
     const always = ['deployed-start', 'operations', 'deployed-start', 'histories'].map((name) => `<rootDir>/test/${name}.spec.ts`);
-    const all = await chosen('', true);
+    const all = await drawn();
     const some = await chosen('a seed');
     expect(await chosen('a seed')).toEqual(some);
     expect(all).toEqual(expect.arrayContaining([...some]));
@@ -132,7 +141,7 @@ describe('what a commit runs on a cluster', () => {
   it('goes round', async () => {
     const met = new Set<string>();
     for (let seed = 0; seed < 40; seed++) for (const path of await chosen(`seed ${seed}`)) met.add(path);
-    expect(met).toEqual(new Set(await chosen('', true)));
+    expect(met).toEqual(new Set(await drawn()));
   });
 
   it('is there', async () => {

@@ -167,7 +167,7 @@ describe('the API document', () => {
   it('says of a refusal that waits for a later part of the product what it comes with', () => {
     const { responses } = document.paths['/user_management/users/{id}']!['delete']!;
     expect(responses['409']!['description']).toBe(
-      '`user_deletion_not_allowed`: The user cannot be deleted at the moment. Not answered yet: comes with directories.',
+      '`user_deletion_not_allowed`: The user cannot be deleted at the moment. Not answered yet: comes with a reason to keep users, of which there is none so far.',
     );
   });
 

@@ -68,9 +68,8 @@ export class ProductInProcesses implements RunningProduct {
     return this.cluster.urls;
   }
 
-  get scimUrl(): string {
-    const { scimUrls } = this.cluster;
-    return scimUrls[this.chosen(scimUrls.length)]!;
+  get scimUrls(): readonly string[] {
+    return this.cluster.scimUrls;
   }
 
   get key(): string {

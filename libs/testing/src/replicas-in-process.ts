@@ -57,8 +57,8 @@ export class ReplicasInProcess implements RunningProduct {
     return this.suites.map(({ url }) => url);
   }
 
-  get scimUrl(): string {
-    return this.url;
+  get scimUrls(): readonly string[] {
+    return this.urls;
   }
 
   get key(): string {
@@ -67,6 +67,11 @@ export class ReplicasInProcess implements RunningProduct {
 
   get events(): EventStore {
     return this.suites[0]!.get(EventStore);
+  }
+
+  /** What no operation reaches, of one of them. */
+  get<Port>(replica: number, port: abstract new (...args: never[]) => Port): Port {
+    return this.suites[replica]!.get(port);
   }
 
   call<Answer>(operation: Operation<Answer>): Promise<Answer> {

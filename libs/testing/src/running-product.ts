@@ -16,8 +16,8 @@ export interface RunningProduct {
   readonly url: string;
   /** Through each of them. */
   readonly urls: readonly string[];
-  /** Where SCIM is asked. */
-  readonly scimUrl: string;
+  /** Where SCIM is asked, through each replica that takes it. */
+  readonly scimUrls: readonly string[];
   /** An API key of its first environment. */
   readonly key: string;
   readonly events: EventStore;
@@ -64,8 +64,8 @@ export class ProductInProcess implements RunningProduct {
     return [this.url];
   }
 
-  get scimUrl(): string {
-    return this.url;
+  get scimUrls(): readonly string[] {
+    return this.urls;
   }
 
   get key(): string {

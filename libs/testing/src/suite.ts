@@ -41,10 +41,12 @@ const document = openApiDocument('0.1.0');
 
 /** Requests with one API key. Every answer is held to the API document. */
 export class Caller {
+  private scimRequests = 0;
+
   constructor(
     private readonly baseUrl: () => string,
     readonly key: string,
-    private readonly scimUrl: () => string = baseUrl,
+    private readonly scimUrlsOf: () => readonly string[] = () => [baseUrl()],
   ) {}
 
   get(path: string, headers: Headers = {}): Asked {
@@ -72,15 +74,16 @@ export class Caller {
     return eventually(() => this.get(path).expect(200, partial), timeoutMs);
   }
 
-  /** A request of a product of a customer, with a token of its directory. */
+  /** A request of a product of a customer, with a token of its directory; of one replica after the other unless it is said of which. */
   async scim(
     method: Method,
     directoryId: string,
     path: string,
     token: string,
-    { body, headers = {} }: { body?: unknown; headers?: Headers } = {},
+    { body, headers = {}, replica = this.scimRequests++ }: { body?: unknown; headers?: Headers; replica?: number } = {},
   ): Promise<Answer> {
-    const response = await fetch(`${this.scimUrl()}/scim/v2/${directoryId}${path}`, {
+    const urls = this.scimUrlsOf();
+    const response = await fetch(`${urls[replica % urls.length]}/scim/v2/${directoryId}${path}`, {
       method,
       headers: { Authorization: `Bearer ${token}`, ...(body !== undefined && { 'Content-Type': 'application/scim+json' }), ...headers },
       body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
@@ -131,9 +134,9 @@ class OtherEnvironment extends Caller {
     key: string,
     /** Stands in what is recorded of it. */
     readonly id: string,
-    scimUrl?: () => string,
+    scimUrlsOf: () => readonly string[],
   ) {
-    super(baseUrl, key, scimUrl);
+    super(baseUrl, key, scimUrlsOf);
   }
 }
 
@@ -158,7 +161,7 @@ export class GivenSuite extends Caller {
     super(
       () => product.url,
       key,
-      () => product.scimUrl,
+      () => product.scimUrls,
     );
   }
 
@@ -197,6 +200,11 @@ export class GivenSuite extends Caller {
     return this.product.urls;
   }
 
+  /** Where SCIM is asked, through each replica that takes it. */
+  get scimUrls(): readonly string[] {
+    return this.product.scimUrls;
+  }
+
   /** Stops and starts again on the same data; the port may change. */
   restart(): Promise<void> {
     return this.product.restart();
@@ -211,7 +219,7 @@ export class GivenSuite extends Caller {
       () => this.product.url,
       value,
       id,
-      () => this.product.scimUrl,
+      () => this.product.scimUrls,
     );
   }
 

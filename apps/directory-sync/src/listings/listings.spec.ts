@@ -1,80 +1,15 @@
-import { randomUUID } from 'node:crypto';
-import { request } from 'node:http';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
+import { CSV, GivenDirectory, group, NDJSON, user } from '#libs/testing/src/given-directory';
 
-type Body = Awaited<ReturnType<GivenSuite['scim']>>['body'];
+type Body = Awaited<ReturnType<GivenDirectory['run']>>;
 
 let suite: GivenSuite;
-beforeAll(async () => void (suite = await givenSuite({ variables: { REQUEST_TIMEOUT: '2s' } })));
-
-type Lines = string | Uint8Array | readonly string[];
-
-const CSV = 'text/csv; charset=utf-8';
-const NDJSON = 'application/x-ndjson';
-const user = (id: string, more: object = {}) => JSON.stringify({ type: 'user', id, email: `${id}@acme.test`, ...more });
-const group = (id: string, members: readonly string[], more: object = {}) => JSON.stringify({ type: 'group', id, name: id, members, ...more });
-
-class GivenDirectory {
-  private constructor(
-    readonly id: string,
-    readonly token: string,
-  ) {}
-
-  static async open(): Promise<GivenDirectory> {
-    const { id: organization_id } = await suite
-      .post('/organizations', { name: 'Acme', domain_data: [{ domain: `${randomUUID()}.test`, state: 'pending' }] })
-      .expect(201);
-    const { id } = await suite.post('/admin/directories', { organization_id, type: 'sftp', name: 'Acme HR' }).expect(201);
-    const { token } = await suite.post(`/admin/directories/${id}/tokens`).expect(201);
-    return new GivenDirectory(id, token);
-  }
-
-  send(lines: Lines, query = '', type = NDJSON) {
-    return suite.put(
-      `/admin/directories/${this.id}/snapshot${query}`,
-      typeof lines === 'string' || lines instanceof Uint8Array ? lines : `${lines.join('\n')}\n`,
-      { 'Content-Type': type },
-    );
-  }
-
-  /** How a run ends. */
-  over(id: string): Promise<Body> {
-    return eventually(async () => {
-      const run = await suite.get(`/admin/directories/${this.id}/runs/${id}`).expect(200);
-      expect(['completed', 'refused', 'failed']).toContain(run.phase);
-      return run;
-    }, 60_000);
-  }
-
-  async carryOut(lines: Lines, query = '', type = NDJSON): Promise<Body> {
-    return this.over((await this.send(lines, query, type).expect(202)).id);
-  }
-
-  async users(): Promise<Record<string, Body>> {
-    const { data } = await suite.get(`/directory_users?directory=${this.id}&limit=100`).expect(200);
-    return Object.fromEntries(data.map((each: Body) => [each.idp_id, each]));
-  }
-
-  async groups(): Promise<Record<string, readonly string[]>> {
-    const { data } = await suite.get(`/directory_groups?directory=${this.id}&limit=100`).expect(200);
-    const members = async ({ id }: Body) =>
-      (await suite.get(`/directory_users?group=${id}&limit=100`).expect(200)).data.map(({ idp_id }: Body) => idp_id).sort();
-    return Object.fromEntries(await Promise.all(data.map(async (each: Body) => [each.name, await members(each)])));
-  }
-
-  async told(): Promise<readonly string[]> {
-    return (await suite.records()).filter(({ data }) => JSON.stringify(data).includes(this.id)).flatMap(({ public: names }) => names.map(({ name }) => name));
-  }
-
-  scim(method: 'POST' | 'DELETE' | 'PUT', path: string, body?: object) {
-    return suite.scim(method, this.id, path, this.token, { body });
-  }
-}
+beforeAll(async () => void (suite = await givenSuite()));
 
 describe('a full listing', () => {
   let directory: GivenDirectory;
-  beforeEach(async () => void (directory = await GivenDirectory.open()));
+  beforeEach(async () => void (directory = await GivenDirectory.open(suite)));
 
   it('in JSON makes people and groups, then what changed of them, and nothing where nothing did', async () => {
     const first = [
@@ -252,7 +187,7 @@ describe('a full listing', () => {
     const [accepted, refused] = answers.sort((one, other) => one.status - other.status).map(({ body }) => body);
     expect(refused).toMatchObject({ code: 'directory_run_in_progress', entity_id: accepted.id });
     expect(await directory.over(accepted.id)).toMatchObject({ phase: 'completed', users: { created: 400 }, lines: 400 });
-    const other = await GivenDirectory.open();
+    const other = await GivenDirectory.open(suite);
     await suite.get(`/admin/directories/${other.id}/runs/${accepted.id}`).expect(404);
     // The next may come as soon as it is over.
     expect(await directory.carryOut(lines)).toMatchObject({ phase: 'completed', users: { unchanged: 400 } });
@@ -294,62 +229,5 @@ describe('a full listing', () => {
     if (clash.status === 201) expect(run.errors).toEqual([{ line: 600, code: 'uniqueness', message: expect.any(String) }]);
     else expect([clash.status, run.error_count]).toEqual([409, 0]);
     await suite.get(`/directory_users?directory=${directory.id}&idp_id=late`).expect(200, { data: [expect.objectContaining({ username: 'late@acme.test' })] });
-  });
-
-  it('goes on after restarts in the midst of comparing and of applying', async () => {
-    await directory.carryOut(Array.from({ length: 100 }, (_, index) => user(`old${index}`)));
-    const people = Array.from({ length: 1_000 }, (_, index) => user(`u${index}`));
-    const { id } = await directory.send([...people, group('all', ['u0', 'u1', 'u999'])], '?force=true').expect(202);
-    await suite.restart();
-    await eventually(async () => expect((await suite.get(`/admin/directories/${directory.id}/runs/${id}`).expect(200)).phase).toBe('applying'));
-    await suite.restart();
-    const run = await directory.over(id);
-    expect(run).toMatchObject({ phase: 'completed', error_count: 0, users: { listed: 1_000, created: 1_000, removed: 100 } });
-    await suite.eventually(`/directories/${directory.id}`, { metadata: { users: { active: 1_000, inactive: 0 }, groups: 1 } });
-    const told = await directory.told();
-    expect(told.filter((name) => name === 'dsync.user.created')).toHaveLength(1_100);
-    expect(told.filter((name) => name === 'dsync.user.deleted')).toHaveLength(100);
-    expect((await directory.groups())['all']).toEqual(['u0', 'u1', 'u999']);
-  });
-});
-
-describe('an upload', () => {
-  it('that is cut off is discarded, one that is silent is refused, and one that goes on takes its time', async () => {
-    const directory = await GivenDirectory.open();
-    const open = () => {
-      const { hostname, port } = new URL(suite.url);
-      const sent = request({
-        hostname,
-        port,
-        method: 'PUT',
-        path: `/admin/directories/${directory.id}/snapshot`,
-        headers: { Authorization: `Bearer ${suite.key}`, 'Content-Type': NDJSON },
-      });
-      const answered = new Promise<{ status: number; body: Body }>((resolve, reject) => {
-        sent.on('error', reject).on('response', (response) => {
-          let text = '';
-          response.on('data', (part) => (text += part)).on('end', () => resolve({ status: response.statusCode!, body: JSON.parse(text) }));
-        });
-      });
-      sent.write(`${user('a')}\n`);
-      return { sent, answered };
-    };
-    const [cut, silent, slow] = [open(), open(), open()];
-    // More than two at once are too many of one environment.
-    const [third] = await Promise.all([slow.answered.catch(() => null), new Promise((resolve) => setTimeout(resolve, 100))].slice(0, 1));
-    expect(third).toMatchObject({ status: 429 });
-    cut.answered.catch(() => {});
-    cut.sent.destroy();
-    expect(await silent.answered).toMatchObject({ status: 408, body: { code: 'request_timeout' } });
-    const patient = open();
-    // Longer than REQUEST_TIMEOUT in all.
-    for (let part = 0; part < 5; part += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 700));
-      patient.sent.write(`${user(`p${part}`)}\n`);
-    }
-    patient.sent.end();
-    const { status, body } = await patient.answered;
-    expect(status).toBe(202);
-    expect(await directory.over(body.id)).toMatchObject({ phase: 'completed', users: { created: 6 } });
   });
 });

@@ -24,7 +24,7 @@ import {
   type DirectoryLinkState,
   type StoredDirectoryLink,
 } from '../domain/directory-link.decider.ts';
-import { domainName } from '../domain/domain-name.ts';
+import { domainOfAddress } from '../domain/domain-name.ts';
 import type { FollowedDirectory, FollowedPerson } from '../domain/followed-directory.decider.ts';
 import { acceptInvitation, endInvitation, invitationDecider, openKey, type StoredInvitation } from '../domain/invitation.decider.ts';
 import {
@@ -392,7 +392,7 @@ export class DirectoryFollowing {
   }
 
   private async isVerified({ environment, person }: Case, email: string | null): Promise<boolean> {
-    const domain = email === null ? null : domainName(email.slice(email.lastIndexOf('@') + 1));
+    const domain = email === null ? null : domainOfAddress(email);
     if (domain === null) return false;
     const organization = await this.repository.load(organizationDecider, environment, person.organization_id);
     return organization?.object === 'organization' && organization.domains.some((each) => each.domain === domain && each.state === 'verified');

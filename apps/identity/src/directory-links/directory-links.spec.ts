@@ -83,6 +83,27 @@ describe('a person of a directory', () => {
     await suite.eventually(`${USERS}/${id}`, { first_name: 'Augusta' });
   });
 
+  it('has the address that the directory says, and no other, where the organization has verified its domain', async () => {
+    const { organization_id, domain, directory } = await givenWorld();
+    const person = await directory.person(`ada@${domain}`);
+    const [{ user_id: id }] = await members(organization_id, { status: 'active', directory_managed: true });
+    const path = `${USERS}/${id}`;
+    for (const email of [`eve@${domain}`, `ada@${randomUUID()}.test`]) await suite.put(path, { email }).expect(400, { code: 'email_change_not_allowed' });
+    await suite.get(path).expect(200, { email: `ada@${domain}`, email_verified: true });
+    await suite.put(path, { email: `ADA@${domain}`, first_name: 'Ada' }).expect(200, { first_name: 'Ada' });
+    // Whom nobody manages any more, and who is of another domain, nothing of this is about.
+    const other = await user(`bob@${randomUUID()}.test`);
+    await join(organization_id, other.id);
+    await suite.put(`${USERS}/${other.id}`, { email: `bob@${domain}` }).expect(200);
+    await directory.change(person, { active: false });
+    await suite.put(path, { email: `eve@${domain}` }).expect(400, { code: 'email_change_not_allowed' });
+    await directory.follow({ follows: 'off' });
+    await members(organization_id, { user_id: id, directory_managed: false }, { user_id: other.id });
+    await suite.put(path, { email: `eve@${domain}` }).expect(200);
+    // A user may be deleted all the same.
+    await suite.delete(path).expect(200);
+  });
+
   it('takes over the unverified user who exists, without what was set before', async () => {
     const { organization_id, domain, directory } = await givenWorld();
     const email = `eve@${domain}`;

@@ -38,9 +38,11 @@ interface Access {
   readonly signsIn: boolean;
   readonly isAllowed: boolean;
   readonly hasKey: boolean;
+  /** Whether a session is listed as one that goes on. */
+  readonly hasSession: boolean;
 }
-const ALL: Access = { refreshes: true, signsIn: true, isAllowed: true, hasKey: true };
-const NOTHING: Access = { refreshes: false, signsIn: false, isAllowed: false, hasKey: false };
+const ALL: Access = { refreshes: true, signsIn: true, isAllowed: true, hasKey: true, hasSession: true };
+const NOTHING: Access = { refreshes: false, signsIn: false, isAllowed: false, hasKey: false, hasSession: false };
 
 /** A person of a directory who is signed in, may read, and has an API key. */
 async function givenMember(policy: object = {}, isKnown = true) {
@@ -58,17 +60,27 @@ async function givenMember(policy: object = {}, isKnown = true) {
   await suite.eventually(`${MEMBERSHIPS}/${id}`, { directory_managed: true });
   const ask = (body: object) => suite.post('/user_management/authenticate', { client_id, client_secret: suite.key, ...body });
   const signIn = () => ask({ grant_type: 'password', email, password: PASSWORD });
-  let { refresh_token } = (await signIn()).body;
+  const { access_token, ...first } = (await signIn()).body;
+  let { refresh_token } = first;
+  const { sid: session } = JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString());
   const { value } = await suite.post(`/user_management/users/${user_id}/api_keys`, { organization_id, name: 'Key' }).expect(201);
   /** Each with its first request. */
   const access = async (): Promise<Access> => {
+    const { data } = await suite.get(`/user_management/users/${user_id}/sessions`).expect(200);
+    const hasSession = (data as readonly { readonly id: string }[]).some(({ id: listed }) => listed === session);
     const refreshed = await ask({ grant_type: 'refresh_token', refresh_token });
     if (refreshed.status === 200) ({ refresh_token } = refreshed.body);
     const resource_id = `authz_resource_${organization_id.slice(-26)}`;
     const { authorized } = await suite.post(`/authorization/organization_memberships/${id}/check`, { permission_slug: 'read', resource_id }).expect(200);
     const { api_key } = await suite.post('/api_keys/validations', { value }).expect(200);
     const signed = await signIn();
-    return { refreshes: refreshed.status === 200, isAllowed: authorized, hasKey: api_key !== null, signsIn: signed.body.organization_id === organization_id };
+    return {
+      hasSession,
+      refreshes: refreshed.status === 200,
+      isAllowed: authorized,
+      hasKey: api_key !== null,
+      signsIn: signed.body.organization_id === organization_id,
+    };
   };
   if (isKnown) expect(await access()).toEqual(ALL);
   return { organization_id, email, directory, person, id, access };
@@ -101,7 +113,7 @@ describe('while nothing follows yet what a directory says', () => {
     await suite.get(`${MEMBERSHIPS}/${id}`).expect(200, { status: 'active' });
     await directory.activate(person, true);
     // The session has ended; everything else is as before.
-    expect(await access()).toEqual({ ...ALL, refreshes: false });
+    expect(await access()).toEqual({ ...ALL, refreshes: false, hasSession: false });
   });
 
   it('whoever is deleted has no access', async () => {

@@ -29,6 +29,11 @@ export function domainName(text: string): string | null {
   return NAME.test(name) && isIP(name) === 0 ? name : null;
 }
 
+/** The domain of an address of mail, spelled as domains are compared; null where that is none. */
+export function domainOfAddress(email: string): string | null {
+  return domainName(email.slice(email.lastIndexOf('@') + 1));
+}
+
 /**
  * The name of a domain that an organization may have.
  * @throws DomainError `domain_not_allowed` where it is no domain name, or a consumer mail provider's

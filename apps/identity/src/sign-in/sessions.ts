@@ -24,6 +24,7 @@ import {
   type StoredSession,
 } from '../domain/session.decider.ts';
 import { outdatedBy, type StoredUser } from '../domain/user.decider.ts';
+import { DirectoryStandings } from '../readers/directory-standings.ts';
 import { membershipsView } from '../views/memberships.view.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { sessionsView, unexpiredOf } from '../views/sessions.view.ts';
@@ -43,6 +44,7 @@ export class Sessions {
   constructor(
     private readonly repository: Repository,
     private readonly families: RefreshFamilies,
+    private readonly directories: DirectoryStandings,
     private readonly clock: Clock,
     readModels: ReadModels,
   ) {
@@ -55,7 +57,8 @@ export class Sessions {
   @Handles(ListUserSessions)
   async list(query: ListUserSessions): Promise<Serialised<List<Session>>> {
     const { context, user_id } = query;
-    const user = contentOf(await this.users.require(context, user_id));
+    const [row] = await Promise.all([this.users.require(context, user_id), this.directories.headReached(context.deadline)]);
+    const user = contentOf(row);
     return filteredPage(this.rows, query, {
       idPrefix: 'session',
       where: { index: 'user_and_month', values: unexpiredOf(user_id, this.clock.now()) },
@@ -92,7 +95,10 @@ export class Sessions {
       membership_id === null ? null : this.memberships.get(environment, membership_id),
     ]);
     if (idleUntil === null || idleUntil <= now || organization === null) return null;
-    return isStillMember(session, membership && contentOf(membership)) ? serialise(toPublicSession(session)) : null;
+    const member = membership && contentOf(membership);
+    // A directory ends what it says that there is no more before anything of that is recorded.
+    const isMember = isStillMember(session, member) && (member === null || (await this.directories.allow(environment, member)));
+    return isMember ? serialise(toPublicSession(session)) : null;
   }
 }
 

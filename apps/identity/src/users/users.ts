@@ -15,6 +15,8 @@ import { derivedId } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { pageOf, filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
+import { domainOfAddress } from '../domain/domain-name.ts';
+import type { StoredMembership } from '../domain/membership.decider.ts';
 import {
   createUser,
   deleteUser,
@@ -28,6 +30,7 @@ import {
   type StoredUser,
 } from '../domain/user.decider.ts';
 import { AddressHolders } from '../readers/address-holders.ts';
+import { membershipsOf, membershipsView } from '../views/memberships.view.ts';
 import { organizationsView } from '../views/organizations.view.ts';
 import { rowIdOf, userIdOf, usersOfOrganizationsView, type UserOfOrganization } from '../views/users-of-organizations.view.ts';
 import { usersView } from '../views/users.view.ts';
@@ -36,11 +39,14 @@ import { EnvironmentPasswordRules } from '../passwords/password-rules.ts';
 import { Passwords } from '../passwords/passwords.ts';
 import { InvitedAddresses } from './invited-addresses.ts';
 
+const MEMBERSHIPS_AT_ONCE = 100;
+
 @Injectable()
 export class Users {
   private readonly rows: Table<StoredUser>;
   private readonly organizations: Table<Organization>;
   private readonly members: Table<UserOfOrganization>;
+  private readonly memberships: Table<StoredMembership>;
 
   constructor(
     private readonly repository: Repository,
@@ -56,6 +62,7 @@ export class Users {
     this.rows = readModels.table(tableOf(usersView));
     this.organizations = readModels.table(tableOf(organizationsView));
     this.members = readModels.table(tableOf(usersOfOrganizationsView));
+    this.memberships = readModels.table(tableOf(membershipsView));
   }
 
   @Handles(CreateUser)
@@ -106,6 +113,7 @@ export class Users {
     // Before a password is hashed for nobody.
     const before = await this.rows.require(context, id);
     if (email !== undefined) await this.refuseOlderHolder(context, email, id);
+    if (email !== undefined) await this.refuseManaged(context, contentOf(before), email);
     const password = await this.passwords.stored(operation, context.deadline, await this.rules.of(context, email ?? contentOf(before).email));
     const { state } = await this.repository.transact(userDecider, context, id, updateUser(id, { ...operation, email }, password));
     return this.shown.one(context.environment, requireUser(state, id));
@@ -151,6 +159,28 @@ export class Users {
     const { rows } = await this.rows.page(environment, { where: { index: 'email', values: [foldedEmail(email)] }, order: 'asc', limit: 10 });
     const isOlder = ({ email: held }: StoredUser): boolean => held !== null && hadOtherFold(held);
     if (rows.some((row) => row.id !== id && isOlder(contentOf(row)))) throw emailTaken(email);
+  }
+
+  /**
+   * A directory says the addresses of those whom it manages, where its organization has verified their domain: another one would be put back with its next change.
+   * @throws DomainError `email_change_not_allowed`
+   */
+  private async refuseManaged({ environment }: RequestContext, { id, email: before }: StoredUser, email: string): Promise<void> {
+    if (before === null || foldedEmail(before) === foldedEmail(email)) return;
+    const domain = domainOfAddress(before);
+    const where = membershipsOf({ user_id: id }, ['active', 'inactive']);
+    for (let after: string | undefined, more = true; more;) {
+      const page = await this.memberships.page(environment, { where, order: 'asc', limit: MEMBERSHIPS_AT_ONCE, after });
+      const managed = page.rows.map(contentOf).filter(({ managed_by }) => managed_by !== null);
+      const organizations = await this.organizations.getMany(
+        environment,
+        managed.map(({ organization_id }) => organization_id),
+      );
+      if (organizations.some((row) => row !== null && contentOf(row).domains.some((each) => each.domain === domain && each.state === 'verified')))
+        throw new DomainError('conflict', 'email_change_not_allowed', 'A directory manages this user: the address is changed there.', { entity_id: id });
+      after = page.rows.at(-1)?.id;
+      more = page.hasAfter;
+    }
   }
 
   /** In the order of the users, without those who died and whose memberships still stand. */

@@ -96,8 +96,11 @@ function mayBeHurt(): boolean {
   return environmentVariables()['SPECS'] === 'hurt';
 }
 
-/** Nobody listens at the address of the DNS server until a file of specs does. Where much is done at random, limits are those of every day. */
+/**
+ * Nobody listens at the address of the DNS server until a file of specs does. Where much is done at random, limits are those of every day; how often a second somebody may ask
+ * is of no file of specs here.
+ */
 async function settingsOfSpecs(): Promise<Readonly<Record<string, string>>> {
-  const variables = { DNS_SERVERS: `127.0.0.1:${await freePort()}`, PASSWORD_HASH_COST: LEAST_HASH_COST.production };
+  const variables = { DIRECTORY_USERS_RATE_LIMIT: '10000', DNS_SERVERS: `127.0.0.1:${await freePort()}`, PASSWORD_HASH_COST: LEAST_HASH_COST.production };
   return { ...variables, ...(!mayBeHurt() && { ...SMALL_LIMITS, ...RECEIVERS_HERE }) };
 }
