@@ -48,6 +48,12 @@ export const parts = {
     paths: ['apps/gateway', 'apps/identity', 'libs', 'test/sign-in-model.spec.ts', 'test/sign-in', 'test/chance.ts'],
     steps: (numberOf) => [[0, 1].map((half) => signIns(150, numberOf(`sign-ins ${half}`)))],
   },
+  'scim-histories': {
+    what: '1,000 random histories of directories by SCIM and by full listings, held to a model of people, groups, memberships, checks and events',
+    introduced: '2026-11-23',
+    paths: ['apps/directory-sync', 'apps/identity', 'apps/authorization', 'libs'],
+    steps: (numberOf) => [[0, 1].map((half) => scimHistories(500, numberOf(`scim-histories ${half}`)))],
+  },
   torture: {
     what: '1,000 rounds of kill -9 under load',
     introduced: '2026-11-22',
@@ -93,6 +99,13 @@ function histories(count, seed) {
 
 function signIns(count, seed) {
   return { task: ['working', 'test/sign-in-model.spec.ts'], variables: { SIGN_INS: String(count), SIGN_INS_SEED: String(seed) } };
+}
+
+function scimHistories(count, seed) {
+  return {
+    task: ['working', 'apps/directory-sync/src/scim/scim-histories.spec.ts'],
+    variables: { SCIM_HISTORIES: String(count), SCIM_HISTORIES_SEED: String(seed) },
+  };
 }
 
 function rounds(count, seed) {

@@ -130,9 +130,9 @@ function countsOf(results) {
 function keepFailed(outcomes) {
   const file = join(root, '.ci/failed-seeds.json');
   const kept = JSON.parse(readFileSync(file, 'utf8'));
-  const found = outcomes.filter(({ isHeld }) => !isHeld).flatMap(({ said }) => [...said.matchAll(/\b(History|Torture|Sign-in story) (\d+): /g)]);
+  const found = outcomes.filter(({ isHeld }) => !isHeld).flatMap(({ said }) => [...said.matchAll(/\b(History|Torture|Sign-in story|SCIM history) (\d+): /g)]);
   for (const [, kind, seed] of found) {
-    const list = (kept[{ History: 'histories', Torture: 'torture', 'Sign-in story': 'sign-ins' }[kind]] ??= []);
+    const list = (kept[{ History: 'histories', Torture: 'torture', 'Sign-in story': 'sign-ins', 'SCIM history': 'scim-histories' }[kind]] ??= []);
     if (!list.includes(Number(seed))) list.push(Number(seed));
   }
   if (found.length === 0) return;

@@ -32,7 +32,7 @@ const shared = [
 ];
 
 /** As those, for which no commit has the time: the proof `cluster` runs them. */
-export const seldom = [
+const seldom = [
   'apps/directory-sync/src/directory-replicas.spec.ts',
   'apps/directory-sync/src/listings/listings.spec.ts',
   'apps/directory-sync/src/scim/scim-histories.spec.ts',

@@ -2,7 +2,7 @@
  * Loaded before a program (`NODE_OPTIONS=--import`), whose process then ends by `kill -9` right before or behind a step of an erasure: whichever the file says that `DIES_AT`
  * names, at the first such step once it is there. The file is gone by then, so that whoever is started next goes on.
  */
-import fs, { existsSync, readFileSync, rmSync } from 'node:fs';
+import fs, { existsSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { ERASED } from '#libs/event-sourcing/src/erasure/erasing';
@@ -11,38 +11,14 @@ import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import type { NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
 import { MongodbKeyStore } from '#libs/event-sourcing/src/sealing/mongodb.key-store';
-import { environmentVariables } from '#libs/platform/src/config/environment';
 import { Table } from '#libs/read-models/src/read-models';
-
-const file = environmentVariables()['DIES_AT']!;
-
-function dies(moment: string): void {
-  try {
-    if (readFileSync(file, 'utf8') !== moment) return;
-  } catch {
-    return;
-  }
-  rmSync(file);
-  process.kill(process.pid, 'SIGKILL');
-}
-
-/** Both moments of a method, at those calls that `isMeant` tells. */
-function dyingAt(owner: object, method: string, step: string, isMeant: (given: readonly unknown[]) => boolean = () => true): void {
-  const own = Reflect.get(owner, method) as (...given: unknown[]) => unknown;
-  Reflect.set(owner, method, function (this: unknown, ...given: unknown[]): unknown {
-    if (!isMeant(given)) return Reflect.apply(own, this, given);
-    dies(`before ${step}`);
-    const done = Reflect.apply(own, this, given);
-    if (!(done instanceof Promise)) return (dies(`after ${step}`), done);
-    return done.then((answer: unknown) => (dies(`after ${step}`), answer));
-  });
-}
+import { DIES_AT, dyingAt } from './dying.ts';
 
 const records = ([, , appended]: readonly unknown[]): boolean => (appended as readonly NewEvent[]).some(({ type }) => type === ERASED);
 for (const log of [LmdbEventStore, EventstoredbEventStore]) dyingAt(log.prototype, 'append', 'the fact', records);
 let isBuried = false;
 const noteBurial = (): boolean => {
-  isBuried ||= existsSync(file);
+  isBuried ||= existsSync(DIES_AT);
   return true;
 };
 for (const keys of [LmdbKeyStore, MongodbKeyStore]) {

@@ -81,6 +81,7 @@ export class FixedTexts {
 /** A set of small numbers. */
 export class Numbers {
   private bits = new Uint8Array(1_024);
+  size = 0;
 
   add(number: number): void {
     const place = number >> 3;
@@ -89,12 +90,14 @@ export class Numbers {
       bits.set(this.bits);
       this.bits = bits;
     }
+    if (!this.has(number)) this.size += 1;
     this.bits[place]! |= 1 << (number & 7);
   }
 
   delete(number: number): void {
-    const place = number >> 3;
-    if (place < this.bits.length) this.bits[place]! &= ~(1 << (number & 7));
+    if (!this.has(number)) return;
+    this.size -= 1;
+    this.bits[number >> 3]! &= ~(1 << (number & 7));
   }
 
   has(number: number): boolean {

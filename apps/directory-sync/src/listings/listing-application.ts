@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import type { DirectoryRunError } from '#libs/contracts/src/directories/directory-run';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
@@ -52,6 +53,22 @@ export interface RunningRun {
   readonly reached: (run: StoredRun) => Promise<void>;
 }
 
+/** People whose names are somebody else's, in one round. */
+class RefusedNames {
+  readonly ordinals = new Numbers();
+  private faults: Pick<StoredRun, 'errors' | 'error_count'> = { errors: [], error_count: 0 };
+
+  add(ordinal: number, error: DirectoryRunError): void {
+    this.ordinals.add(ordinal);
+    this.faults = withError(this.faults, error);
+  }
+
+  toldOf(run: StoredRun): StoredRun {
+    const { errors, error_count } = this.faults;
+    return { ...errors.reduce<StoredRun>(withError, run), error_count: run.error_count + error_count };
+  }
+}
+
 /** Makes a directory what its listing says. It may end anywhere, and go on from its checkpoint: what was done is met as done. */
 @Injectable()
 export class ListingApplication {
@@ -73,8 +90,10 @@ export class ListingApplication {
   async apply(running: RunningRun, compared: Compared): Promise<StoredRun> {
     let { run } = running;
     // Of those whose names were taken, most are free once the others are done.
-    const refused = new Numbers();
+    const refused = new RefusedNames();
     const from = STEPS.indexOf(run.checkpoint!.step);
+    // After a kill nobody knows any more whose names were taken: all who still differ are tried.
+    const isBegun = from >= STEPS.indexOf('users');
     for (const [place, step] of STEPS.entries()) {
       if (place < from) continue;
       if (place > from) run = { ...run, checkpoint: { step, line: 0, after: null } };
@@ -82,8 +101,7 @@ export class ListingApplication {
       if (step === 'remove_groups') run = compared.saysGroups ? await this.remove(at, this.groups, (row) => this.removeGroup(run, compared, row)) : run;
       else if (step === 'remove_users') run = await this.remove(at, this.users, (row) => this.removeUser(run, compared, row));
       else if (step === 'users') run = await this.applyUsers(at, compared, { asked: compared.changedUsers, refused });
-      // After a kill nobody knows any more whose names were taken: all who still differ are tried.
-      else if (step === 'users_again') run = await this.applyUsers(at, compared, { asked: place === from ? compared.changedUsers : refused, refused: null });
+      else if (step === 'users_again') run = await this.applyAgain(at, compared, isBegun ? compared.changedUsers : refused.ordinals);
       else run = await this.applyGroups(at, compared);
     }
     return run;
@@ -117,10 +135,23 @@ export class ListingApplication {
     await this.repository.transact(directoryGroupDecider, this.contextOf(run, 'remove', group.id), group.id, deleteDirectoryGroup(undefined));
   }
 
+  /** Whose name is held by somebody who waits for a name as well, waits for another round. Nobody gets one that goes round in a circle, or that somebody keeps. */
+  private async applyAgain(at: RunningRun, compared: Compared, asked: Numbers): Promise<StoredRun> {
+    let { run } = at;
+    for (let waiting = asked; waiting.size > 0;) {
+      const refused = new RefusedNames();
+      // Of a round that was broken off, nobody knows who was refused.
+      run = await this.applyUsers({ ...at, run: { ...run, checkpoint: { ...run.checkpoint!, line: 0 } } }, compared, { asked: waiting, refused });
+      if (refused.ordinals.size === waiting.size) return refused.toldOf(run);
+      waiting = refused.ordinals;
+    }
+    return run;
+  }
+
   private async applyUsers(
     { run: begun, reached, directory: current }: RunningRun,
     compared: Compared,
-    { asked, refused }: { readonly asked: Numbers; readonly refused: Numbers | null },
+    { asked, refused }: { readonly asked: Numbers; readonly refused: RefusedNames },
   ): Promise<StoredRun> {
     let run = begun;
     const { line: doneBefore } = run.checkpoint!;
@@ -131,7 +162,7 @@ export class ListingApplication {
       for (const [place, outcome] of outcomes.entries()) {
         const { ordinal, line: of } = waiting[place]!;
         if (outcome === null) continue;
-        if (outcome.code === 'uniqueness' && refused !== null) refused.add(ordinal);
+        if (outcome.code === 'uniqueness') refused.add(ordinal, { line: of, ...outcome });
         else run = withError(run, { line: of, ...outcome });
       }
       waiting = [];

@@ -128,6 +128,17 @@ describe('a full listing', () => {
     ).toEqual(['1 bob', '2 dan', '4 cyd']);
   });
 
+  it('passes names on along a chain, and tells of those that two want to exchange', async () => {
+    const names = ['ada', 'bob', 'cyd', 'dan', 'eve', 'fay', 'gil', 'hal'];
+    const named = (from: number) => names.map((_, index) => user(String(index), { username: names[index + from] ?? `new ${index}` }));
+    await directory.carryOut([...named(0), user('x', { username: 'one' }), user('y', { username: 'two' })]);
+    const run = await directory.carryOut([...named(1), user('x', { username: 'two' }), user('y', { username: 'one' })]);
+    expect(run).toMatchObject({ phase: 'completed', users: { updated: 10 } });
+    expect(run.errors.map(({ line, code }: Body) => `${code} ${line}`)).toEqual(['uniqueness 9', 'uniqueness 10']);
+    const users = await directory.users();
+    expect(names.map((_, index) => users[index].username)).toEqual([...names.slice(1), 'new 7']);
+  });
+
   it.each([
     ['a line that is no JSON', NDJSON, [user('a'), '{"type":"user","id":', user('c')], ['invalid_json 2']],
     ['half a line at its end', NDJSON, `${user('a')}\n${user('b').slice(0, 20)}`, ['invalid_json 2']],

@@ -1,17 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { seedOf } from '#libs/testing/src/seed';
+import { environmentVariables } from '#libs/platform/src/config/environment';
+import { failedSeeds, seedOf } from '#libs/testing/src/seed';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
 
-/** Each history is a directory of its own; they run side by side. */
-const HISTORIES = 12;
+const { SCIM_HISTORIES, SCIM_HISTORIES_SEED } = environmentVariables();
+/** `SCIM_HISTORIES=500 npm test scim-histories`; with `SCIM_HISTORIES_SEED`, those from that one on. */
+const FIRST_SEED = Number(SCIM_HISTORIES_SEED ?? seedOf('scim-histories'));
+const SEEDS = [...Array.from({ length: Number(SCIM_HISTORIES ?? 10) }, (_, index) => FIRST_SEED + index), ...failedSeeds('scim-histories')];
+/** How many live at a time, each in a directory of its own. */
+const AT_A_TIME = 10;
+/** For each of them, on a machine that does much else. */
+const LONGEST_MS = 20_000;
 const STEPS = 25;
 /** An answer that took no longer has waited for what follows from it. */
 const WAITED_MS = 900;
 const NAMES = ['ada', 'bob', 'cyd', 'dan', 'eve'];
 const GROUPS = ['red', 'blue'];
-const seed = seedOf('scim-histories');
 
 type Step =
   | { readonly do: 'create' | 'replace' | 'deactivate' | 'activate' | 'delete'; readonly person: number }
@@ -24,12 +30,49 @@ type Step =
   | { readonly do: 'join' | 'leave'; readonly group: number; readonly people: readonly number[] }
   | { readonly do: 'set'; readonly group: number; readonly people: readonly number[] }
   /** At once: which of them comes first is not said. */
-  | { readonly do: 'race'; readonly group: number; readonly person: number };
+  | { readonly do: 'race'; readonly group: number; readonly person: number }
+  /** Everything at once, by a full listing. */
+  | { readonly do: 'list'; readonly listed: Listed }
+  /** The same, while the product writes: which of them comes first is not said, so it is sent once more. */
+  | {
+      readonly do: 'list_race';
+      readonly listed: Listed;
+      readonly write: 'delete' | 'deactivate' | 'create' | 'join';
+      readonly group: number;
+      readonly person: number;
+    };
+
+interface Listed {
+  readonly people: readonly number[];
+  /** Of each person, by number. */
+  readonly active: readonly boolean[];
+  /** Of each group, by number, who of the people are in it; null: there is no such group. */
+  readonly groups: readonly (readonly number[] | null)[];
+}
 
 const person = fc.nat(NAMES.length - 1);
 const group = fc.nat(GROUPS.length - 1);
 const people = fc.uniqueArray(person, { minLength: 1, maxLength: 4 });
+const listed: fc.Arbitrary<Listed> = fc.record({
+  people: fc.uniqueArray(person, { maxLength: NAMES.length }),
+  active: fc.array(
+    fc.integer({ max: 3, min: 0 }).map((number) => number > 0),
+    { minLength: NAMES.length, maxLength: NAMES.length },
+  ),
+  groups: fc.array(fc.option(people), { minLength: GROUPS.length, maxLength: GROUPS.length }),
+});
 const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('list' as const), listed }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('list_race' as const),
+      listed,
+      write: fc.constantFrom('delete' as const, 'deactivate' as const, 'create' as const, 'join' as const),
+      group,
+      person,
+    }),
+  },
   { weight: 4, arbitrary: fc.record({ do: fc.constantFrom('create' as const), person }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('replace' as const, 'deactivate' as const, 'activate' as const, 'delete' as const), person }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('rename' as const), person, to: person }) },
@@ -102,10 +145,22 @@ beforeAll(async () => {
   await suite.put('/authorization/roles/member/permissions', { permissions: ['read'] }).expect(200);
 });
 
-it(`agrees with a model after histories of SCIM, and so does whoever follows the events (seed ${seed})`, async () => {
-  const histories = fc.sample(fc.array(step, { minLength: STEPS, maxLength: STEPS }), { numRuns: HISTORIES, seed });
-  await Promise.all(histories.map((history) => carryOut(history)));
-});
+it(
+  `agrees with a model after ${SEEDS.length} histories of SCIM and full listings, and so does whoever follows the events (from seed ${FIRST_SEED})`,
+  async () => {
+    const seeds = [...SEEDS];
+    const failures: unknown[] = [];
+    const liveOn = async (): Promise<void> => {
+      for (let seed = seeds.shift(); seed !== undefined && failures.length === 0; seed = seeds.shift()) {
+        const [history] = fc.sample(fc.array(step, { minLength: STEPS, maxLength: STEPS }), { numRuns: 1, seed });
+        await carryOut(history!).catch((error: unknown) => failures.push(new Error(`SCIM history ${seed}: ${String(error)}`, { cause: error })));
+      }
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, liveOn));
+    if (failures.length > 0) throw failures[0];
+  },
+  LONGEST_MS * (4 + SEEDS.length),
+);
 
 interface Shown {
   readonly id: string;
@@ -178,6 +233,69 @@ async function carryOut(history: readonly Step[]): Promise<void> {
   /** What an administrator does is followed a moment later. */
   const quiet = () => eventually(async () => expect((await present()).sort()).toEqual(expectedMembers()));
   const named = (name: number) => [...model.people.values()].find((each) => each.name === name);
+  const sendListing = async ({ people, active, groups }: Listed) => {
+    const lines = [
+      ...people.map((number) => ({
+        type: 'user',
+        id: `e-${number}`,
+        username: NAMES[number],
+        email: emailOf(number),
+        state: active[number]! ? 'active' : 'suspended',
+      })),
+      ...groups.flatMap((members, number) =>
+        members === null
+          ? []
+          : [{ type: 'group', id: `g-${number}`, name: GROUPS[number], members: members.filter((each) => people.includes(each)).map((each) => `e-${each}`) }],
+      ),
+    ];
+    const content = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+    // Two at once are taken of an environment, which all histories share.
+    const { id } = await eventually(
+      () => suite.put(`/admin/directories/${directory}/snapshot?force=true`, content, { 'Content-Type': 'application/x-ndjson' }).expect(202),
+      30_000,
+    );
+    return suite.eventually(`/admin/directories/${directory}/runs/${id}`, { phase: 'completed' }, 30_000);
+  };
+  /** What the listing says is so, but for names that people hold in a circle: those stay as they are. */
+  const carryOutListing = async (listed: Listed): Promise<void> => {
+    const { error_count } = await sendListing(listed);
+    for (const [number, { id }] of [...model.people])
+      if (!listed.people.includes(number)) {
+        leave(model, number);
+        for (const { members } of model.groups.values()) members.delete(id);
+      }
+    const waiting = new Set(listed.people);
+    for (let before = -1; before !== waiting.size;) {
+      before = waiting.size;
+      for (const number of waiting) {
+        const holder = named(number);
+        const known = model.people.get(number);
+        if (holder !== undefined && holder !== known) continue;
+        if (known !== undefined) known.name = number;
+        else model.people.set(number, { id: '', name: number, active: true, version: '', isUnlinked: false });
+        waiting.delete(number);
+      }
+    }
+    expect(error_count).toBe(waiting.size);
+    for (const number of listed.people) {
+      const filter = encodeURIComponent(`externalId eq "e-${number}"`);
+      const { Resources } = (await ask('GET', `/Users?filter=${filter}`)).body;
+      expect([number, Resources.length]).toEqual([number, 1]);
+      const known = model.people.get(number)!;
+      known.id = Resources[0].id;
+      if (!waiting.has(number)) known.active = listed.active[number]!;
+      said(number, Resources[0]);
+    }
+    for (const [number, members] of listed.groups.entries()) {
+      if (members === null) model.groups.delete(number);
+      else {
+        const { Resources } = (await ask('GET', `/Groups?filter=${encodeURIComponent(`externalId eq "g-${number}"`)}`)).body;
+        expect([number, Resources.length]).toEqual([number, 1]);
+        const there = members.filter((each) => listed.people.includes(each)).map((each) => model.people.get(each)!.id);
+        model.groups.set(number, { id: Resources[0].id, members: new Set(there) });
+      }
+    }
+  };
 
   for (const one of history) {
     if (isLate) await quiet();
@@ -260,7 +378,7 @@ async function carryOut(history: readonly Step[]): Promise<void> {
         await quiet();
         break;
       case 'create_group': {
-        const answer = await ask('POST', '/Groups', { displayName: GROUPS[one.group] });
+        const answer = await ask('POST', '/Groups', { displayName: GROUPS[one.group], externalId: `g-${one.group}` });
         expect(answer.status).toBe(into === undefined ? 201 : 409);
         if (answer.status === 201) model.groups.set(one.group, { id: answer.body.id, members: new Set() });
         break;
@@ -296,6 +414,34 @@ async function carryOut(history: readonly Step[]): Promise<void> {
         expect([204, 400]).toContain(joined.status);
         leave(model, one.person);
         for (const { members } of model.groups.values()) members.delete(known.id);
+        break;
+      }
+      case 'list':
+        await carryOutListing(one.listed);
+        await quiet();
+        break;
+      case 'list_race': {
+        const { listed, write } = one;
+        const [, answer] = await Promise.all([
+          sendListing(listed),
+          write === 'create'
+            ? listed.people.includes(one.person) && known === undefined
+              ? ask('POST', '/Users', bodyOf(one.person, one.person, true))
+              : null
+            : write === 'join'
+              ? into !== undefined && known !== undefined
+                ? ask('PATCH', `/Groups/${into.id}`, { Operations: [{ op: 'add', path: 'members', value: [{ value: known.id }] }] })
+                : null
+              : known !== undefined
+                ? write === 'delete'
+                  ? ask('DELETE', `/Users/${known.id}`)
+                  : ask('PATCH', `/Users/${known.id}`, { Operations: [{ op: 'replace', value: { active: false } }] })
+                : null,
+        ]);
+        expect([200, 201, 204, 400, 404, 409, undefined]).toContain(answer?.status);
+        if (write === 'delete' && answer?.status === 204) leave(model, one.person);
+        await carryOutListing(listed);
+        await quiet();
         break;
       }
     }
