@@ -150,6 +150,11 @@ describe('the look-ups of a pending domain', () => {
     expect(timesAsked('old.test')).toBe(0);
     clock.forward(55 * MINUTE);
     await until(() => timesAsked('old.test') === 1);
+    // However long nobody looked.
+    clock.forward(20 * DAY + 30 * MINUTE);
+    await until(() => timesAsked('old.test') === 2);
+    await settle();
+    expect(timesAsked('old.test')).toBe(2);
     dns.answers('old.test', `verification_token=${token}`);
     clock.forward(HOUR);
     await stateIs(address, 'verified');

@@ -30,6 +30,7 @@ const YOUTH = YOUNG[YOUNG.length - 1]!;
 /** Look-ups at one time: a server that lets each wait 3 s still leaves 60 a second to the others. */
 const YOUNG_AT_ONCE = 192;
 const OLD_AT_ONCE = 64;
+const MINUTES_OF_AN_HOUR = 60;
 /** In a flood of new domains, those beyond this are looked for within the hour. */
 const MAX_YOUNG = 200_000;
 
@@ -84,6 +85,8 @@ export class DomainLookUps {
   async watchOld(signal: AbortSignal): Promise<void> {
     // Whoever did this before may have left its last minute unfinished.
     for (let minute = this.minuteNow() - 1; !signal.aborted;) {
+      // Behind by more than an hour, as after a sleep: a minute of an earlier one is the same.
+      minute = Math.max(minute, this.minuteNow() - MINUTES_OF_AN_HOUR + 1);
       if (minute > this.minuteNow()) await rest(SECOND, signal);
       else await this.lookUpMinute(minute++, signal);
     }
