@@ -21,7 +21,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { GatewaySettings } from '#libs/platform/src/config/settings';
 import { newCommandId } from '#libs/platform/src/ids';
 import { badRequest, DomainError, isNotFound, unavailable } from '#libs/platform/src/domain-error';
-import type { Connection, RequestContext } from '#libs/platform/src/request-context';
+import type { Connection, Origin, RequestContext } from '#libs/platform/src/request-context';
 import { Readiness } from '#libs/platform/src/readiness';
 import { Authentication, bearerToken, type Caller } from './authentication.ts';
 import { requireJson, requireModest, valueOfBody } from './body.ts';
@@ -89,6 +89,7 @@ export class OperationRoutes {
     const isKeyed = takesKey(registered);
     const hasOwnKey = options.idempotency === 'own';
     const needsKey = !isPublic(registered);
+    const isCommand = registered.kind === 'command';
     const cacheHeaders = options.cachedFor === undefined ? undefined : { 'Cache-Control': `public, max-age=${options.cachedFor}` };
     const validate = validatorOf(registered);
     const serialise = serialiserOf(options.answers);
@@ -131,7 +132,7 @@ export class OperationRoutes {
     /** The operation begins when its upload is there, and whatever nobody took is gone. */
     const receive = async (request: FastifyRequest, caller: Caller, operation: Operation): Promise<HttpAnswer> => {
       const received = await this.uploads.receive(request, caller.environment, { ...upload!, maxBytes: options.maxBody ?? MAX_BODY });
-      operation.context = { ...this.contextOf(request, caller), upload: received };
+      operation.context = { ...this.contextOf(request, caller), origin: originOf(request), upload: received };
       const answer = await carryOut(operation);
       // Where nobody can tell what became of it, its owner looks.
       if (answer.status >= 400 && answer.status < 500) await this.uploads.discard(received);
@@ -154,7 +155,10 @@ export class OperationRoutes {
 
       const proceed = (caller: Caller): Promise<HttpAnswer> => {
         if (upload !== undefined) return receive(request, caller, operation);
-        const context = needsKey ? this.contextOf(request, caller) : { ...this.contextOf(request, caller), connection: connectionOf(request) };
+        const context = {
+          ...this.contextOf(request, caller),
+          ...(needsKey ? isCommand && { origin: originOf(request) } : { connection: connectionOf(request) }),
+        };
         operation.context = ownKey === null ? context : { ...context, idempotencyKey: ownKey };
         return key === null
           ? carryOut(operation)
@@ -336,6 +340,11 @@ export class OperationRoutes {
 function connectionOf({ ip, headers }: FastifyRequest): Connection {
   const token = bearerToken(headers.authorization);
   return { address: ip, userAgent: headers['user-agent'] ?? null, bearerHash: token === null ? null : hash('sha256', token, 'hex') };
+}
+
+/** From where somebody with a key asks. */
+function originOf({ ip, headers }: FastifyRequest): Origin {
+  return { address: ip, userAgent: headers['user-agent'] ?? null };
 }
 
 /** Where an operation without a key names its environment. */

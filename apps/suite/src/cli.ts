@@ -8,7 +8,7 @@ import { DirectoryHeld } from '#libs/platform/src/storage/kernel-lock';
 import { areShared } from '#libs/runtime/src/engines';
 import { adminAddress } from './admin/admin-address.ts';
 import { askServer, NobodyListens, type AdminRequest } from './admin/admin-socket.ts';
-import { carryOut, carryOutOnData, COMMANDS, helpText, neededFor, parseCommand, WrongUsage } from './admin/commands.ts';
+import { carryOut, carryOutOnData, COMMANDS, helpText, neededFor, originOf, parseCommand, WrongUsage } from './admin/commands.ts';
 
 const RETRY_MS = 250;
 
@@ -23,7 +23,16 @@ try {
     const settings = readSettings(PlatformSettings, environmentVariables());
     const { DATA_DIR: dataDir } = settings;
     const isShared = areShared(readSettings(EngineSettings, environmentVariables()));
-    await carryOut({ dataDir, isShared, input, tell, onData: (request) => (isShared ? onDataHere(request) : onData(settings, request)) }, command);
+    await carryOut(
+      {
+        dataDir,
+        isShared,
+        input: { ...input, origin: originOf(input) },
+        tell,
+        onData: (request) => (isShared ? onDataHere(request) : onData(settings, request)),
+      },
+      command,
+    );
   }
   process.exit(0);
 } catch (error) {

@@ -14,6 +14,15 @@ export interface Connection {
   readonly bearerHash: string | null;
 }
 
+/** From where something was asked for, as the gateway or the command line saw it. It is personal. */
+export interface Origin {
+  /** A network address; of the command line, the host. */
+  readonly address: string;
+  readonly userAgent: string | null;
+  /** Who typed a command, as they call themselves. */
+  readonly operator?: string;
+}
+
 /** What a request carried that is too long for a message: it lies among the blobs, and whoever carries the request out owns it from then on. */
 export interface Upload {
   /** The name of the blob. */
@@ -49,6 +58,8 @@ export interface RequestContext {
   readonly idempotencyKey?: string;
   /** Whom a request without an API key came from, as the gateway saw it. */
   readonly connection?: Connection;
+  /** Of a command of somebody with an API key, or at the command line: recorded with what is administration, and nowhere else. */
+  readonly origin?: Origin;
   /** Of an operation that takes one. */
   readonly upload?: Upload;
   /**
@@ -57,6 +68,9 @@ export interface RequestContext {
    */
   readonly receipt: { position?: string; transacts?: number; warning?: string };
 }
+
+/** The id of the actor where a command was typed. */
+export const COMMAND_LINE = 'command_line';
 
 /** The scope of what belongs to no environment: the list of environments itself. */
 export const SYSTEM_ENVIRONMENT = 'system';

@@ -8,6 +8,7 @@ export const RETENTION = {
     data: 'Audit trails of organizations that were deleted: so long at most; audit events whose time has passed: up to an hour longer',
     setting: 'SWEEP_INTERVAL',
   },
+  administration_origins: { data: 'From where an environment was administered: a year and so long at most', setting: 'SWEEP_INTERVAL' },
   short_lived: { data: 'Idempotency keys with their answers, counters, leases', setting: 'IDEMPOTENCY_RETENTION' },
 } as const satisfies Record<string, { readonly data: string; readonly setting: string | null }>;
 

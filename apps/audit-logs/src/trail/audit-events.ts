@@ -40,6 +40,8 @@ export class AuditEvents {
 
   @Handles(CreateAuditLogEvent)
   async create({ organization_id, event, context }: CreateAuditLogEvent): Promise<AuditLogEventAccepted> {
+    // What was done to the environment itself is told by the log alone.
+    if (organization_id === context.environment) throw notFound('Organization', organization_id);
     const content = contentOf(event, this.clock.now());
     await this.schemas.requireConforming(context, content);
     const position = await this.writer.add(

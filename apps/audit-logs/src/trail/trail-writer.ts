@@ -10,6 +10,7 @@ import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-er
 import { Log } from '#libs/platform/src/log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf as rowContent, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { monthOf } from '../domain/audit-month.decider.ts';
 import { AUDIT_TRAIL, type RecordedAuditEvent, type TermKind } from '../domain/audit-trail.decider.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import type { DigestKind } from '../sealing/month-key.ts';
@@ -36,6 +37,8 @@ export interface NewTrailEvent {
   /** Canonical. */
   readonly content: string;
   readonly terms: readonly (readonly [kind: TermKind, value: string])[];
+  /** It derives from what happened at this time (milliseconds since the epoch), and may have been recorded ever since. Absent: repeats are told for a day. */
+  readonly knownSince?: number;
 }
 
 /** One that waits for its append, or for that of its twin. */
@@ -62,6 +65,8 @@ interface Candidate {
   /** Of which kind that is. */
   readonly kind: DigestKind;
   readonly others: readonly string[];
+  /** What is older is no repeat. Milliseconds since the epoch. */
+  readonly since: number;
   record: NewEvent | null;
 }
 
@@ -138,11 +143,13 @@ export class TrailWriter {
     await this.reader.requireOwner({ environment: owner.environment, deadline }, owner.organization);
     // First the checkpoint, then the rows: what these lack lies behind it.
     const shown = await this.rows.checkpoint();
-    trail.recent ??= await RecentDigests.read(this.events, trail.stream, { shown, since: now - REPEATED_WITHIN });
+    // Where events derive from the log, all are known that rows do not show.
+    const derives = some.some(({ event }) => event.knownSince !== undefined);
+    trail.recent ??= await RecentDigests.read(this.events, trail.stream, { shown, since: derives ? 0 : now - REPEATED_WITHIN });
     trail.recent.forgetUpTo(shown);
     const key = await this.keyOf(owner, trail.recent.version);
     const candidates = some.map((waiting) => candidateOf(waiting, key, now));
-    const known = await this.shownOf(owner, candidates, { key, since: now - REPEATED_WITHIN });
+    const known = await this.shownOf(owner, candidates, { key, since: Math.min(...candidates.map((each) => each.since)) });
     await this.append(trail, candidates, { key, known, now });
   }
 
@@ -157,8 +164,10 @@ export class TrailWriter {
       const fresh = new Map<string, Candidate>();
       const twins: Candidate[] = [];
       for (const candidate of open) {
-        const { waiting, digest, others } = candidate;
-        const first = [digest, ...others].map((each) => recentSince(recent.get(each), now) ?? known.get(each)).find((each) => each !== undefined);
+        const { waiting, digest, others, since } = candidate;
+        const first = [digest, ...others]
+          .map((each) => knownSince(since, recent.get(each)) ?? knownSince(since, known.get(each)))
+          .find((each) => each !== undefined);
         if (first !== undefined) {
           this.tellOfOtherBody(candidate, () => first.commitment === key.at(first.receivedAt).commitment(first.id, waiting.event.content));
           waiting.resolve(first.position);
@@ -229,7 +238,7 @@ export class TrailWriter {
 
   /** Of a key that comes again with something else, the first counts. */
   private tellOfOtherBody({ kind, waiting: { event } }: Candidate, isSame: () => boolean): void {
-    if (kind === 'key' && !isSame())
+    if (kind === 'key' && event.knownSince === undefined && !isSame())
       this.log.warn('An audit event repeats an Idempotency-Key with another body: the first counts.', {
         environment: event.context.environment,
         requestId: event.context.requestId,
@@ -249,14 +258,15 @@ function taken(trail: OpenTrail): readonly Waiting[] {
   return some;
 }
 
-/** At the beginning of a month, what came on the last day of the one before is known under the key of that. */
+/** What came in a month before is known under the key of that. */
 function candidateOf(waiting: Waiting, key: TrailKey, now: number): Candidate {
-  const { content, context } = waiting.event;
-  const months = [...new Set([key.at(now), key.at(now - REPEATED_WITHIN)])];
+  const { content, context, knownSince: since = now - REPEATED_WITHIN } = waiting.event;
+  const [last, first] = [monthOf(now), Math.max(monthOf(since), key.firstMonth)];
+  const months = [key.at(now), ...Array.from({ length: Math.max(0, last - first) }, (_, back) => key.ofMonth(last - 1 - back))];
   const contents = months.map((month) => month.digestOf('content', content));
   const { idempotencyKey } = context;
   const all = idempotencyKey === undefined ? contents : [...months.map((month) => month.digestOf('key', idempotencyKey)), ...contents];
-  return { waiting, digest: all[0]!, kind: idempotencyKey === undefined ? 'content' : 'key', others: all.slice(1), record: null };
+  return { waiting, digest: all[0]!, kind: idempotencyKey === undefined ? 'content' : 'key', others: all.slice(1), since, record: null };
 }
 
 function recordOf(
@@ -286,6 +296,6 @@ function recordOf(
   };
 }
 
-function recentSince(known: KnownEvent | undefined, now: number): KnownEvent | undefined {
-  return known !== undefined && known.receivedAt >= now - REPEATED_WITHIN ? known : undefined;
+function knownSince(time: number, known: KnownEvent | undefined): KnownEvent | undefined {
+  return known !== undefined && known.receivedAt >= time ? known : undefined;
 }

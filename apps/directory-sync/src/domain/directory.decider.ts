@@ -1,5 +1,6 @@
 import type { OrganizationEvent } from '#apps/identity/src/domain/organization.decider';
 import type { Directory, DirectoryAttribute, DirectoryPolicy, DirectoryToken, EventDirectoryDomain } from '#libs/contracts/src/directories/directory';
+import { FIRST_POLICY } from '#libs/contracts/src/directories/first-policy.decider';
 import type { Decider, Decision, Fact, NewPublicEvent } from '#libs/event-sourcing/src/deciding/decider';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
 
@@ -55,7 +56,6 @@ interface DeletedDirectory extends Pick<Directory, 'id' | 'organization_id'> {
 
 export type DirectoryState = StoredDirectory | DeletedDirectory | null;
 
-const FIRST_POLICY: DirectoryPolicy = { follows: 'off', unverified_domains: 'ignore', on_delete: 'release' };
 const MOST_REVOKED = 100;
 const MOST_TOKENS = 10;
 

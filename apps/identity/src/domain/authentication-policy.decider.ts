@@ -1,4 +1,5 @@
 import type { AuthenticationPolicy } from '#libs/contracts/src/authentication-policy/authentication-policy';
+import { DEFAULT_POLICY } from '#libs/contracts/src/authentication-policy/default-policy.decider';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { difference, merged, type PartOf } from './parts.decider.ts';
 
@@ -12,14 +13,6 @@ export type Policy = Pick<AuthenticationPolicy, 'methods' | 'sso' | 'mfa' | 'jit
 type PolicyChange = PartOf<Policy>;
 
 export type AuthenticationPolicyState = { readonly organization_id: string; readonly given: PolicyChange; readonly updated_at: string } | null;
-
-const DEFAULTS: Policy = {
-  methods: { password: true, magic_auth: true, apple_oauth: true, github_oauth: true, google_oauth: true, microsoft_oauth: true },
-  sso: 'optional',
-  mfa: 'inherit',
-  jit_membership: true,
-  invitations: 'allowed',
-};
 
 function evolve(state: AuthenticationPolicyState, event: AuthenticationPolicyEvent & { readonly at: string }): AuthenticationPolicyState {
   const { organization_id, ...change } = event.data;
@@ -45,5 +38,5 @@ export function changePolicy(organization_id: string, change: PolicyChange): Dec
 }
 
 export function policyOf(state: AuthenticationPolicyState): Policy {
-  return state === null ? DEFAULTS : merged(DEFAULTS, state.given);
+  return state === null ? DEFAULT_POLICY : merged(DEFAULT_POLICY, state.given);
 }

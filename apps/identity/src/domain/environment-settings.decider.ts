@@ -1,5 +1,6 @@
 import type { EnvironmentSettings, ProviderSettings, Providers, ShownSmsSettings } from '#libs/contracts/src/environment-settings/environment-settings';
 import type { Decider, Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { DEFAULT_SETTINGS } from '#libs/contracts/src/environment-settings/default-settings.decider';
 import { difference, merged, type PartOf } from './parts.decider.ts';
 
 // These types are the storage format: a stored name or shape is never edited.
@@ -23,43 +24,6 @@ export type SettingsChange = PartOf<StoredSettings>;
 
 /** What was ever set: what was not goes by the default, of the release that reads it. */
 export type EnvironmentSettingsState = { readonly given: SettingsChange; readonly updated_at: string } | null;
-
-const NO_ACCOUNT: StoredProvider = { client_id: null, client_secret: null };
-const DAY = 86_400;
-
-const DEFAULTS: StoredSettings = {
-  sign_in_methods: {
-    password: true,
-    magic_auth: true,
-    apple_oauth: false,
-    github_oauth: false,
-    google_oauth: false,
-    microsoft_oauth: false,
-    sso: true,
-    passkey: false,
-  },
-  sign_up: true,
-  mfa: 'optional',
-  password_policy: 'default',
-  sessions: { access_token_seconds: 300, maximum_seconds: 30 * DAY, inactivity_seconds: 7 * DAY, secret_at_refresh: true },
-  token_algorithm: 'RS256',
-  issuer: null,
-  login_uri: null,
-  sign_out_uris: [],
-  resources: [],
-  hosted_domain: null,
-  cookie_domain: null,
-  rp_id: null,
-  risk: { bot_detection: 'log', brute_force_attack: 'block', credential_stuffing: 'challenge', restriction: 'block' },
-  mail: { magic_auth: true, email_verification: true, radar_challenge: true, password_reset: true, invitation: true },
-  branding: { name: null, logo_url: null, color: null },
-  sms: { countries: [], daily_budget: 1_000, webhook_url: null, webhook_secret: null },
-  providers: { apple: NO_ACCOUNT, github: NO_ACCOUNT, google: NO_ACCOUNT, microsoft: NO_ACCOUNT },
-  readable_codes: true,
-  default_role: 'member',
-  multiple_roles: null,
-  api_key_permissions: null,
-};
 
 function evolve(state: EnvironmentSettingsState, event: EnvironmentSettingsEvent & { readonly at: string }): EnvironmentSettingsState {
   return { given: merged(state?.given ?? {}, event.data), updated_at: event.at };
@@ -88,8 +52,8 @@ const known = new WeakMap<object, StoredSettings>();
 
 /** All settings: what was set, and the defaults of the rest. */
 export function settingsOf(state: EnvironmentSettingsState): StoredSettings {
-  if (state === null) return DEFAULTS;
+  if (state === null) return DEFAULT_SETTINGS;
   let settings = known.get(state);
-  if (settings === undefined) known.set(state, (settings = merged(DEFAULTS, state.given)));
+  if (settings === undefined) known.set(state, (settings = merged(DEFAULT_SETTINGS, state.given)));
   return settings;
 }

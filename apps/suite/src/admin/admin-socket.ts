@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { chmodSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
+import type { Origin } from '#libs/platform/src/request-context';
 
 /** What the command line asks of the server: the words of a command and what followed them. */
 export interface AdminRequest {
@@ -12,6 +13,8 @@ export interface AdminRequest {
 export interface CommandInput {
   readonly arguments: readonly string[];
   readonly options: Readonly<Record<string, string>>;
+  /** Who typed it, and where. */
+  readonly origin?: Origin;
 }
 
 /** Carries out a request; `tell` prints a line at the caller's terminal. Throwing tells the caller the error's message. */

@@ -1,3 +1,4 @@
+import { hostname, userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { WebhookWork } from '#apps/notifications/src/webhook-deliveries/webhook-work';
@@ -18,10 +19,11 @@ import type { Difference } from '#libs/event-sourcing/src/views/rebuild';
 import type { NewEvent, Position } from '#libs/event-sourcing/src/log/event-store';
 import type { Halt } from '#libs/event-sourcing/src/following/follower-states';
 import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
+import { recordGivenUpKey } from '#libs/event-sourcing/src/sealing/given-up-keys';
 import type { ErasablePurpose } from '#libs/event-sourcing/src/sealing/key-store';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { isNotFound } from '#libs/platform/src/domain-error';
-import { SYSTEM_ENVIRONMENT, type RequestContext } from '#libs/platform/src/request-context';
+import { COMMAND_LINE, SYSTEM_ENVIRONMENT, type Origin, type RequestContext } from '#libs/platform/src/request-context';
 import type { Run } from '#libs/runtime/src/app';
 import type { RunningApp } from '#libs/runtime/src/app';
 import { DirectoryHeld } from '#libs/platform/src/storage/kernel-lock';
@@ -78,14 +80,18 @@ interface Here {
 export class WrongUsage extends Error {}
 
 const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAME' };
+/** Of what the trail of the environment tells. */
+const asOption = { as: { doc: 'Who you are, for the audit trail of the environment (default: the user of this system).', value: 'NAME' } } as const;
+const MAX_OPERATOR = 200;
 
 /** What the server does for the command line, by the words of the command. */
 const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   'environments create': {
     doc: 'Create an environment; its name has lower-case letters, digits and hyphens.',
     arguments: ['NAME'],
-    run: async (process, { arguments: [name] }, tell) => {
-      const environment = await process.call(systemOperation(CreateEnvironment, { name }));
+    options: asOption,
+    run: async (process, { arguments: [name], origin }, tell) => {
+      const environment = await process.call(systemOperation(CreateEnvironment, { name }, origin));
       tell(`${environment.id}  ${environment.name}  ${environment.client_id}`);
     },
   },
@@ -97,10 +103,10 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   },
   'keys create': {
     doc: 'Create a secret key and show it, this once.',
-    options: { environment: { ...environmentOption, isRequired: true }, name: { doc: 'Tells the key from others.', value: 'NAME' } },
-    run: async (process, { options }, tell) => {
+    options: { environment: { ...environmentOption, isRequired: true }, name: { doc: 'Tells the key from others.', value: 'NAME' }, ...asOption },
+    run: async (process, { options, origin }, tell) => {
       const key = await process.call(
-        systemOperation(CreateEnvironmentKey, { environment_name: options['environment'], name: options['name'] ?? 'command line' }),
+        systemOperation(CreateEnvironmentKey, { environment_name: options['environment'], name: options['name'] ?? 'command line' }, origin),
       );
       tell(`${key.id}  ${key.value}`);
     },
@@ -119,26 +125,28 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   'keys rotate': {
     doc: 'Replace a key; the old one goes on working for a while.',
     arguments: ['ID'],
-    options: { overlap: { doc: 'How long the old key goes on working (default 24h).', value: 'TIME' } },
-    run: async (process, { arguments: [id], options }, tell) => {
+    options: { overlap: { doc: 'How long the old key goes on working (default 24h).', value: 'TIME' }, ...asOption },
+    run: async (process, { arguments: [id], options, origin }, tell) => {
       const overlap = milliseconds(options['overlap'] ?? '24h');
       if (overlap === undefined) throw new WrongUsage('--overlap must be a time such as 30m or 24h.');
-      const key = await process.call(systemOperation(RotateEnvironmentKey, { id, overlap_seconds: Math.round(overlap / 1000) }));
+      const key = await process.call(systemOperation(RotateEnvironmentKey, { id, overlap_seconds: Math.round(overlap / 1000) }, origin));
       tell(`${key.id}  ${key.value}`);
     },
   },
   'keys revoke': {
     doc: 'Make a key useless at once.',
     arguments: ['ID'],
-    run: async (process, { arguments: [id] }) => process.call(systemOperation(RevokeEnvironmentKey, { id })),
+    options: asOption,
+    run: async (process, { arguments: [id], origin }) => process.call(systemOperation(RevokeEnvironmentKey, { id }, origin)),
   },
   'erase user': {
     doc: 'Erase a person for good: deletes the user, and destroys the keys under which the log holds what is personal of them.',
     arguments: ['ID'],
-    run: async (process, { arguments: [id] }, tell) => {
+    options: asOption,
+    run: async (process, { arguments: [id], origin }, tell) => {
       for (const environment of await process.call(systemOperation(ListEnvironments, {}))) {
         const erasure = validatorOf<EraseUser>(operationOf(EraseUser))({ id: id! }, {}, undefined);
-        erasure.context = commandLineContext(environment.id);
+        erasure.context = commandLineContext(environment.id, origin);
         const isFound = await process.call(erasure).then(
           () => true,
           (error: unknown) => {
@@ -160,21 +168,24 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
       environment: { ...environmentOption, isRequired: true },
       now: { doc: 'It signs at once: whoever keeps the key set refuses its tokens until it is read again.' },
       drop: { doc: 'As --now, and tokens of all keys of before are refused: for a key that was stolen.' },
+      ...asOption,
     },
-    run: async (process, { options }, tell) => {
+    run: async (process, { options, origin }, tell) => {
       const { environment, now, drop } = options;
-      const key = await process.call(systemOperation(RotateTokenKeys, { environment_name: environment, now: now !== undefined, drop: drop !== undefined }));
+      const key = await process.call(
+        systemOperation(RotateTokenKeys, { environment_name: environment, now: now !== undefined, drop: drop !== undefined }, origin),
+      );
       tell(`${key.kid}  ${key.alg}  signs from ${key.signs_from}`);
     },
   },
   'audit-keys rotate': {
     doc: 'Have another key sign the checkpoints of audit trails from now on. What was signed goes on being verified by the keys of before.',
-    options: { environment: { ...environmentOption, isRequired: true } },
-    run: async (process, { options }, tell) => {
+    options: { environment: { ...environmentOption, isRequired: true }, ...asOption },
+    run: async (process, { options, origin }, tell) => {
       const environment = (await process.call(systemOperation(ListEnvironments, {}))).find(({ name }) => name === options['environment']);
       if (environment === undefined) throw new Error(`There is no environment '${options['environment']}'.`);
       const rotation = validatorOf<RotateAuditLogKeys>(operationOf(RotateAuditLogKeys))({}, {}, {});
-      rotation.context = commandLineContext(environment.id);
+      rotation.context = commandLineContext(environment.id, origin);
       const { public_key, signs_from } = await process.call(rotation);
       tell(`${public_key}  Ed25519  signs from ${signs_from}`);
     },
@@ -195,10 +206,12 @@ const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
   'data-keys give-up': {
     doc: 'Declare a missing data key lost: what it sealed reads as erased, for ever. For keys that were destroyed before they left tombstones, too.',
     arguments: ['KEY'],
-    run: async ({ engines: { keys } }, { arguments: [name] }, tell) => {
+    options: asOption,
+    run: async ({ engines: { keys, events } }, { arguments: [name], origin }, tell) => {
       if (!isErasable(name!))
-        throw new WrongUsage(`'${name}' is no key that can be given up: the message that named it begins with person, environment, trail or answers.`);
+        throw new WrongUsage(`'${name}' is no key that can be given up: the message that named it begins with person, environment, trail, answers or origins.`);
       if ((await keys.findMany([name])).has(name)) throw new Error(`The data key ${name} is not missing.`);
+      await recordGivenUpKey(events, name, (type) => operatorRecord(type, origin));
       await keys.destroy(name);
       tell(`What the data key ${name} sealed reads as erased from now on. Views that were halted before it go on with 'rebuild'.`);
     },
@@ -298,9 +311,10 @@ async function expectNoDifference(differences: AsyncIterable<Difference>, tell: 
 }
 
 /** An event that an operator causes, rather than a request. */
-function operatorRecord(type: string): NewEvent {
+function operatorRecord(type: string, origin?: Origin): NewEvent {
   const { environment, actor, requestId, commandId } = commandLineContext();
-  return { id: commandId, type, shape: 1, data: null, subject: null, public: [], meta: { environment, actor, requestId, commandId, at: Date.now() } };
+  const meta = { environment, actor, requestId, commandId, at: Date.now(), ...(origin && { origin }) };
+  return { id: commandId, type, shape: 1, data: null, subject: null, public: [], meta };
 }
 
 const backupArguments = { arguments: ['PATH'], options: { keys: { doc: 'Directory of the keys (default: PATH-keys).', value: 'DIR' } } };
@@ -469,14 +483,30 @@ function backupDirectories({ arguments: [directory], options }: CommandInput): {
 }
 
 /** What the command line asks belongs to no environment; no HTTP request reaches it. @throws DomainError naming what is wrong in the fields */
-function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>): O {
+function systemOperation<O extends Operation>(type: Class<O>, fields: Readonly<Record<string, unknown>>, origin?: Origin): O {
   const operation = validatorOf<O>(operationOf(type))({}, {}, fields);
-  operation.context = commandLineContext();
+  operation.context = commandLineContext(SYSTEM_ENVIRONMENT, origin);
   return operation;
 }
 
-function commandLineContext(environment = SYSTEM_ENVIRONMENT): RequestContext {
-  return { ...systemContext(environment, Date.now()), actor: { id: 'command_line', source: 'system', name: 'command line' } };
+function commandLineContext(environment = SYSTEM_ENVIRONMENT, origin?: Origin): RequestContext {
+  return { ...systemContext(environment, Date.now()), actor: { id: COMMAND_LINE, source: 'system', name: 'command line' }, ...(origin && { origin }) };
+}
+
+/** Who types a command, and where. @throws WrongUsage */
+export function originOf({ options: { as } }: CommandInput): Origin {
+  const operator = (as ?? userOfSystem()).trim();
+  if (operator === '' || operator.length > MAX_OPERATOR) throw new WrongUsage(`--as must be a name of at most ${MAX_OPERATOR} characters.`);
+  return { address: hostname(), userAgent: 'gatehouse command line', operator };
+}
+
+/** A user of a container may have no name. */
+function userOfSystem(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.() ?? 'unknown'}`;
+  }
 }
 
 /** @throws WrongUsage */

@@ -1,5 +1,4 @@
 import { Const, Integer, ListOf, OneOf, Picked, Ref, Text, Time } from '../fields.ts';
-import { Organization } from '../organizations/organization.ts';
 import { AuditLogEvent } from '../audit-logs/audit-log-event.ts';
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
@@ -9,7 +8,7 @@ const HASHES = { text: { pattern: BASE64 } } as const;
 /** What a trail was at a time, signed. */
 export class AuditLogCheckpoint {
   @Const('audit_log_checkpoint') object!: 'audit_log_checkpoint';
-  @Ref(() => Organization, { doc: 'The organization whose trail it is.' }) organization_id!: string;
+  @Picked(AuditLogEvent) organization_id!: string;
   @Integer({ doc: 'How many events had arrived.', minimum: 0, example: 1000 }) size!: number;
   @Text({ doc: 'Root of the tree of these events (RFC 9162), base64.', ...HASH }) root_hash!: string;
   @Text({

@@ -1,7 +1,9 @@
-import { Const, Flag, Id, Integer, ListOf, MapOfValues, Nested, Optional, Picked, Ref, Text, Time } from '../fields.ts';
-import { Organization } from '../organizations/organization.ts';
+import { Const, Flag, Id, Integer, ListOf, MapOfValues, Nested, Optional, Picked, Text, Time } from '../fields.ts';
 
 export type AuditLogValues = Readonly<Record<string, string | number | boolean>>;
+
+/** Whose trail it is. */
+const TRAIL_OWNER = /^(?:org|environment)_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 const VALUES =
   'Your own data: at most 50 names of up to 40 letters, digits, hyphens and underscores, with texts of up to 500 characters, numbers, or true and false.';
@@ -64,7 +66,12 @@ export class NewAuditLogEvent {
 export class AuditLogEvent {
   @Const('audit_log_event') object!: 'audit_log_event';
   @Id('audit_event', { doc: 'Identifies the event.' }) id!: string;
-  @Ref(() => Organization, { doc: 'The organization in which it happened.' }) organization_id!: string;
+  @Text({
+    doc: 'The organization in which it happened; of what was done to the environment itself, the id of the environment.',
+    pattern: TRAIL_OWNER,
+    example: 'org_01JG8K3M0Q5R7T9V1X3Z5B7D9F',
+  })
+  organization_id!: string;
   @Time({ doc: 'When it was received.' }) received_at!: string;
   @Integer({ doc: 'Its place in the trail of the organization, by arrival; counts from 0.', minimum: 0, example: 0 }) leaf_index!: number;
   @Picked(NewAuditLogEvent) action!: string;

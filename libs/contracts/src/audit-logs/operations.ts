@@ -28,7 +28,7 @@ const VALUES = { maxItems: 20, commas: 'kept in brackets' } as const;
   owner: 'audit-logs',
   summary: 'List events of an audit trail',
   description:
-    'In the order of `occurred_at`; events of one time in the order of their arrival. Give `organization_id`, or `scope=environment` for what was done to the environment itself, and at most one of the filters. A value that has a comma in it stands in brackets: `actor_names[]=Lovelace, Ada`.',
+    'In the order of `occurred_at`; events of one time in the order of their arrival. Give `organization_id`, or `scope=environment` for what was done to the environment itself (who changed its settings, keys, roles, directories and the like, from where, and what was before), and at most one of the filters. A value that has a comma in it stands in brackets: `actor_names[]=Lovelace, Ada`.',
   answers: listOf(AuditLogEvent),
   refuses: ['entity_not_found'],
 })

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { isAdministrative } from '#libs/contracts/src/administration';
 import type { Clock } from '#libs/platform/src/clock';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { derivedId, newUlid } from '#libs/platform/src/ids';
 import type { Log } from '#libs/platform/src/log';
-import type { RequestContext } from '#libs/platform/src/request-context';
+import type { Origin, RequestContext } from '#libs/platform/src/request-context';
+import { shortened } from '#libs/platform/src/shortened';
 import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
 import { appendBytes } from '../log/append-bytes.ts';
 import {
@@ -11,6 +13,7 @@ import {
   MAX_APPEND_BYTES,
   WrongVersion,
   type Appended,
+  type EventMeta,
   type EventStore,
   type NewEvent,
   type Position,
@@ -35,6 +38,8 @@ const IDS = 2 ** 20;
 const ORDINAL_LENGTH = 4;
 /** A claim older than this belongs to no append that is still on its way: its rival need not wait. */
 const SETTLED = 30_000;
+/** As recorded with administration. */
+const MAX_USER_AGENT = 500;
 /** One after the other, the claims of several hundred domains would take longer than what was decided may be old. */
 const CLAIMS_AT_ONCE = 64;
 
@@ -452,10 +457,18 @@ function recordsOf<State, Event extends Fact>(
       subject: publicEvent?.payload ?? null,
       public: publicEvent === null ? [] : publicEvent.names.map((name) => ({ id: `event_${derivedId(context.commandId, nextPublicId++)}`, name })),
       ...(sealed.length > 0 && { sealed }),
-      meta: metaOf(context, at, organization),
+      meta: { ...metaOf(context, at, organization), ...(isAdministrative(fact.type) && originIn(context)) },
     };
   });
   return { facts, states, events };
+}
+
+/** It is personal, so nothing but administration is recorded with it. */
+function originIn({ origin, connection }: RequestContext): Pick<EventMeta, 'origin'> {
+  const from: Origin | undefined = origin ?? connection;
+  if (from === undefined) return {};
+  const { address, userAgent, operator } = from;
+  return { origin: { address, userAgent: userAgent && shortened(userAgent, MAX_USER_AGENT), ...(operator !== undefined && { operator }) } };
 }
 
 /** A fact that is written in an earlier shape than is folded, as everybody will read it. */

@@ -1,4 +1,5 @@
 import { DomainError } from '#libs/platform/src/domain-error';
+import type { Origin } from '#libs/platform/src/request-context';
 
 /** Opaque text that sorts across all streams of one log; hand it back to resume, never take it apart. */
 export type Position = string;
@@ -25,6 +26,8 @@ export interface EventMeta {
   readonly commandId: string;
   readonly causationId?: string;
   readonly traceparent?: string;
+  /** Of a fact of administration, from where it came; of a record, sealed: see `origins.ts`. */
+  readonly origin?: Origin | string;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }

@@ -5,6 +5,7 @@ import { KeyMissing, type FoundKey, type KeyPurpose, type KeyStore } from './key
 import { sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';
 import type { MarkedFieldsOf } from './marked-fields.ts';
+import { originPurpose } from './origins.ts';
 import { replacedAt } from './sealed-paths.ts';
 import { isSealed, isSealedWith } from './vault.ts';
 
@@ -98,6 +99,7 @@ function sealedValues(record: RecordedEvent, marked: MarkedFieldsOf): readonly S
       return value;
     });
   for (const { of, fields } of sealedIn(record)) look(fields, purposeOf(of, environmentOf(stream)));
+  if (isSealed(record.meta.origin)) values.push({ purpose: originPurpose(stream, record.meta.at), text: record.meta.origin });
   const { secret } = marked(type);
   if (secret.length > 0)
     look(

@@ -17,6 +17,8 @@ export type ErasablePurpose =
   | `environment.${string}`
   /** From which the keys of an audit trail follow. */
   | `trail.${string}`
+  /** From where what was done in one month of administration came. */
+  | `origins.${string}`
   /** Stored answers to commands with an idempotency key. */
   | `answers.${string}`
   /** Personal fields of one person; the scope is the stream that holds them. */

@@ -6,6 +6,7 @@ import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';
 import { HolderErased, KeyDestroyed, KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import type { MarkedFieldsOf } from './marked-fields.ts';
+import { originPurpose, sealedOrigin } from './origins.ts';
 import { covers, replacedAt, type Path } from './sealed-paths.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
 
@@ -42,14 +43,15 @@ export class SealingEventStore extends EventStore {
   /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for what is marked and not sealed; HolderErased for personal fields of who was */
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
     for (const event of events) this.refuseInClear(event);
-    const isAffected = events.some(({ type, sealed }) => sealed !== undefined || mustSayWhatIsSealed(type));
+    const isAffected = events.some(({ type, sealed, meta }) => sealed !== undefined || meta.origin !== undefined || mustSayWhatIsSealed(type));
     if (!isAffected) return this.events.append(stream, expectedVersion, events);
+    const given = await Promise.all(events.map((event) => this.withSealedOrigin(stream, event)));
     const holders = new Set(events.flatMap(({ sealed = [], ...event }) => sealed.filter((part) => holds(event, part.fields)).map(({ of }) => of)));
     const keys = new Map(await Promise.all([...holders].map(async (holder) => [holder, await this.keyFor(holder, stream, expectedVersion)] as const)));
     return this.events.append(
       stream,
       expectedVersion,
-      events.map((event) => sealedBy(stream, event, keys)),
+      given.map((event) => sealedBy(stream, event, keys)),
     );
   }
 
@@ -85,6 +87,19 @@ export class SealingEventStore extends EventStore {
     } catch (error) {
       // Whoever decided has met them a moment ago.
       throw error instanceof KeyDestroyed ? new HolderErased() : error;
+    }
+  }
+
+  /** Without it, where its month has ended: clocks may say so. */
+  private async withSealedOrigin(stream: string, event: NewEvent): Promise<NewEvent> {
+    const { origin, ...meta } = event.meta;
+    if (typeof origin !== 'object') return event;
+    try {
+      const key = await this.keys.obtain(originPurpose(stream, meta.at));
+      return { ...event, meta: { ...meta, origin: sealedOrigin(key, stream, event, origin) } };
+    } catch (error) {
+      if (error instanceof KeyDestroyed) return { ...event, meta };
+      throw error;
     }
   }
 

@@ -1,6 +1,6 @@
 import type { RegisteredOperation } from '#libs/contracts/src/operation';
 import { DomainError, type ErrorDetails, type ErrorKind, NeedsLaterRelease } from '#libs/platform/src/domain-error';
-import type { Actor, Connection, RequestContext, Upload } from '#libs/platform/src/request-context';
+import type { Actor, Connection, Origin, RequestContext, Upload } from '#libs/platform/src/request-context';
 
 /** Both sides say it in their greeting; a replica that says another word is no replica of ours. */
 export const GREETING = 'gatehouse operations 1';
@@ -24,13 +24,13 @@ export interface RequestHead {
 
 /** Written once for a call; `timed` adds what is different at each attempt. */
 export function contextText(
-  { environment, actor, requestId, commandId, readAfter, traceparent, idempotencyKey, connection, upload, receipt }: RequestContext,
+  { environment, actor, requestId, commandId, readAfter, traceparent, idempotencyKey, connection, origin, upload, receipt }: RequestContext,
   { name }: RegisteredOperation,
 ): string {
   const { id, source, name: actorName } = actor;
   return JSON.stringify({
     operation: name,
-    context: { environment, actor: { id, source, name: actorName }, requestId, commandId, readAfter, traceparent, idempotencyKey, connection, upload },
+    context: { environment, actor: { id, source, name: actorName }, requestId, commandId, readAfter, traceparent, idempotencyKey, connection, origin, upload },
     transacts: numberText(receipt.transacts),
   });
 }
@@ -50,7 +50,7 @@ export function readRequest(text: string): RequestHead {
 
 /** Picks what a context has; whatever else came is gone. */
 function readContext(value: unknown): RequestHead['context'] {
-  const { environment, actor, requestId, commandId, readAfter, traceparent, idempotencyKey, connection, upload } = (value ?? {}) as Partial<
+  const { environment, actor, requestId, commandId, readAfter, traceparent, idempotencyKey, connection, origin, upload } = (value ?? {}) as Partial<
     Record<keyof RequestContext, unknown>
   >;
   const { id, source, name } = (actor ?? {}) as Partial<Record<keyof Actor, unknown>>;
@@ -69,6 +69,7 @@ function readContext(value: unknown): RequestHead['context'] {
     traceparent,
     idempotencyKey,
     connection: readConnection(connection),
+    origin: readOrigin(origin),
     upload: readUpload(upload),
   } as RequestHead['context'];
 }
@@ -78,6 +79,13 @@ function readConnection(value: unknown): Connection | undefined {
   const { address, userAgent, bearerHash } = (value ?? {}) as Partial<Record<keyof Connection, unknown>>;
   if (!isText(address) || ![userAgent, bearerHash].every((each) => each === null || isText(each))) throw malformed();
   return { address, userAgent, bearerHash } as Connection;
+}
+
+function readOrigin(value: unknown): Origin | undefined {
+  if (value === undefined) return undefined;
+  const { address, userAgent, operator } = (value ?? {}) as Partial<Record<keyof Origin, unknown>>;
+  if (!isText(address) || (userAgent !== null && !isText(userAgent)) || (operator !== undefined && !isText(operator))) throw malformed();
+  return { address, userAgent, ...(operator !== undefined && { operator }) };
 }
 
 function readUpload(value: unknown): Upload | undefined {

@@ -1,0 +1,32 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Origins } from '#libs/event-sourcing/src/sealing/origins';
+import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
+import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
+
+/** For so long the trail of an environment is kept (milliseconds). */
+export const ADMINISTRATION_KEPT = 365 * 86_400_000;
+const AGAIN = 3_600_000;
+
+/** Ends what is known of where facts of administration came from with the trail that tells of it: their keys go, month by month. */
+@Injectable()
+export class EndedOrigins implements OnModuleInit {
+  private readonly lookedAt = new Map<string, number>();
+
+  constructor(
+    private readonly origins: Origins,
+    private readonly sweeps: EnvironmentSweeps,
+  ) {}
+
+  onModuleInit(): void {
+    this.sweeps.add('administration_origins', async (environment, now) => (await this.sweep(SYSTEM_ENVIRONMENT, now)) + (await this.sweep(environment, now)));
+  }
+
+  /** Answers how many months of it have ended. */
+  private async sweep(environment: string, now: number): Promise<number> {
+    const before = this.lookedAt.get(environment);
+    if (before !== undefined && Math.abs(now - before) < AGAIN) return 0;
+    const ended = await this.origins.endBefore(environment, now - ADMINISTRATION_KEPT);
+    this.lookedAt.set(environment, now);
+    return ended;
+  }
+}
