@@ -31,7 +31,7 @@ export class AdministeredStream {
     this.last = version;
     if ((KNOWN_BY as readonly string[]).includes(type))
       for (const [target, id, says] of knownBy(record as Parameters<typeof knownBy>[0])) this.note(target, id, leavesOf(says));
-    return isAdministrative(type) ? this.told(TELLINGS[type] as Telling, record) : null;
+    return isAdministrative(type) ? this.told(TELLINGS[type], record) : null;
   }
 
   private told(telling: Telling, record: RecordedEvent): ToldChange | null {
@@ -48,7 +48,7 @@ export class AdministeredStream {
       if (takenFrom !== undefined) this.takeFrom(takenFrom, held.get('slug'));
     } else if (does !== 'happens') this.note(target, id, new Map([...held, ...says]));
     const name = NAMES.map((each) => says.get(each) ?? held.get(each)).find((each) => typeof each === 'string') ?? null;
-    return isTold ? { target: { type: target, id, name: name as string | null }, before, after } : null;
+    return isTold ? { target: { type: target, id, name }, before, after } : null;
   }
 
   private note(target: string, id: string, says: Leaves): void {

@@ -320,7 +320,7 @@ function operatorRecord(type: string, origin?: Origin): NewEvent {
 const backupArguments = { arguments: ['PATH'], options: { keys: { doc: 'Directory of the keys (default: PATH-keys).', value: 'DIR' } } };
 
 function isErasable(name: string): name is ErasablePurpose {
-  return /^(?:person|environment|trail|answers)\../.test(name);
+  return /^(?:person|environment|trail|answers|origins)\../.test(name);
 }
 
 /** The server's part of commands that begin and end where they are typed. */
