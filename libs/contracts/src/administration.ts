@@ -58,6 +58,7 @@ export const ADMINISTRATIVE_FACTS = [
   'data_key.given_up',
   'audit_log_action.schema_created',
   'audit_key.created',
+  'audit_retention.set',
 ] as const;
 
 export type AdministrativeFact = (typeof ADMINISTRATIVE_FACTS)[number];

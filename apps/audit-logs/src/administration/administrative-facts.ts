@@ -22,6 +22,7 @@ import { environmentOf, streamKeyOf } from '#libs/event-sourcing/src/log/naming'
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import type { AuditActionEvent } from '../domain/audit-action.decider.ts';
 import type { AuditKeysEvent } from '../domain/audit-keys.decider.ts';
+import { auditRetentionDecider, type AuditRetentionEvent } from '../domain/audit-retention.decider.ts';
 
 type Facts =
   | EnvironmentEvent
@@ -40,7 +41,8 @@ type Facts =
   | UserEvent
   | Fact<'data_key.given_up', { readonly key: string }>
   | AuditActionEvent
-  | AuditKeysEvent;
+  | AuditKeysEvent
+  | AuditRetentionEvent;
 
 /** The record of a fact, and what is known of its target beforehand. */
 export interface Told<Data = unknown> {
@@ -73,6 +75,8 @@ type How<Data> = Partial<Pick<Telling<Data>, 'idOf' | 'defaults' | 'isTold' | 't
 const ofOwnId = ({ data }: { readonly data: unknown }): string => (data as { readonly id: string }).id;
 const ofStream = ({ stream }: { readonly stream: string }): string => streamKeyOf(stream);
 const ofEnvironment = ({ stream }: { readonly stream: string }): string => environmentOf(stream);
+
+const { gone_before: _, ...firstRetention } = auditRetentionDecider.initial;
 
 const telling =
   (does: Telling['does']) =>
@@ -192,6 +196,7 @@ export const TELLINGS: { readonly [Type in AdministrativeFact]: Telling<DataOf<T
     metadata: listed(metadata),
   })),
   'audit_key.created': happens('audit_key', undefined, { idOf: ({ data }) => data.public_key }),
+  'audit_retention.set': changes('audit_logs_retention', (data) => data, { idOf: ofStream, defaults: firstRetention }),
 };
 
 /** Types of the same streams that nothing is told of, and why. */

@@ -2,9 +2,8 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Origins } from '#libs/event-sourcing/src/sealing/origins';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { EnvironmentSweeps } from '#libs/runtime/src/environment-sweeps';
+import { Retention } from '../readers/retention.ts';
 
-/** For so long the trail of an environment is kept (milliseconds). */
-export const ADMINISTRATION_KEPT = 365 * 86_400_000;
 const AGAIN = 3_600_000;
 
 /** Ends what is known of where facts of administration came from with the trail that tells of it: their keys go, month by month. */
@@ -14,6 +13,7 @@ export class EndedOrigins implements OnModuleInit {
 
   constructor(
     private readonly origins: Origins,
+    private readonly retention: Retention,
     private readonly sweeps: EnvironmentSweeps,
   ) {}
 
@@ -25,7 +25,7 @@ export class EndedOrigins implements OnModuleInit {
   private async sweep(environment: string, now: number): Promise<number> {
     const before = this.lookedAt.get(environment);
     if (before !== undefined && Math.abs(now - before) < AGAIN) return 0;
-    const ended = await this.origins.endBefore(environment, now - ADMINISTRATION_KEPT);
+    const ended = await this.origins.endBefore(environment, await this.retention.since({ environment, organization: environment }, now));
     this.lookedAt.set(environment, now);
     return ended;
   }

@@ -9,11 +9,11 @@ import { Clock } from '#libs/platform/src/clock';
 import { commandIdOf, derivedId } from '#libs/platform/src/ids';
 import { systemContext } from '#libs/platform/src/system-context';
 import { canonicalText, termsIn } from '../domain/audit-content.ts';
+import { Retention } from '../readers/retention.ts';
 import { TrailWriter } from '../trail/trail-writer.ts';
 import { AdministeredStream } from './administered-stream.ts';
 import { environmentToldOf, TELLINGS } from './administrative-facts.ts';
 import { toldContent } from './told-content.ts';
-import { ADMINISTRATION_KEPT } from './ended-origins.ts';
 
 /** Streams whose facts are remembered. */
 const REMEMBERED = 500;
@@ -35,6 +35,7 @@ export class TellOfAdministration implements Reaction<Fact<AdministrativeFact>> 
     private readonly events: EventStore,
     private readonly writer: TrailWriter,
     private readonly origins: Origins,
+    private readonly retention: Retention,
     private readonly clock: Clock,
   ) {}
 
@@ -42,22 +43,21 @@ export class TellOfAdministration implements Reaction<Fact<AdministrativeFact>> 
     const { type, id, meta } = event;
     const environment = environmentToldOf(event);
     const now = this.clock.now();
-    if (environment === null || meta.at < now - ADMINISTRATION_KEPT) return;
+    if (environment === null) return;
+    const owner = { environment, organization: environment };
+    if (meta.at < (await this.retention.since(owner, now))) return;
     const change = TELLINGS[type].does === 'happens' ? new AdministeredStream().take(event) : await this.changeIn(environment, event);
     if (change === null) return;
     const content = toldContent(event, change, await this.origins.of(event));
     const commandId = commandIdOf(meta.at, this.name, id);
-    await this.writer.add(
-      { environment, organization: environment },
-      {
-        context: { ...systemContext(environment, now), requestId: meta.requestId, commandId, idempotencyKey: id },
-        id: derivedId(commandId, 0),
-        occurredAt: meta.at,
-        content: canonicalText(content),
-        terms: termsIn(content),
-        knownSince: meta.at - CLOCKS_DIFFER,
-      },
-    );
+    await this.writer.add(owner, {
+      context: { ...systemContext(environment, now), requestId: meta.requestId, commandId, idempotencyKey: id },
+      id: derivedId(commandId, 0),
+      occurredAt: meta.at,
+      content: canonicalText(content),
+      terms: termsIn(content),
+      knownSince: meta.at - CLOCKS_DIFFER,
+    });
   }
 
   /** Of a stream that is at hand, nothing but what came between is read. */
