@@ -35,6 +35,8 @@ export interface GivenServices {
   readonly runtime: Runtime;
   /** What an operation answers. `patience`: how long whoever asks waits for it. */
   ask(name: string, fields: object, patience?: number): Promise<{ readonly id: string; readonly [field: string]: unknown }>;
+  /** What one of the services has made. */
+  get<Provided>(type: abstract new (...args: never[]) => Provided): Provided;
   close(): Promise<void>;
 }
 
@@ -72,6 +74,7 @@ export async function givenServices(enginesOf: (embedded: Engines) => Engines): 
       const answer = await nest.get(OperationTransport).call(operation);
       return (answer instanceof Serialised ? JSON.parse(answer.json) : answer) as { readonly id: string };
     },
+    get: (type) => nest.get(type, { strict: false }),
     close: async () => {
       await runtime.lifecycle.stop();
       await nest.close();

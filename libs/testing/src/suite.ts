@@ -238,11 +238,13 @@ export class GivenSuite extends Caller {
     return this.product.events.subscribe(after, signal);
   }
 
-  /** What was recorded since it was opened, oldest first; only of these types when some are given. */
+  /** What was recorded since it was opened, oldest first; only of these types when some are given. What the trail of an environment tells comes by itself, whenever that is: it has to be asked for. */
   async records(...types: readonly string[]): Promise<readonly RecordedEvent[]> {
     const { end, environments } = this.past;
     const records = await this.recordsAfter(end);
-    return records.filter(({ type, meta }) => !environments.has(meta.environment) && (types.length === 0 || types.includes(type)));
+    return records.filter(
+      ({ type, meta, stream }) => !environments.has(meta.environment) && (types.length === 0 ? !isToldOfEnvironment(stream) : types.includes(type)),
+    );
   }
 
   /** Everything that was recorded after a position, oldest first; only what holds one of these names when some are given. */
@@ -260,6 +262,11 @@ export class GivenSuite extends Caller {
   close(): Promise<void> {
     return this.product.close();
   }
+}
+
+/** Trail, checkpoints and keys of an environment itself. */
+function isToldOfEnvironment(stream: string): boolean {
+  return /^audit_(?:trail|checkpoint|keys)-(?<environment>[^-]+)-\k<environment>$/.test(stream);
 }
 
 const given = new Set<GivenSuite>();

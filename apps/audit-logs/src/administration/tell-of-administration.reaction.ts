@@ -51,7 +51,7 @@ export class TellOfAdministration implements Reaction<Fact<AdministrativeFact>> 
     const content = toldContent(event, change, await this.origins.of(event));
     const commandId = commandIdOf(meta.at, this.name, id);
     await this.writer.add(owner, {
-      context: { ...systemContext(environment, now), requestId: meta.requestId, commandId, idempotencyKey: id },
+      context: { ...systemContext(environment, now), commandId, idempotencyKey: id },
       id: derivedId(commandId, 0),
       occurredAt: meta.at,
       content: canonicalText(content),
