@@ -39,7 +39,11 @@ const seldom = [
 ];
 
 /** Specs over HTTP that restart its processes. */
-const hurting = ['apps/authorization/src/checks/access-checks.spec.ts', 'apps/identity/src/organizations/organization-domains.spec.ts'];
+const hurting = [
+  'apps/audit-logs/src/administration/administration.spec.ts',
+  'apps/authorization/src/checks/access-checks.spec.ts',
+  'apps/identity/src/organizations/organization-domains.spec.ts',
+];
 
 /** On every commit, on both clusters: how it was started. */
 const started = 'test/deployed-start.spec.ts';

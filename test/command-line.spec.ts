@@ -1,10 +1,10 @@
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { adminAddress } from '#apps/suite/src/admin/admin-address';
 import { listenForAdmin } from '#apps/suite/src/admin/admin-socket';
 import { failedStart, gatehouse, SuiteProcess } from '#libs/testing/src/process';
-import { until } from '#libs/testing/src/until';
+import { eventually, until } from '#libs/testing/src/until';
 import { StorageWriter } from '#libs/testing/src/storage-writer-process';
 
 describe('the command line', () => {
@@ -58,6 +58,22 @@ describe('the command line', () => {
       expect(await gatehouse(variables, 'keys', 'revoke', id)).toMatchObject({ code: 0 });
       // The gateway hears of it from the log.
       await until(async () => (await status(server.url, key, '/organizations')) === 401);
+    });
+
+    it('tells the trail of the environment who typed a command', async () => {
+      await gatehouse(variables, 'environments', 'create', 'told', '--as', 'Ada Lovelace');
+      const [, key] = (await gatehouse(variables, 'keys', 'create', '--environment', 'told')).stdout.trim().split(/\s+/) as [string, string];
+      const actions = '&actions=environment.created&actions=environment_key.created';
+      const told = await eventually(async () => {
+        const response = await fetch(`${server.url}/audit_logs/events?scope=environment&order=asc${actions}`, { headers: { Authorization: `Bearer ${key}` } });
+        const { data } = (await response.json()) as { readonly data: readonly { readonly action: string; readonly actor: object; readonly context: object }[] };
+        expect(data.map(({ action }) => action)).toEqual(['environment.created', 'environment_key.created']);
+        return data;
+      });
+      const at = { location: hostname(), user_agent: 'gatehouse command line' };
+      expect(told[0]).toMatchObject({ actor: { type: 'command_line', name: 'Ada Lovelace' }, context: at });
+      expect(told[1]).toMatchObject({ actor: { type: 'command_line', name: userInfo().username }, context: at });
+      expect(await gatehouse(variables, 'environments', 'create', 'never', '--as', ' ')).toMatchObject({ code: 64 });
     });
 
     it('has another key sign tokens: a day later, or at once', async () => {

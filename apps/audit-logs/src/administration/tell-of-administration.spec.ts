@@ -33,9 +33,7 @@ describe('whoever tells of administration', () => {
     return new TellOfAdministration(events, writer, new Origins(engines.keys), services.get(Retention), clock);
   };
   const facts = async (): Promise<readonly Recorded<Fact<AdministrativeFact>>[]> =>
-    (await engines.events.read(`environment_settings-${ENVIRONMENT}-${ENVIRONMENT}`)) as readonly RecordedEvent[] as readonly Recorded<
-      Fact<AdministrativeFact>
-    >[];
+    (await engines.events.read(`environment_settings-${ENVIRONMENT}-${ENVIRONMENT}`)) as readonly Recorded<Fact<AdministrativeFact>>[];
   const change = async (times: number): Promise<void> => {
     for (let time = 0; time < times; time++) await services.ask('UpdateEnvironmentSettings', { sessions: { access_token_seconds: 300 + (changes += 1) } });
   };
