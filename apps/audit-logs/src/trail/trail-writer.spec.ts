@@ -37,7 +37,7 @@ class SlowLog extends EventStore {
   }
 
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
-    if (!stream.startsWith('audit_trail-')) return this.events.append(stream, expectedVersion, events);
+    if (!/^audit_trail-[^-]+-org_/.test(stream)) return this.events.append(stream, expectedVersion, events);
     this.appends.push(events.length);
     await this.held;
     const appended = await this.events.append(stream, expectedVersion, events);
