@@ -1,11 +1,7 @@
-import { createHash, hash, randomUUID } from 'node:crypto';
-import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { createHash, randomUUID } from 'node:crypto';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
-import { PinoLog } from '#libs/platform/src/pino.log';
-import { systemContext } from '#libs/platform/src/system-context';
-import { ProductInProcess } from '#libs/testing/src/running-product';
-import { SettableClock } from '#libs/testing/src/settable-clock';
-import { eventually } from '#libs/testing/src/until';
+import { GivenApplication } from '#libs/testing/src/given-application';
+import type { ProductInProcess } from '#libs/testing/src/running-product';
 import { proveFactor, sessionDecider } from '../domain/session.decider.ts';
 import { AuthorizationCodes } from './authorization-codes.ts';
 import { DeviceCodes } from './device-codes.ts';
@@ -17,28 +13,21 @@ const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
 
 type Body = Readonly<Record<string, unknown>>;
 
+let application: GivenApplication;
 let product: ProductInProcess;
-let clock: SettableClock;
-let environment: string;
 let client_id: string;
 beforeAll(async () => {
-  clock = new SettableClock(Date.now());
-  product = await ProductInProcess.open({ variables: { TRUSTED_PROXIES: '127.0.0.1/32' }, log: new PinoLog({ level: 'silent', readable: false }), clock });
-  const key = Object.assign(new FindEnvironmentKey(), { hash: hash('sha256', product.key, 'hex'), context: systemContext('system', clock.now()) });
-  ({ environment_id: environment, client_id } = await product.call(key));
+  application = await GivenApplication.open({ variables: { TRUSTED_PROXIES: '127.0.0.1/32' } });
+  ({ product, client_id } = application);
 });
-afterAll(() => product.close());
+afterAll(() => application.close());
 
-const send = async (method: string, path: string, body?: Body, key = product.key, more: Readonly<Record<string, string>> = {}) => {
-  const headers = { ...(body && { 'Content-Type': 'application/json' }), Authorization: `Bearer ${key}`, ...more };
-  const response = await fetch(product.url + path, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
-  const text = await response.text();
-  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
-};
-const ask = (body: Body) => send('POST', '/user_management/authenticate', { client_id, client_secret: product.key, ...body }, 'none');
+const ask = (body: Body) => application.authenticate(body);
 const askOpenly = (body: Body, headers?: Readonly<Record<string, string>>) =>
-  send('POST', '/user_management/authenticate', { client_id, ...body }, 'none', headers);
-const context = () => systemContext(environment, clock.now());
+  application.send('POST', '/user_management/authenticate', { client_id, ...body }, { Authorization: 'none', ...headers });
+const send = (method: string, path: string, body?: Body) => application.send(method, path, body);
+const context = () => application.context();
+const later = (milliseconds: number) => application.later(milliseconds);
 const oauth = (error: string) => ({ status: 400, body: { error, error_description: expect.any(String), message: expect.any(String) } });
 
 /** Somebody who has shown a password on a page: what the code stands for. */
@@ -55,12 +44,6 @@ async function codeWith(challenge: string | null, fields?: Body) {
   const authorization = await authorized(fields);
   return { ...authorization, code: await product.get(AuthorizationCodes).issue(context(), authorization, challenge) };
 }
-
-/** Time goes on, and the gateway hears from the log that its keys are still good. */
-const later = async (milliseconds: number): Promise<void> => {
-  clock.forward(milliseconds);
-  await eventually(async () => expect((await fetch(`${product.url}/organizations`, { headers: { Authorization: `Bearer ${product.key}` } })).status).toBe(200));
-};
 
 describe('an authorization code', () => {
   const grant_type = 'authorization_code';

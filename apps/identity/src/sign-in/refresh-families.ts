@@ -2,11 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
+import { BoundedMap } from '#libs/platform/src/bounded-map';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { isGenuine, readRefreshToken, refreshTokenOf, type RefreshFamily } from './refresh-family.ts';
 
 const COLLECTION = 'refresh';
+/** Seeds that are kept open: a session is refreshed again and again, mostly by the replica that knows it. Each takes some 300 bytes. */
+const MOST_OPEN = 10_000;
 
 /** Session ids are of one environment each: the record says of which. */
 interface StoredFamily extends RefreshFamily {
@@ -27,6 +30,7 @@ export interface ReadFamily {
 @Injectable()
 export class RefreshFamilies {
   private readonly entries: ShortLivedValues<StoredFamily>;
+  private readonly open = new BoundedMap<{ readonly sealed: string; readonly seed: Buffer }>(MOST_OPEN);
 
   constructor(
     private readonly store: ShortLived,
@@ -60,8 +64,16 @@ export class RefreshFamilies {
     const entry = await this.entries.get(sessionId);
     if (entry?.value.environment !== environment) return null;
     const { value: family, version, expiresAt } = entry;
-    const seed = Buffer.from(await this.vault.open(family.seed, place(environment, sessionId)), 'base64url');
-    return { sessionId, family, seed, version, expiresAt };
+    return { sessionId, family, seed: await this.opened(environment, sessionId, family.seed), version, expiresAt };
+  }
+
+  /** Another text of the same session, as after a restore, is opened anew. */
+  private async opened(environment: string, sessionId: string, sealed: string): Promise<Buffer> {
+    const known = this.open.get(environment, sessionId);
+    if (known?.sealed === sealed) return known.seed;
+    const seed = Buffer.from(await this.vault.open(sealed, place(environment, sessionId)), 'base64url');
+    this.open.set(environment, sessionId, { sealed, seed });
+    return seed;
   }
 
   /** False when another was faster. The expiry stays that of the session. */
@@ -87,7 +99,8 @@ export class RefreshFamilies {
 
   /** The session has ended: nothing of it is of use any more. */
   async end(sessionId: string): Promise<void> {
-    await this.entries.take(sessionId);
+    const taken = await this.entries.take(sessionId);
+    if (taken !== null) this.open.delete(taken.value.environment, sessionId);
   }
 
   /** Resolves when what was written is on disk. */

@@ -4,50 +4,40 @@ import { UpdateEnvironmentSettings } from '#libs/contracts/src/environment-setti
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { differences } from '#libs/event-sourcing/src/views/rebuild';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
 import { ReadModels } from '#libs/read-models/src/read-models';
 import { Sweepers } from '#libs/read-models/src/sweepers';
+import { GivenApplication } from '#libs/testing/src/given-application';
 import { recordsAfter } from '#libs/testing/src/records-after';
-import { ProductInProcess } from '#libs/testing/src/running-product';
-import { SettableClock } from '#libs/testing/src/settable-clock';
+import type { ProductInProcess } from '#libs/testing/src/running-product';
 import { Caller } from '#libs/testing/src/suite';
-import { eventually } from '#libs/testing/src/until';
 import { sessionsView } from '../views/sessions.view.ts';
 
 const DAY = 86_400_000;
 const USERS = '/user_management/users';
-const [KEY, CLIENT] = [`sk_${'a'.repeat(32)}`, 'client_retention'];
 
 /** The default of `SESSIONS_RETENTION`, and how long a session is at most. */
 const MONTH = 30 * DAY;
 
 describe('sessions that are over', () => {
+  let application: GivenApplication;
   let product: ProductInProcess;
-  let clock: SettableClock;
   let suite: Caller;
   beforeAll(async () => {
     // Long ago, since a rebuild asks the clock of the machine what may be gone.
-    clock = new SettableClock(Date.now() - 100 * DAY);
-    product = await ProductInProcess.open({
-      variables: { GATEHOUSE_API_KEY: KEY, GATEHOUSE_CLIENT_ID: CLIENT },
-      log: new PinoLog({ level: 'silent', readable: false }),
-      clock,
-    });
-    suite = new Caller(() => product.url, KEY);
+    application = await GivenApplication.open({ now: Date.now() - 100 * DAY });
+    ({ product } = application);
+    suite = new Caller(() => product.url, product.key);
   });
-  afterAll(() => product.close());
+  afterAll(() => application.close());
 
-  const later = async (milliseconds: number): Promise<void> => {
-    clock.forward(milliseconds);
-    await eventually(() => suite.get('/organizations').expect(200));
-  };
+  const later = (milliseconds: number) => application.later(milliseconds);
   const signIn = async (): Promise<{ readonly id: string; readonly user: string }> => {
     const email = `${randomUUID()}@sign-in.test`;
     const { code } = await suite.post('/user_management/magic_auth', { email }).expect(201);
     const grant = { grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', client_secret: suite.key, email, code };
-    const { access_token, user } = await suite.post('/user_management/authenticate', { ...grant, client_id: CLIENT }).expect(200);
+    const { access_token, user } = await suite.post('/user_management/authenticate', { ...grant, client_id: application.client_id }).expect(200);
     return { id: JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString()).sid, user: user.id };
   };
   const revoke = (session_id: string) => suite.post('/user_management/sessions/revoke', { session_id }).expect(200);
@@ -70,7 +60,7 @@ describe('sessions that are over', () => {
 
   it('are signed out of once more without a look at the settings of any environment', async () => {
     const call = (environment: string, operation: CreateEnvironment | UpdateEnvironmentSettings, fields: object) =>
-      product.call(Object.assign(operation, fields, { context: systemContext(environment, clock.now()) }) as CreateEnvironment);
+      product.call(Object.assign(operation, fields, { context: systemContext(environment, application.clock.now()) }) as CreateEnvironment);
     const last = 'https://environment-4.test/bye';
     for (let number = 0; number < 5; number++) {
       const { id } = await call(SYSTEM_ENVIRONMENT, new CreateEnvironment(), { name: `environment-${number}` });

@@ -1,10 +1,7 @@
-import { hash, randomUUID } from 'node:crypto';
-import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { randomUUID } from 'node:crypto';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
-import { PinoLog } from '#libs/platform/src/pino.log';
-import { systemContext } from '#libs/platform/src/system-context';
-import { ProductInProcess } from '#libs/testing/src/running-product';
-import { SettableClock } from '#libs/testing/src/settable-clock';
+import { GivenApplication } from '#libs/testing/src/given-application';
+import type { ProductInProcess } from '#libs/testing/src/running-product';
 import { eventually } from '#libs/testing/src/until';
 import { DeleteFactorsOfUnprovenAddresses } from '../authentication-factors/factor.reactions.ts';
 import { codeOfStep, secretOfBase32, stepAt } from '../authentication-factors/totp.ts';
@@ -21,31 +18,18 @@ const MINUTE = 60_000;
 
 type Body = Readonly<Record<string, unknown>>;
 
+let application: GivenApplication;
 let product: ProductInProcess;
-let clock: SettableClock;
 let environment: string;
-let client_id: string;
 beforeAll(async () => {
-  clock = new SettableClock(Date.now());
-  product = await ProductInProcess.open({ variables: {}, log: new PinoLog({ level: 'silent', readable: false }), clock });
-  const key = Object.assign(new FindEnvironmentKey(), { hash: hash('sha256', product.key, 'hex'), context: systemContext('system', clock.now()) });
-  ({ environment_id: environment, client_id } = await product.call(key));
+  application = await GivenApplication.open();
+  ({ product, environment } = application);
 });
-afterAll(() => product.close());
+afterAll(() => application.close());
 
-const send = async (method: string, path: string, body?: Body) => {
-  const headers = { ...(body && { 'Content-Type': 'application/json' }), Authorization: `Bearer ${product.key}` };
-  const response = await fetch(product.url + path, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
-  const text = await response.text();
-  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
-};
-/** What it answers, once it is answered as expected. */
-const done = async (method: string, path: string, body?: Body) => {
-  const answer = await send(method, path, body);
-  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body;
-};
-const ask = (body: Body) => send('POST', '/user_management/authenticate', { client_id, client_secret: product.key, ...body });
+const done = (method: string, path: string, body?: Body) => application.done(method, path, body);
+const ask = (body: Body) => application.authenticate(body);
+const context = () => application.context();
 const refresh = async (refresh_token: string) => (await ask({ grant_type: 'refresh_token', refresh_token })).status;
 const codeFor = async (email: string): Promise<string> => (await done('POST', '/user_management/magic_auth', { email })).code;
 const withCode = (email: string, code: string) => ask({ grant_type: 'urn:gatehouse:oauth:grant-type:magic-auth:code', email, code });
@@ -58,19 +42,13 @@ const signedIn = async (email: string) => {
 const user = async (): Promise<{ readonly id: string; readonly email: string }> =>
   done('POST', USERS, { email: `${randomUUID()}@order.test`, email_verified: true });
 const sessionsOf = async (id: string): Promise<readonly string[]> => (await done('GET', `${USERS}/${id}/sessions`)).data.map((each: { id: string }) => each.id);
-const context = () => systemContext(environment, clock.now());
-
 /** As another replica does it, whose clock is wrong by as much. The gateway hears meanwhile that its keys are still good. */
 const elsewhere = async <Answer>(skew: number, work: () => Promise<Answer>): Promise<Answer> => {
-  const turned = async (milliseconds: number) => {
-    clock.forward(milliseconds);
-    await eventually(() => done('GET', '/organizations'));
-  };
-  await turned(skew);
+  await application.later(skew);
   try {
     return await work();
   } finally {
-    await turned(-skew);
+    await application.later(-skew);
   }
 };
 
@@ -146,7 +124,7 @@ describe.each([
       const known = credentialsVersionOf(requireUser(await product.get(Repository).load(userDecider, environment, id), id));
       const about = { id: session_id, user_id: id, email, ip_address: null, user_agent: null, has_secret: true, credentials_version: known };
       await product.get(Repository).transact(sessionDecider, context(), session_id, proveFactor('password', about, null));
-      return product.get(AuthorizationCodes).issue(context(), { client_id, session_id, user_id: id, chosen: null }, null);
+      return product.get(AuthorizationCodes).issue(context(), { client_id: application.client_id, session_id, user_id: id, chosen: null }, null);
     };
     const before = await shown();
     await elsewhere(skew, () => reset(email));
@@ -157,7 +135,7 @@ describe.each([
 
   it('that a factor was verified, lets it count for what begins after it, and for nothing that began before', async () => {
     const { id, email } = await user();
-    const codeOf = (secret: string): string => codeOfStep(secretOfBase32(secret)!, stepAt(clock.now()));
+    const codeOf = (secret: string): string => codeOfStep(secretOfBase32(secret)!, stepAt(application.clock.now()));
     const verified = () =>
       elsewhere(skew, async () => {
         const { authentication_factor: factor, authentication_challenge: challenge } = await done('POST', `${USERS}/${id}/auth_factors`, { type: 'totp' });

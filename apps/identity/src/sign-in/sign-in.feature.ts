@@ -17,6 +17,7 @@ import { Logout } from './logout.ts';
 import { PasswordCheck } from './password-check.ts';
 import { PendingAuthentications } from './pending-authentications.ts';
 import { RefreshFamilies } from './refresh-families.ts';
+import { SessionBeginnings } from './session-beginnings.ts';
 import { SessionIds } from './session-ids.ts';
 import { EndSessionsBeforePasswordResets, EndSessionsOfInactiveMemberships, EndSessionsOfUnprovenAddresses } from './session.reactions.ts';
 import { SessionRetention } from './session-retention.ts';
@@ -31,7 +32,7 @@ export const signIn = feature({
   deciders: [sessionDecider, attemptDecider],
   views: [sessionsView, signOutAddressesView],
   providers: [
-    ...[SignIn, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, SignInRisk, PasswordCheck],
+    ...[SignIn, SessionBeginnings, SignInClients, SignInPeople, SignInInvitations, Grants, ...GRANTS, Attempts, FailedAttempts, SignInRisk, PasswordCheck],
     ...[AuthorizationCodes, DeviceCodes, PendingAuthentications, ContinuedSignIns, Continuations, Authentications],
     ...[Sessions, SessionRetention, EnvironmentSweeps, Logout, SessionIds, RefreshFamilies, AccessTokens],
   ],
