@@ -27,7 +27,6 @@ import { Authentication, bearerToken, type Caller } from './authentication.ts';
 import { requireJson, requireModest, valueOfBody } from './body.ts';
 import { Clients, unknownClient } from './clients.ts';
 import { CorsOrigins } from './cors-origins.ts';
-import { ResponseBatch } from './response-batch.ts';
 import { SessionEnvironments } from './session-environments.ts';
 import { Uploads } from './uploads.ts';
 import { ErrorAnswers } from './error-answers.ts';
@@ -37,6 +36,7 @@ import { MethodNotAllowed, noSuchPath, send, type HttpAnswer } from './http-answ
 import { KeptAnswers } from './kept-answers.ts';
 import { RateLimits } from './rate-limits.ts';
 import { uriTooLong } from '#libs/platform/src/request-head';
+import { ResponseBatch } from '#libs/platform/src/response-batch';
 import { RequestMetrics } from './request-metrics.ts';
 
 declare module 'fastify' {
@@ -143,7 +143,7 @@ export class OperationRoutes {
 
     const handler = (request: FastifyRequest, reply: FastifyReply): void => {
       const known = kept?.get(request.url) ?? null;
-      if (known !== null) return this.responses.send(reply, known);
+      if (known !== null) return this.responses.add(() => send(reply, known));
       requireReadableQuery(request.url);
       if (subResources.length > 0) refuseSubResource(subResources, method, pathOf(request.url));
       const text = takesBody ? (request.body as string | undefined) : undefined;
@@ -185,7 +185,7 @@ export class OperationRoutes {
           kept?.keep(request.url, answer);
           // What is left of an upload is not read as another request.
           if (this.readiness.isDraining || upload !== undefined) reply.header('Connection', 'close');
-          this.responses.send(reply, answer);
+          this.responses.add(() => send(reply, answer));
         });
     };
 

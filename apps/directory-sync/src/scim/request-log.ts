@@ -47,7 +47,9 @@ export class ScimRequestLog implements BackgroundComponent {
       created_at: new Date(now).toISOString(),
     };
     const key = keyOf(environment, directory_id);
-    this.noted.set(key, [...(this.noted.get(key) ?? []), request].slice(-MOST));
+    const noted = this.noted.get(key);
+    if (noted === undefined) this.noted.set(key, [request]);
+    else if (noted.push(request) === 2 * MOST) noted.splice(0, MOST);
   }
 
   @Handles(ListDirectoryRequests)

@@ -8,6 +8,7 @@ import type { HttpFace, WrittenAnswer } from '#libs/platform/src/http-face';
 import { Log } from '#libs/platform/src/log';
 import { Readiness } from '#libs/platform/src/readiness';
 import type { RequestContext } from '#libs/platform/src/request-context';
+import { ResponseBatch } from '#libs/platform/src/response-batch';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import type { StoredDirectoryGroup } from '../domain/directory-group.decider.ts';
 import { customAttributesOf, type ExpectedVersion, type StoredDirectoryUser } from '../domain/directory-user.decider.ts';
@@ -77,6 +78,7 @@ interface Asked extends Admitted {
 export class ScimFace implements HttpFace {
   readonly prefix = FACE;
   private readonly address: string;
+  private readonly responses = new ResponseBatch();
 
   constructor(
     private readonly access: ScimAccess,
@@ -122,7 +124,9 @@ export class ScimFace implements HttpFace {
             const length = Number(request.headers['content-length'] ?? 0);
             if (length > longestOf(kind)) throw tooLarge(kind);
           },
-          handler: async (request, reply) => this.answer(request, reply, await this.carryOut(request, admitted.get(request)!)),
+          handler: (request, reply) => {
+            void this.carryOut(request, admitted.get(request)!).then((answer) => this.responses.add(() => void this.answer(request, reply, answer)));
+          },
         });
       },
       { prefix: FACE },
