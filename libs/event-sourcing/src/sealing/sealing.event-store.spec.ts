@@ -10,6 +10,7 @@ import { LmdbEventStore } from '../lmdb/lmdb.event-store.ts';
 import { givenKeys } from '#libs/testing/src/given-keys';
 import { type LooksInto, START, type NewEvent, type RecordedEvent } from '../log/event-store.ts';
 import { UnopenedRecord } from '../log/lazy-record.ts';
+import { JustSealed } from './just-sealed.ts';
 import { LmdbKeyStore } from './lmdb.key-store.ts';
 import { KeyMissing } from './key-store.ts';
 import { markedFieldsOf } from './marked-fields.ts';
@@ -93,6 +94,18 @@ describe('the log', () => {
   it('gives all readers of a record the same object', async () => {
     await events.append(STREAM, 0, [personal('person.created', ada)]);
     expect((await followed(events))[0]).toBe((await followed(events))[0]);
+  });
+
+  it('deciphers nothing that it has sealed a moment ago, and forgets it with the key', async () => {
+    const justSealed = new JustSealed();
+    const own = new SealingEventStore(stored, keys, marked, justSealed);
+    await own.append(STREAM, 0, [personal('person.created', ada, ada)]);
+    expect(justSealed.size).toBe(8);
+    expect((await own.read(STREAM))[0]).toMatchObject({ data: ada, subject: ada });
+    expect(justSealed.size).toBe(0);
+    await own.append(STREAM, 1, [personal('person.updated', ada)]);
+    await keys.destroy(`person.person-${ENVIRONMENT}-person_1`);
+    expect((await own.read(STREAM, 2))[0]).toMatchObject({ data: { name: null, nick: 'countess' } });
   });
 
   it('leaves absent and null fields, and every other type, as they are', async () => {

@@ -4,6 +4,7 @@ import { UnopenedRecord, UnreadableRecord, withContent } from '../log/lazy-recor
 import { environmentOf } from '../log/naming.ts';
 import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';
+import { JustSealed } from './just-sealed.ts';
 import { HolderErased, KeyDestroyed, KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import type { MarkedFieldsOf } from './marked-fields.ts';
 import { originPurpose, sealedOrigin } from './origins.ts';
@@ -23,6 +24,7 @@ export class SealingEventStore extends EventStore {
     private readonly events: EventStore,
     private readonly keys: KeyStore,
     private readonly marked: MarkedFieldsOf,
+    private readonly justSealed = new JustSealed(),
   ) {
     super();
   }
@@ -51,7 +53,7 @@ export class SealingEventStore extends EventStore {
     return this.events.append(
       stream,
       expectedVersion,
-      given.map((event) => sealedBy(stream, event, keys)),
+      given.map((event) => sealedBy(stream, event, keys, this.justSealed)),
     );
   }
 
@@ -152,7 +154,7 @@ export class SealingEventStore extends EventStore {
     const environment = environmentOf(record.stream);
     const openOne = ({ of, fields }: SealedPart, content: object): object => {
       const purpose = purposeOf(of, environment);
-      return replacedAt(content, fields, (value, at) => openedValue(purpose, found.get(purpose), bindingOf(record.stream, record, at), value));
+      return replacedAt(content, fields, (value, at) => openedValue(purpose, found.get(purpose), bindingOf(record.stream, record, at), value, this.justSealed));
     };
     const openAll = (content: object): object => parts.reduce((half, part) => openOne(part, half), content);
     const opened = withContent(record.sealed === undefined ? { ...record, sealed: parts } : record, {
@@ -202,14 +204,17 @@ function holds({ data, subject }: Pick<NewEvent, 'data' | 'subject'>, fields: re
 }
 
 /** What it says to be sealed, sealed; and of that what was there. */
-function sealedBy(stream: string, event: NewEvent, keys: ReadonlyMap<string, DataKey>): NewEvent {
+function sealedBy(stream: string, event: NewEvent, keys: ReadonlyMap<string, DataKey>, justSealed: JustSealed): NewEvent {
   let content: Pick<NewEvent, 'data' | 'subject'> = { data: event.data, subject: event.subject };
   const sealed: SealedPart[] = [];
   for (const { of, fields } of event.sealed ?? []) {
     const there = new Set<Path>();
     content = replacedAt(content, fields, (value, at, path) => {
       there.add(path);
-      return sealText(keys.get(of)!, bindingOf(stream, event, at), JSON.stringify(value));
+      const [binding, text] = [bindingOf(stream, event, at), JSON.stringify(value)];
+      const sealedText = sealText(keys.get(of)!, binding, text);
+      justSealed.remember(sealedText, binding, text);
+      return sealedText;
     });
     if (there.size > 0) sealed.push({ of, fields: fields.filter((path) => there.has(path)) });
   }
@@ -217,13 +222,13 @@ function sealedBy(stream: string, event: NewEvent, keys: ReadonlyMap<string, Dat
 }
 
 /** @throws KeyMissing; what the keys answered instead of the key; Error where the value was moved or altered */
-function openedValue(purpose: KeyPurpose, key: FoundKey | Failure | undefined, binding: string, value: unknown): unknown {
+function openedValue(purpose: KeyPurpose, key: FoundKey | Failure | undefined, binding: string, value: unknown, justSealed: JustSealed): unknown {
   if (key === 'erased') return null;
   if (key === undefined) throw new KeyMissing(purpose);
   if ('error' in key) throw key.error;
   // Of a restore that mixed keys and log: this one was made after the right one was lost.
   if (!isSealedWith(key, value as string)) throw new KeyMissing(purpose, 'is another one than this log was sealed with');
-  return JSON.parse(openText(key, binding, value as string));
+  return JSON.parse(justSealed.take(value as string, binding) ?? openText(key, binding, value as string));
 }
 
 /** Where exactly a value lies: moved elsewhere, it does not open. */
