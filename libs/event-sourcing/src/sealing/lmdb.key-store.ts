@@ -53,8 +53,8 @@ export class LmdbKeyStore extends WrappedKeyStore {
     await takeOverKeyFiles(stored.path, {
       begin: onTakeOver,
       // A tombstone takes the place of a key, and a key that of nothing.
-      put: async (key) => ('erased' in key ? stored.put(key.purpose, bytesOf(key)) : stored.putFirst(key.purpose, bytesOf(key))),
-      setErasedUpTo: async (position) => stored.putFirst(ERASER, Buffer.from(position)),
+      put: async (key) => void (await ('erased' in key ? stored.put(key.purpose, bytesOf(key)) : stored.putFirst(key.purpose, bytesOf(key)))),
+      setErasedUpTo: async (position) => void (await stored.putFirst(ERASER, Buffer.from(position))),
     });
     return new LmdbKeyStore(stored, stored, masters, clock);
   }
@@ -90,8 +90,8 @@ export class LmdbKeyStore extends WrappedKeyStore {
     return found;
   }
 
-  protected async putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void> {
-    await this.writable.putFirst(key.purpose, bytesOf(key));
+  protected putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<boolean> {
+    return this.writable.putFirst(key.purpose, bytesOf(key));
   }
 
   protected async bury(purposes: readonly ErasablePurpose[]): Promise<void> {

@@ -79,11 +79,13 @@ export class MongodbKeyStore extends WrappedKeyStore {
     return found;
   }
 
-  protected async putFirst({ purpose, master, iv, wrapped }: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void> {
+  protected async putFirst({ purpose, master, iv, wrapped }: WrappedKey & { readonly purpose: KeyPurpose }): Promise<boolean> {
     try {
       await this.storage.answer((inSession) => this.stored.insertOne({ _id: purpose, master, iv, wrapped }, inSession));
+      return true;
     } catch (error) {
       if (!isDuplicate(error)) throw error;
+      return false;
     }
   }
 

@@ -11,6 +11,8 @@ const purposeOf = (index: number): ErasablePurpose => `person.user-environment_1
 
 /** Where several processes keep their keys: each question is answered when the spec says so, with what was there when it came. */
 class HeldKeyStore extends WrappedKeyStore {
+  /** Happens while a key is being put. */
+  beforePut: () => Promise<void> = async () => {};
   readonly asked: { readonly purposes: readonly KeyPurpose[]; readonly answer: () => void; readonly fail: (error: Error) => void }[] = [];
 
   constructor(
@@ -33,8 +35,11 @@ class HeldKeyStore extends WrappedKeyStore {
     return new Promise((resolve, fail) => this.asked.push({ purposes, answer: () => resolve(there), fail }));
   }
 
-  protected async putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void> {
-    if (!this.stored.has(key.purpose)) this.stored.set(key.purpose, key);
+  protected async putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<boolean> {
+    if (this.stored.has(key.purpose)) return false;
+    this.stored.set(key.purpose, key);
+    await this.beforePut();
+    return true;
   }
 
   protected async bury(purposes: readonly ErasablePurpose[]): Promise<void> {
@@ -81,6 +86,29 @@ describe('keys that several ask for at once', () => {
     expect(store.asked.map(({ purposes }) => purposes)).toEqual([[made], [one], [made]]);
     store.asked.at(-1)!.answer();
     expect([...(await late).keys()].sort()).toEqual([one, made]);
+  });
+
+  it('are known once they are made, and read again where another was faster', async () => {
+    const made = store.obtain(purposeOf(5));
+    store.asked[0]!.answer();
+    const key = await made;
+    expect(store.asked).toHaveLength(1);
+    expect(masters.unwrap(stored.get(purposeOf(5)) as WrappedKey, () => new Error('damaged'))).toEqual(key.bytes);
+    const late = store.obtain(purposeOf(6));
+    stored.set(purposeOf(6), masters.wrap(purposeOf(6), Buffer.alloc(32, 7)));
+    store.asked[1]!.answer();
+    await endOfTurn();
+    store.asked[2]!.answer();
+    expect((await late).bytes).toEqual(Buffer.alloc(32, 7));
+  });
+
+  it('are not made again where they were destroyed meanwhile', async () => {
+    const made = store.obtain(purposeOf(5));
+    store.asked[0]!.answer();
+    store.beforePut = () => store.destroy(purposeOf(5));
+    await endOfTurn();
+    store.asked[1]!.answer();
+    await expect(made).rejects.toThrow('was destroyed');
   });
 
   it('do not fail with those that somebody else asked for', async () => {

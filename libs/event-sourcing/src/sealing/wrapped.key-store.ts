@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 import type { Clock } from '#libs/platform/src/clock';
 import { isPosition, type Position } from '../log/event-store.ts';
 import { KeyCache } from './key-cache.ts';
@@ -97,8 +97,8 @@ export abstract class WrappedKeyStore extends KeyStore {
   /** What is stored for these, key or tombstone. */
   protected abstract load(purposes: readonly KeyPurpose[]): Promise<ReadonlyMap<KeyPurpose, WrappedKey | 'erased'>>;
 
-  /** Stores a key durably, and only where there is neither key nor tombstone: whoever was first stays. */
-  protected abstract putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<void>;
+  /** Stores a key durably, and only where there is neither key nor tombstone: whoever was first stays. Answers whether this one certainly was. */
+  protected abstract putFirst(key: WrappedKey & { readonly purpose: KeyPurpose }): Promise<boolean>;
 
   /** Puts tombstones, durably, in the place of the keys. */
   protected abstract bury(purposes: readonly ErasablePurpose[]): Promise<void>;
@@ -110,8 +110,14 @@ export abstract class WrappedKeyStore extends KeyStore {
   protected abstract damaged(what: string): Error;
 
   private async make(purpose: KeyPurpose): Promise<FoundKey> {
-    await this.putFirst({ ...this.masters.wrap(purpose, randomBytes(KEY_BYTES)), purpose });
-    return this.find(purpose);
+    // In memory of their own, which holds nothing else.
+    const bytes = randomFillSync(Buffer.allocUnsafeSlow(KEY_BYTES));
+    const before = this.destroyed;
+    const isFirst = await this.putFirst({ ...this.masters.wrap(purpose, bytes), purpose });
+    if (!isFirst || this.destroyed !== before) return this.find(purpose);
+    const key = dataKeyOf(bytes);
+    this.cache.set(purpose, key);
+    return key;
   }
 
   protected damagedKey(purpose: string): Error {
@@ -119,8 +125,7 @@ export abstract class WrappedKeyStore extends KeyStore {
   }
 
   private unwrapped(stored: WrappedKey): DataKey {
-    const bytes = this.masters.unwrap(stored, () => this.damagedKey(stored.purpose));
-    return { bytes, step: stored.step ?? 0, id: createHash('sha256').update('gatehouse data key').update(bytes).digest('base64url').slice(0, KEY_ID_LENGTH) };
+    return dataKeyOf(this.masters.unwrap(stored, () => this.damagedKey(stored.purpose)), stored.step);
   }
 
   /** One question, and for whoever asks for these keys until it is answered: all that follow the log meet the same people at the same time. */
@@ -148,4 +153,8 @@ export abstract class WrappedKeyStore extends KeyStore {
     this.cache.delete(purpose);
     this.readings.delete(purpose);
   }
+}
+
+function dataKeyOf(bytes: Buffer, step = 0): DataKey {
+  return { bytes, step, id: createHash('sha256').update('gatehouse data key').update(bytes).digest('base64url').slice(0, KEY_ID_LENGTH) };
 }

@@ -65,12 +65,14 @@ export class ErasableEnvironment {
     await this.environment.flushed();
   }
 
-  /** As `put`, and only where nothing is: whoever was first stays. */
-  async putFirst(key: string, bytes: Buffer): Promise<void> {
+  /** As `put`, and only where nothing is: whoever was first stays. Answers whether this was. */
+  async putFirst(key: string, bytes: Buffer): Promise<boolean> {
     await this.writable();
     // No await between the look and the write: that is what lets only one be the first.
-    if (this.look(key) === undefined) this.write(key, bytes);
+    const isFirst = this.look(key) === undefined;
+    if (isFirst) this.write(key, bytes);
     await this.environment.flushed();
+    return isFirst;
   }
 
   /** Puts these in the place of what there is, of which no file holds anything when it resolves. Where it was cut short, the next opening finishes it. */
