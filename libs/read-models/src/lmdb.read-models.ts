@@ -9,6 +9,8 @@ import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable
 import {
   type DumpedRow,
   Fenced,
+  type IdPage,
+  type IdPageRequest,
   type PageRequest,
   ReadModels,
   refuseTooLargeRows,
@@ -237,9 +239,24 @@ export class LmdbTable<Row> extends Table<Row> {
     return ids.map((id) => this.rowAt(shard, id));
   }
 
+  override async presentAmong(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const shard = this.shard(environment);
+    return new Set(ids.filter((id) => this.isThere(shard, id)));
+  }
+
+  /** Lists hold ids: no row is read. */
+  override async idPage(environment: string, { where, limit, after }: IdPageRequest): Promise<IdPage> {
+    const shard = this.shard(environment);
+    const rank = after === undefined ? '' : this.rankOfCursor(shard, after);
+    if (rank === null) throw new UnknownCursor('after');
+    const window = { lower: after === undefined ? '' : `${rank}\0`, upper: HIGHEST_RANK };
+    const found = this.ranks(shard, this.listsFor(where), window, true, limit + 1);
+    return { ids: found.slice(0, limit).map(idOfRank), hasAfter: found.length > limit };
+  }
+
   async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage<Row>> {
     const shard = this.shard(environment);
-    const lists = where ? [...new Set(where.values.map((value) => this.listOf(where.index, value)))] : [ALL_ROWS];
+    const lists = where ? this.listsFor(where) : [ALL_ROWS];
     const all: Window = { lower: from === undefined ? '' : byteText(from), upper: to === undefined ? HIGHEST_RANK : this.behind(byteText(to)) };
     // Backwards from a cursor, the rows next to it come first.
     const ascending = (order === 'asc') === (before === undefined);
@@ -475,6 +492,11 @@ export class LmdbTable<Row> extends Table<Row> {
     return row ? { id, ...row } : null;
   }
 
+  private isThere(shard: Shard, id: string): boolean {
+    const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
+    return memory ? memory.text !== null : this.trees.rows.doesExist(shard.prefix + byteText(id));
+  }
+
   private rankOfCursor(shard: Shard, id: string): string | null {
     const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
     if (memory) return memory.isPurged ? null : memory.rank;
@@ -487,6 +509,13 @@ export class LmdbTable<Row> extends Table<Row> {
   /** At most `limit` rows that are in any of the lists, each once, from the window's beginning or, descending, from its end. */
   private scan(shard: Shard, lists: readonly string[], window: Window, ascending: boolean, limit: number): readonly Found[] {
     if (lists[0] === ALL_ROWS && !this.definition.sortKey) return this.scanRows(shard, window, ascending, limit);
+    return this.ranks(shard, lists, window, ascending, limit).flatMap((rank) => {
+      const row = this.rowAt(shard, idOfRank(rank));
+      return row ? [{ rank, row }] : [];
+    });
+  }
+
+  private ranks(shard: Shard, lists: readonly string[], window: Window, ascending: boolean, limit: number): readonly string[] {
     const isStored = (rank: string): boolean => !this.isInMemory(shard, idOfRank(rank));
     let ranks: string[] = [];
     for (let start = 0; start < lists.length; start += MERGED_LISTS) {
@@ -501,10 +530,7 @@ export class LmdbTable<Row> extends Table<Row> {
         ranks = ranks.slice(0, limit);
       }
     }
-    return ranks.slice(0, limit).flatMap((rank) => {
-      const row = this.rowAt(shard, idOfRank(rank));
-      return row ? [{ rank, row }] : [];
-    });
+    return ranks.slice(0, limit);
   }
 
   /** The tree of rows is in order itself, and lacks only what was written in the last moments: nothing else of what is in memory is looked at. */
@@ -601,6 +627,10 @@ export class LmdbTable<Row> extends Table<Row> {
     const lists = new Set<string>(this.definition.sortKey ? [ALL_ROWS] : []);
     for (const { name, keys } of this.definition.indexes) for (const key of keys(row)) lists.add(this.listOf(name, key));
     return [...lists];
+  }
+
+  private listsFor({ index, values }: NonNullable<PageRequest['where']>): readonly string[] {
+    return [...new Set(values.map((value) => this.listOf(index, value)))];
   }
 
   private listOf(index: string, value: string): string {

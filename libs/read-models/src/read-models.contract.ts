@@ -144,6 +144,25 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       expect((await table.getMany('one', ['b', 'x', 'a'])).map((row) => row?.id)).toEqual(['b', undefined, 'a']);
     });
 
+    it('says which ids are there, and which an index finds, without their rows', async () => {
+      await table.write(['a', 'b', 'c', 'd'].map((id) => write('one', person(id, id, 'tall'))));
+      await table.write([write('two', person('e', 'e', 'tall')), write('one', person('b', 'b', 'small')), removal('one', 'c'), write('one', person('f'))]);
+      const look = async (): Promise<void> => {
+        expect([...(await table.presentAmong('one', ['f', 'c', 'x', 'a', 'e']))].sort()).toEqual(['a', 'f']);
+        const where = { index: 'tag', values: ['tall', 'small'] };
+        const first = await table.idPage('one', { where, limit: 2 });
+        expect(first).toEqual({ ids: ['a', 'b'], hasAfter: true });
+        expect(await table.idPage('one', { where, limit: 2, after: 'b' })).toEqual({ ids: ['d'], hasAfter: false });
+        // Whoever left the list is a cursor all the same.
+        expect(await table.idPage('one', { where, limit: 2, after: 'c' })).toEqual({ ids: ['d'], hasAfter: false });
+        expect(await table.idPage('one', { where: { index: 'tag', values: ['tall'] }, limit: 2 })).toEqual({ ids: ['a', 'd'], hasAfter: false });
+        await expect(table.idPage('one', { where, limit: 2, after: 'e' })).rejects.toThrow(UnknownCursor);
+      };
+      await look();
+      await reopen();
+      await look();
+    });
+
     it('gives rows that are asked for at once, each as it was when it was asked for or later', async () => {
       await table.write([write('one', person('a', 'Ann')), write('two', person('a', 'Bob')), write('one', person('b'))]);
       const asked = [table.get('one', 'a'), table.get('two', 'a'), table.get('two', 'b'), table.get('one', 'a')];

@@ -94,6 +94,14 @@ export interface RowPage<Row = unknown> {
   readonly hasAfter: boolean;
 }
 
+export interface IdPageRequest extends Pick<PageRequest, 'limit' | 'after'> {
+  readonly where: NonNullable<PageRequest['where']>;
+}
+
+export interface IdPage extends Pick<RowPage, 'hasAfter'> {
+  readonly ids: readonly string[];
+}
+
 /** A row or tombstone as a table holds it. */
 export interface DumpedRow extends Omit<StoredRow, 'text' | typeof CONTENT> {
   readonly environment: string;
@@ -176,6 +184,12 @@ export abstract class Table<Row> {
    * exactly once; never reads more than 2 × limit + 100 rows for each 200 values asked for. @throws UnknownCursor
    */
   abstract page(environment: string, request: PageRequest): Promise<RowPage<Row>>;
+
+  /** As an ascending `page`, for whoever wants to know the ids alone of what an index finds. */
+  async idPage(environment: string, request: IdPageRequest): Promise<IdPage> {
+    const { rows, hasAfter } = await this.page(environment, { ...request, order: 'asc' });
+    return { ids: rows.map(({ id }) => id), hasAfter };
+  }
 
   /**
    * As `get`, for an answer that says whether there is such a thing: in the tables that services get, what is not there is looked for once more when they show

@@ -17,7 +17,9 @@ import { directoryUsersView } from '../views/directory-users.view.ts';
 
 const MEMBERS_CHANGED = 'directory_group.members_changed' satisfies DirectoryGroupEvent['type'];
 const ROWS_AT_ONCE = 1_000;
-const RECORDS_AT_ONCE = 20;
+/** How many records of a group are read behind its rows: most often they are not behind, and each may name thousands. */
+const FIRST_RECORDS = 1;
+const MOST_RECORDS = 20;
 /** A group that changes all the time is shown as it was found at last. */
 const TRIES = 3;
 
@@ -41,11 +43,11 @@ export class GroupMembers {
     const shown = await this.members.checkpoint();
     const found = new Set<string>();
     for (const some of slicesOf(ids)) {
-      const rows = await this.members.getMany(
+      const pairs = await this.members.presentAmong(
         environment,
         some.map((user_id) => memberId({ group_id: groupId, user_id })),
       );
-      for (const row of rows) if (row !== null) found.add(userOfMember(row.id));
+      for (const pair of pairs) found.add(userOfMember(pair));
     }
     const asked = new Set(ids);
     return this.followed(environment, groupId, { shown, found, isAsked: (id) => asked.has(id) });
@@ -57,9 +59,9 @@ export class GroupMembers {
     const found = new Set<string>();
     const where = { index: 'group', values: [groupId] };
     for (let after: string | undefined, more = true; more;) {
-      const page = await this.members.page(environment, { where, order: 'asc', limit: ROWS_AT_ONCE, after });
-      for (const { id } of page.rows) found.add(userOfMember(id));
-      after = page.rows.at(-1)?.id;
+      const page = await this.members.idPage(environment, { where, limit: ROWS_AT_ONCE, after });
+      for (const id of page.ids) found.add(userOfMember(id));
+      after = page.ids.at(-1);
       more = page.hasAfter;
     }
     return this.followed(environment, groupId, { shown, found, isAsked: () => true });
@@ -80,8 +82,8 @@ export class GroupMembers {
   async living(environment: string, ids: readonly string[]): Promise<readonly string[]> {
     const living: string[] = [];
     for (const some of slicesOf(ids)) {
-      const rows = await this.people.getMany(environment, some);
-      for (const row of rows) if (row !== null) living.push(row.id);
+      const present = await this.people.presentAmong(environment, some);
+      for (const id of some) if (present.has(id)) living.push(id);
     }
     return living;
   }
@@ -117,8 +119,8 @@ export class GroupMembers {
   private async recordedSince(environment: string, groupId: string, position: string): Promise<readonly RecordedEvent[]> {
     const stream = streamName(directoryGroupDecider.category, environment, groupId);
     const records: RecordedEvent[] = [];
-    for (let from: number | undefined; ;) {
-      const page = await this.events.readBackwards(stream, RECORDS_AT_ONCE, from);
+    for (let [from, count] = [undefined as number | undefined, FIRST_RECORDS]; ; count = MOST_RECORDS) {
+      const page = await this.events.readBackwards(stream, count, from);
       const news = page.filter((record) => record.position > position);
       records.push(...news);
       const last = page.at(-1);

@@ -1,6 +1,8 @@
 import {
   ReadModels,
   Table,
+  type IdPage,
+  type IdPageRequest,
   type PageRequest,
   type RowPage,
   type Seeker,
@@ -55,6 +57,14 @@ class GuardedTable<Row> extends Table<Row> {
 
   page(environment: string, request: PageRequest): Promise<RowPage<Row>> {
     return this.unlessStopped(() => this.table.page(environment, request));
+  }
+
+  override presentAmong(environment: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+    return this.unlessStopped(() => this.table.presentAmong(environment, ids));
+  }
+
+  override idPage(environment: string, request: IdPageRequest): Promise<IdPage> {
+    return this.unlessStopped(() => this.table.idPage(environment, request));
   }
 
   override find(seeker: Seeker, id: string): Promise<StoredRow<Row> | null> {

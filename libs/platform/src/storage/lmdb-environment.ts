@@ -9,7 +9,7 @@ import { byteTextKeys, type KeyEncoder } from './lmdb-keys.ts';
  */
 export interface Tree<Key extends number | string | Buffer = string, Value = Buffer> extends Pick<
   Database<Value, Key>,
-  'get' | 'getRange' | 'getKeys' | 'getKeysCount'
+  'get' | 'getRange' | 'getKeys' | 'getKeysCount' | 'doesExist'
 > {
   put(key: Key, bytes: Buffer): void;
   /**
@@ -37,7 +37,7 @@ const LONGEST_KEY_BYTES = 1_978;
 const OWNER = 'owner';
 const OWNER_KEY = Buffer.from(OWNER);
 /** Of a tree. */
-const READS = ['get', 'getRange', 'getKeys', 'getKeysCount'] as const satisfies readonly (keyof Tree)[];
+const READS = ['get', 'getRange', 'getKeys', 'getKeysCount', 'doesExist'] as const satisfies readonly (keyof Tree)[];
 
 interface Options {
   readonly path: string;
