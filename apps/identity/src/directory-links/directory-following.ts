@@ -112,10 +112,10 @@ export class DirectoryFollowing {
     this.invitations = readModels.table(tableOf(invitationsView));
   }
 
-  /** One after the other for each person, whatever asks. @throws DomainError `service_unavailable` */
-  async follow(environment: string, id: string, cause: Cause): Promise<void> {
+  /** One after the other for each person, whatever asks. `directoryId`: the person's, where it is known. @throws DomainError `service_unavailable` */
+  async follow(environment: string, id: string, cause: Cause, directoryId: string | null = null): Promise<void> {
     const key = `${environment} ${id}`;
-    const turn = (this.turns.get(key) ?? Promise.resolve()).catch(() => {}).then(() => this.settle(environment, id, cause));
+    const turn = (this.turns.get(key) ?? Promise.resolve()).catch(() => {}).then(() => this.settle(environment, id, cause, directoryId));
     this.turns.set(key, turn);
     try {
       const next = await turn;
@@ -126,11 +126,12 @@ export class DirectoryFollowing {
   }
 
   /** Yields whoever has to be looked at after that. */
-  private async settle(environment: string, id: string, cause: Cause): Promise<readonly string[]> {
+  private async settle(environment: string, id: string, cause: Cause, directoryId: string | null): Promise<readonly string[]> {
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const deadline = this.clock.now() + 30_000;
       await this.standings.headReached(deadline);
       await this.views.waitForHead(deadline, this.memberships.definition.name);
+      if (directoryId !== null && (await this.isLeftAlone(environment, id, directoryId))) return [];
       const [person, state] = await Promise.all([this.standings.person(environment, id), this.repository.load(directoryLinkDecider, environment, id)]);
       const directory = person && (await this.standings.directory(environment, person.directory_id));
       if (person === null || directory === null) return [];
@@ -138,7 +139,7 @@ export class DirectoryFollowing {
       const email = person.email === null ? null : storedEmail(person.email);
       const managed_by = managedByOf(person);
       const about: Case = { environment, cause, person, directory, managed_by, link, email: email !== null && TEXT_FORMATS.email(email) ? email : null };
-      const managed = await this.managed(about);
+      const managed = await this.managed(environment, person.id);
       if (person.isGone || directory.end !== null) {
         const next = await this.leave(about, managed);
         await this.repository.transact(directoryLinkDecider, this.context(about, 'link'), id, endLink(id, person.version));
@@ -159,6 +160,14 @@ export class DirectoryFollowing {
       if (outcome.is_manager || outcome.membership_id === null || (await this.isManagedElsewhere(about, outcome.membership_id))) return [];
     }
     throw unavailable('What follows from a person of a directory changes faster than it can be recorded.');
+  }
+
+  /** Whether nothing follows a person, and nothing is theirs that a directory made: most often that is known without a look at what the directory says of them. */
+  private async isLeftAlone(environment: string, id: string, directoryId: string): Promise<boolean> {
+    const directory = await this.standings.directory(environment, directoryId);
+    if (directory === null || directory.end !== null || directory.policy.follows !== 'off') return false;
+    const link = await this.repository.load(directoryLinkDecider, environment, id);
+    return link?.object !== 'directory_link' && (await this.managed(environment, id)) === null;
   }
 
   /** False where somebody else has recorded something of the link since. */
@@ -217,7 +226,7 @@ export class DirectoryFollowing {
     const state = await this.member(about, user.id, membership.id);
     if (state !== null) return this.linked(about, state, { link_state, waits_for_user_id });
     // Somebody has ended it at this moment: it is not made again.
-    return (await this.wasTakenAway(about, user.id)) ? unlinked(about, user.id) : this.outcome(about, await this.managed(about));
+    return (await this.wasTakenAway(about, user.id)) ? unlinked(about, user.id) : this.outcome(about, await this.managed(environment, person.id));
   }
 
   private async ofNewcomer(about: Case): Promise<Outcome> {
@@ -378,8 +387,8 @@ export class DirectoryFollowing {
       await this.repository.transact(userDecider, this.context(about, `user ${Object.keys(given).join()}`), userId, updateUser(userId, given, null));
   }
 
-  private async managed({ environment, person }: Case): Promise<StoredMembership | null> {
-    const where = { index: 'directory_user', values: [person.id] };
+  private async managed(environment: string, personId: string): Promise<StoredMembership | null> {
+    const where = { index: 'directory_user', values: [personId] };
     const { rows } = await this.memberships.page(environment, { where, order: 'asc', limit: 1 });
     return rows.map(contentOf)[0] ?? null;
   }

@@ -44,7 +44,7 @@ export class FollowPeopleOfDirectories implements Reaction<Handled> {
       case 'dsync.user.created':
       case 'dsync.user.updated':
       case 'dsync.user.deleted':
-        return this.following.follow(event.meta.environment, event.data.id, causeOf(event));
+        return this.following.follow(event.meta.environment, event.data.id, causeOf(event), event.data.directory_id);
       case 'organization_domain.verified':
         return this.linked(event, 'unverified', event.meta.organization!);
       case 'organization_membership.updated': {

@@ -19,7 +19,7 @@ const SUCCESSORS = 100;
 export class DirectoryStandings {
   private readonly links: Table<StoredDirectoryLink>;
   private readonly people: CurrentStatesOf<Standing>;
-  private readonly endedDirectories: CurrentStatesOf<boolean>;
+  private readonly directories: CurrentStatesOf<FollowedDirectory | null>;
 
   constructor(
     private readonly events: EventStore,
@@ -31,15 +31,18 @@ export class DirectoryStandings {
       const person = await this.person(environment, id);
       return person === null || person.isGone ? 'gone' : person.active ? 'active' : 'inactive';
     });
-    this.endedDirectories = current.read('directory', async (environment, id) => (await this.directory(environment, id))?.end === 'end');
+    this.directories = current.read('directory', async (environment, id) =>
+      followedDirectory(await this.events.read(streamName('directory', environment, id))),
+    );
   }
 
   async person(environment: string, id: string): Promise<FollowedPerson | null> {
     return followedPerson(await this.events.read(streamName('directory_user', environment, id)));
   }
 
+  /** As of the last `headReached`, or later. */
   async directory(environment: string, id: string): Promise<FollowedDirectory | null> {
-    return followedDirectory(await this.events.read(streamName('directory', environment, id)));
+    return this.directories.get(environment, id);
   }
 
   /** Resolves once everything is known here that was recorded before the call: what is asked for after that is no older. @throws DomainError `service_unavailable` */
@@ -65,7 +68,7 @@ export class DirectoryStandings {
   }
 
   private async standingOf(environment: string, { directory_id, directory_user_id }: ManagedBy): Promise<Standing> {
-    const [standing, hasEnded] = await Promise.all([this.people.get(environment, directory_user_id), this.endedDirectories.get(environment, directory_id)]);
-    return hasEnded ? 'gone' : standing;
+    const [standing, directory] = await Promise.all([this.people.get(environment, directory_user_id), this.directories.get(environment, directory_id)]);
+    return directory?.end === 'end' ? 'gone' : standing;
   }
 }
