@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
+import { inTurns } from '#libs/platform/src/in-turns';
 import { residentMegabytes } from './processor.ts';
 import { KEY, type Suite } from './suite.ts';
-import { together } from './together.ts';
 
 const CONNECTIONS = 32;
 const POLL = 500;
@@ -22,7 +22,7 @@ export type Follows = 'off' | 'memberships_and_roles';
 
 /** Each of an organization of its own. */
 export function directories(suite: Suite, amount: number, follows: Follows): Promise<readonly SyncedDirectory[]> {
-  return together(
+  return inTurns(
     Array.from({ length: amount }, (_, index) => index),
     CONNECTIONS,
     async (index) => {
@@ -58,7 +58,7 @@ export class ScimClient {
 
   /** The ids of so many new people. */
   people(directory: SyncedDirectory, amount: number): Promise<readonly string[]> {
-    return together(
+    return inTurns(
       Array.from({ length: amount }, (_, index) => index),
       CONNECTIONS,
       async (index) => (await named(this.ask('POST', directory, '/Users', personOf(directory, index)))).id,

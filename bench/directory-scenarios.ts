@@ -2,13 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { inTurns } from '#libs/platform/src/in-turns';
 import { loadedFirst } from './cluster-ground.ts';
 import { carriedOut, directories, membersOf, ScimClient, writeListing, type Follows, type SyncedDirectory } from './directory-ground.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { loaded, timing, type SuiteResult } from './suite-load.ts';
 import { Suite } from './suite.ts';
 import { count, rate, row, seconds, unique } from './table.ts';
-import { together } from './together.ts';
 
 const DIRECTORIES = 10;
 const PEOPLE_OF_GROUPS = 10_000;
@@ -98,7 +98,7 @@ async function memberChanges({ ground, pace, suite, scim }: Bench): Promise<read
   const people = await scim.people(directory, PEOPLE_OF_GROUPS);
   /** Of groups of its own, since who is in a group already is no change. */
   const change = async (what: string, connections: number, between: number): Promise<SuiteResult> => {
-    const groups = await together(
+    const groups = await inTurns(
       Array.from({ length: GROUPS }, (_, index) => index),
       GROUPS,
       async (index) => (await scim.ask<{ readonly id: string }>('POST', directory, '/Groups', { displayName: `${what} ${index}` })).id,
@@ -175,7 +175,7 @@ async function initialSync({ pace, suite, scim }: Bench): Promise<readonly Row[]
   const people = await scim.people(directory, amount);
   const made = performance.now();
   const usedByPeople = await suite.processorSeconds();
-  await together(
+  await inTurns(
     Array.from({ length: groups }, (_, index) => index),
     8,
     async (index) => {

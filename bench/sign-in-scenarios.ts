@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { inTurns } from '#libs/platform/src/in-turns';
 import { liveBytes, loadedFirst } from './cluster-ground.ts';
 import { referenceOfText } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { loaded, timing } from './suite-load.ts';
 import { KEY, Suite } from './suite.ts';
 import { count, percent, rate, row } from './table.ts';
-import { together } from './together.ts';
 
 const AUTHENTICATE = '/user_management/authenticate';
 const MAGIC_AUTH = '/user_management/magic_auth';
@@ -121,7 +121,7 @@ async function refreshes(bench: Bench): Promise<readonly Row[]> {
 async function codes({ ground, pace, suite, clientId }: Bench): Promise<readonly Row[]> {
   const users = pace.sessions * USERS_PER_SESSION;
   const emails = Array.from({ length: users }, (_, index) => `person-${index}@bench.test`);
-  await together(emails, TOGETHER, async (email) => suite.post(USERS, { email, email_verified: true }));
+  await inTurns(emails, TOGETHER, async (email) => suite.post(USERS, { email, email_verified: true }));
   await suite.caughtUp();
   const file = await ground.fileOf('emails', emails);
   const result = await loaded(suite, {
@@ -200,7 +200,7 @@ async function memoryOfSessions(bench: Bench): Promise<readonly Row[]> {
   const active = (await settled()) - before;
   let token = tokens[0]!;
   for (let turn = 0; turn < REFRESHES_OF_ONE; turn++) token = await refreshed(bench, token);
-  const refreshedOnce = await together(tokens.slice(1), TOGETHER, async (each) => refreshed(bench, each));
+  const refreshedOnce = await inTurns(tokens.slice(1), TOGETHER, async (each) => refreshed(bench, each));
   const later = (await settled()) - before;
   const perSession = [active, later].map((bytes) => bytes / pace.sessions);
   return [
@@ -216,9 +216,9 @@ async function memoryOfSessions(bench: Bench): Promise<readonly Row[]> {
 /** Has so many people sign in, each a member of one of a tenth as many organizations. Answers their refresh tokens. */
 async function sessions({ suite, clientId }: Bench, amount: number): Promise<string[]> {
   const names = Array.from({ length: organizationsFor(amount) }, (_, index) => `Bench ${index}`);
-  const organizations = await together(names, TOGETHER, async (name) => ((await suite.post('/organizations', { name })) as { readonly id: string }).id);
+  const organizations = await inTurns(names, TOGETHER, async (name) => ((await suite.post('/organizations', { name })) as { readonly id: string }).id);
   const begun = Date.now();
-  return together(
+  return inTurns(
     Array.from({ length: amount }, (_, index) => index),
     TOGETHER,
     async (index) => {

@@ -94,12 +94,6 @@ export class Numbers {
     this.bits[place]! |= 1 << (number & 7);
   }
 
-  delete(number: number): void {
-    if (!this.has(number)) return;
-    this.size -= 1;
-    this.bits[number >> 3]! &= ~(1 << (number & 7));
-  }
-
   has(number: number): boolean {
     const place = number >> 3;
     return place < this.bits.length && (this.bits[place]! & (1 << (number & 7))) !== 0;

@@ -5,6 +5,7 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
 import { newCommandId } from '#libs/platform/src/ids';
+import { inTurns } from '#libs/platform/src/in-turns';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import {
@@ -28,7 +29,7 @@ import type { ListedUser } from '../domain/listing-entry.decider.ts';
 import { ScimError } from '../domain/scim-domain-error.ts';
 import { textOf } from '../domain/scim-values.decider.ts';
 import { GroupCleaning } from '../people/group-cleaning.ts';
-import { GroupMembers, slicesOf } from '../readers/group-members.ts';
+import { GroupMembers } from '../readers/group-members.ts';
 import { directoryGroupsView } from '../views/directory-groups.view.ts';
 import { directoryUsersView } from '../views/directory-users.view.ts';
 import { STEPS, withError, type Checkpoint, type StoredRun } from './directory-runs.ts';
@@ -39,6 +40,8 @@ import { contextOf, createdId } from './run-contexts.ts';
 /** Changes that are on their way at once. */
 const AT_ONCE = 64;
 const ROWS_AT_ONCE = 500;
+/** After so many it is stored how far it is. */
+const USERS_AT_ONCE = 256;
 const LINES_AT_ONCE = 5_000;
 /** Ids in one record of a change of members. */
 const MOST_IN_RECORD = 10_000;
@@ -113,7 +116,7 @@ export class ListingApplication {
     for (let more = true; more;) {
       await directory();
       const page = await rows.page(run.environment, { where, order: 'asc', limit: ROWS_AT_ONCE, after: run.checkpoint!.after ?? undefined });
-      for (const some of slicesOf(page.rows, AT_ONCE)) await Promise.all(some.map(one));
+      await inTurns(page.rows, AT_ONCE, one);
       run = { ...run, checkpoint: { ...run.checkpoint!, after: page.rows.at(-1)?.id ?? run.checkpoint!.after } };
       await reached(run);
       more = page.hasAfter;
@@ -153,28 +156,30 @@ export class ListingApplication {
     compared: Compared,
     { asked, refused }: { readonly asked: Numbers; readonly refused: RefusedNames },
   ): Promise<StoredRun> {
+    if (asked.size === 0) return begun;
     let run = begun;
     const { line: doneBefore } = run.checkpoint!;
     let waiting: { readonly line: number; readonly ordinal: number; readonly user: ListedUser }[] = [];
     const applyWaiting = async (line: number): Promise<void> => {
       const directory = await current();
-      const outcomes = await Promise.all(waiting.map(({ ordinal, user }) => this.applyUser(run, compared, { directory, ordinal, user })));
+      const applied = waiting;
+      waiting = [];
+      const outcomes = await inTurns(applied, AT_ONCE, ({ ordinal, user }) => this.applyUser(run, compared, { directory, ordinal, user }));
       for (const [place, outcome] of outcomes.entries()) {
-        const { ordinal, line: of } = waiting[place]!;
+        const { ordinal, line: of } = applied[place]!;
         if (outcome === null) continue;
         if (outcome.code === 'uniqueness') refused.add(ordinal, { line: of, ...outcome });
         else run = withError(run, { line: of, ...outcome });
       }
-      waiting = [];
       run = { ...run, lines: line, checkpoint: { ...run.checkpoint!, line } };
       await reached(run);
     };
     let last = doneBefore;
-    for await (const { line, ordinal, user } of this.comparison.usersOf(run, compared)) {
+    for await (const { line, changed } of this.comparison.usersOf(run, compared)) {
       if (line <= doneBefore) continue;
       last = line;
-      if (asked.has(ordinal)) waiting.push({ line, ordinal, user });
-      if (waiting.length === AT_ONCE || (waiting.length > 0 && line - run.checkpoint!.line >= LINES_AT_ONCE)) await applyWaiting(line);
+      if (changed !== null && asked.has(changed.ordinal)) waiting.push({ line, ...changed });
+      if (waiting.length === USERS_AT_ONCE || line - run.checkpoint!.line >= LINES_AT_ONCE) await applyWaiting(line);
     }
     await applyWaiting(last);
     return run;

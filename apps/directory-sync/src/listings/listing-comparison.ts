@@ -35,6 +35,9 @@ export interface Compared {
   /** Those who are there. */
   readonly knownUsers: Numbers;
   readonly changedUsers: Numbers;
+  /** Where they stand, and where groups do: no other line has to be read again. */
+  readonly changedUserLines: Numbers;
+  readonly groupLines: Numbers;
   readonly groupKeys: KnownKeys;
   readonly changedGroups: Numbers;
   /** By name, of CSV: the people in them. */
@@ -81,18 +84,19 @@ export class ListingComparison {
     const groupNames = new KnownKeys();
     const [userKeys, groupKeys] = [new KnownKeys(), new KnownKeys()];
     const [knownUsers, changedUsers, changedGroups] = [new Numbers(), new Numbers(), new Numbers()];
+    const [changedUserLines, groupLines] = [new Numbers(), new Numbers()];
     const userIds = new FixedTexts(ULID_LENGTH);
     const namedGroups = new Map<string, NumberList>();
     const counts = { ...NO_USERS };
     let matched = 0;
-    let waiting: { readonly ordinal: number; readonly user: ListedUser }[] = [];
+    let waiting: { readonly line: number; readonly ordinal: number; readonly user: ListedUser }[] = [];
 
     const compareWaiting = async (): Promise<void> => {
       const found = await this.usersByKey(
         run,
         waiting.map(({ user }) => user.key),
       );
-      for (const { ordinal, user } of waiting) {
+      for (const { line, ordinal, user } of waiting) {
         const known = found.get(user.key) ?? [];
         matched += known.length;
         const [first] = known;
@@ -101,17 +105,20 @@ export class ListingComparison {
         if (first !== undefined && isSameValue(first.attributes, user.attributes)) counts.unchanged += 1;
         else {
           changedUsers.add(ordinal);
+          changedUserLines.add(line);
           counts[first === undefined ? 'created' : 'updated'] += 1;
         }
       }
       waiting = [];
     };
 
-    for await (const { line, entry } of this.lines(run, head, true)) {
+    for await (const { line, entry } of this.lines(run, head)) {
       const wrong = (code: string, message: string): void => watch.onError({ line, code, message });
+      if (entry === null) continue;
       if (entry instanceof ListingFault) {
         wrong(entry.code, entry.message);
       } else if (entry.type === 'group') {
+        groupLines.add(line);
         if (!groupKeys.add(entry.key).isNew) wrong('given_twice', 'Another line has this group.');
         if (!groupNames.add(foldedValue(textOf(entry.attributes['displayName']) ?? '')).isNew) wrong('given_twice', 'Another group has this name.');
       } else {
@@ -119,7 +126,7 @@ export class ListingComparison {
         if (!isNew) wrong('given_twice', 'Another line has this person.');
         if (!userNames.add(foldedValue(textOf(entry.attributes['userName']) ?? '')).isNew)
           wrong('given_twice', 'Another person has this username, or this address where there is no username.');
-        if (isNew) waiting.push({ ordinal, user: entry });
+        if (isNew) waiting.push({ line, ordinal, user: entry });
         for (const name of entry.groups) memberOf(namedGroups, name).push(ordinal);
       }
       if (userKeys.size > MOST_PEOPLE || groupKeys.size + namedGroups.size > MOST_GROUPS)
@@ -130,31 +137,35 @@ export class ListingComparison {
     }
     await compareWaiting();
 
-    const compared = { saysGroups: head.saysGroups, there, userKeys, userIds, knownUsers, changedUsers, groupKeys, changedGroups, namedGroups };
+    const ofUsers = { userKeys, userIds, knownUsers, changedUsers, changedUserLines };
+    const compared = { saysGroups: head.saysGroups, there, ...ofUsers, groupKeys, changedGroups, groupLines, namedGroups };
     const users = { ...counts, listed: userKeys.size, removed: Math.max(0, there.active + there.inactive - matched) };
     const groups = head.saysGroups ? await this.compareGroups(run, { ...compared, users, groups: NO_GROUPS }, watch) : NO_GROUPS;
     return { ...compared, users, groups };
   }
 
-  /** The lines of people again, with the numbers that they had. */
-  async *usersOf(run: StoredRun, { userKeys }: Compared): AsyncGenerator<{ readonly line: number; readonly ordinal: number; readonly user: ListedUser }> {
-    for await (const { line, entry } of this.lines(run, { saysGroups: false }, false)) {
+  /** The lines again, and with those of people who have changed the numbers that they had. */
+  async *usersOf(
+    run: StoredRun,
+    { userKeys, changedUserLines }: Compared,
+  ): AsyncGenerator<{ readonly line: number; readonly changed: { readonly ordinal: number; readonly user: ListedUser } | null }> {
+    for await (const { line, entry } of this.lines(run, { saysGroups: false }, (each) => changedUserLines.has(each))) {
       if (entry instanceof ListingFault) throw damaged();
-      if (entry.type === 'user') yield { line, ordinal: userKeys.find(entry.key)!, user: entry };
+      yield { line, changed: entry?.type === 'user' ? { ordinal: userKeys.find(entry.key)!, user: entry } : null };
     }
   }
 
   /** The groups of a listing; a line of CSV has none of its own, so they are counted. */
   async *groupsOf(run: StoredRun, compared: Compared, onUnknown?: (line: number) => void): AsyncGenerator<GroupOfListing> {
-    const { userKeys, userIds, groupKeys, namedGroups } = compared;
+    const { userKeys, userIds, groupKeys, groupLines, namedGroups } = compared;
     const idOf = (ordinal: number): string => `directory_user_${userIds.get(ordinal)}`;
     for (const [name, ordinals] of namedGroups) {
       const { ordinal } = groupKeys.add(name);
       yield { ordinal, line: ordinal + 1, group: groupNamed(name), memberIds: [...ordinals].map(idOf) };
     }
     if (namedGroups.size > 0 || groupKeys.size === 0) return;
-    for await (const { line, entry } of this.lines(run, { saysGroups: false }, false)) {
-      if (entry instanceof ListingFault || entry.type !== 'group') continue;
+    for await (const { line, entry } of this.lines(run, { saysGroups: false }, (each) => groupLines.has(each))) {
+      if (entry === null || entry instanceof ListingFault || entry.type !== 'group') continue;
       const ordinals = entry.members.map((key) => userKeys.find(key));
       if (ordinals.includes(null)) onUnknown?.(line);
       yield { ordinal: groupKeys.find(entry.key)!, line, group: entry, memberIds: ordinals.flatMap((ordinal) => (ordinal === null ? [] : [idOf(ordinal)])) };
@@ -208,9 +219,10 @@ export class ListingComparison {
     return found;
   }
 
-  /** @throws RunFailed where the content is gone, or, where it is to be checked, another than came */
-  private async *lines(run: StoredRun, head: ListingHead, isChecked: boolean): AsyncGenerator<ListingLine> {
+  /** `isWanted`: the lines that are read again. @throws RunFailed where the content is gone, or, where all of it is read, another than came */
+  private async *lines(run: StoredRun, head: ListingHead, isWanted?: (line: number) => boolean): AsyncGenerator<ListingLine> {
     const { blob, hash: expected, contentType } = run.upload;
+    const isChecked = isWanted === undefined;
     const content = await this.blobs.get(blob);
     if (content === null) throw new RunFailed('content_lost', 'What was sent is not there any more: send it again.');
     const hash = createHash('sha256');
@@ -221,7 +233,7 @@ export class ListingComparison {
       }
       if (isChecked && hash.digest('hex') !== expected) throw damaged();
     };
-    yield* linesOf(bytes(), contentType as ListingFormat, head);
+    yield* linesOf(bytes(), contentType as ListingFormat, head, isWanted);
   }
 }
 

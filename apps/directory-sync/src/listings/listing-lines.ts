@@ -7,7 +7,8 @@ export type ListingFormat = 'application/x-ndjson' | 'text/csv';
 /** One line of a listing: what it says, or what is wrong with it. */
 export interface ListingLine {
   readonly line: number;
-  readonly entry: ListedUser | ListedGroup | ListingFault;
+  /** Null: nobody wants to know. */
+  readonly entry: ListedUser | ListedGroup | ListingFault | null;
 }
 
 const LINE_FEED = 0x0a;
@@ -26,21 +27,30 @@ export interface ListingHead {
 /**
  * Lines as they come, each read as what it is. What cannot be read as a line of its format is the last.
  * @param head is told what the listing says
+ * @param isWanted which lines are read as what they are
  */
-export async function* linesOf(bytes: AsyncIterable<Uint8Array>, format: ListingFormat, head: ListingHead): AsyncGenerator<ListingLine> {
+export async function* linesOf(
+  bytes: AsyncIterable<Uint8Array>,
+  format: ListingFormat,
+  head: ListingHead,
+  isWanted: (line: number) => boolean = () => true,
+): AsyncGenerator<ListingLine> {
   if (format === 'text/csv') {
-    yield* linesOfCsv(bytes, head);
+    yield* linesOfCsv(bytes, head, isWanted);
     return;
   }
   head.saysGroups = true;
   try {
-    for await (const { line, text } of textLinesOf(bytes)) if (text.trim() !== '') yield { line, entry: attempted(() => entryOfJson(parsed(text))) };
+    for await (const { line, text } of textLinesOf(bytes, isWanted)) {
+      if (text === null) yield { line, entry: null };
+      else if (text.trim() !== '') yield { line, entry: attempted(() => entryOfJson(parsed(text))) };
+    }
   } catch (error) {
     yield lineOfFault(error);
   }
 }
 
-async function* linesOfCsv(bytes: AsyncIterable<Uint8Array>, head: ListingHead): AsyncGenerator<ListingLine> {
+async function* linesOfCsv(bytes: AsyncIterable<Uint8Array>, head: ListingHead, isWanted: (line: number) => boolean): AsyncGenerator<ListingLine> {
   const text = async function* (): AsyncGenerator<string> {
     for await (const line of textLinesOf(bytes)) yield `${line.text}\n`;
   };
@@ -57,7 +67,7 @@ async function* linesOfCsv(bytes: AsyncIterable<Uint8Array>, head: ListingHead):
         continue;
       }
       const names = columns;
-      yield { line: info.lines, entry: attempted(() => userOf(fieldsOf(names, record))) };
+      yield { line: info.lines, entry: isWanted(info.lines) ? attempted(() => userOf(fieldsOf(names, record))) : null };
     }
     if (columns === null) throw new LineFault(1, new ListingFault('invalid_columns', 'The first line names the columns.'));
   } catch (error) {
@@ -92,16 +102,21 @@ function fieldsOf(columns: readonly string[], record: readonly string[]): Readon
   return { ...others, groups: names };
 }
 
-/** Lines of UTF-8, without their ends. @throws LineFault */
-async function* textLinesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<{ readonly line: number; readonly text: string }> {
+/** Lines of UTF-8, without their ends; null for those that nobody wants. @throws LineFault */
+async function* textLinesOf(
+  bytes: AsyncIterable<Uint8Array>,
+  isWanted: (line: number) => boolean = () => true,
+): AsyncGenerator<{ readonly line: number; readonly text: string | null }> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let line = 1;
   let begun: Uint8Array[] = [];
   let length = 0;
-  const textOf = (end: Uint8Array): string => {
+  const textOf = (end: Uint8Array): string | null => {
     if (length + end.byteLength > MAX_LINE) throw new LineFault(line, new ListingFault('line_too_long', `A line has at most ${MAX_LINE / 2 ** 20} MiB.`));
-    const whole = begun.length === 0 ? end : Buffer.concat([...begun, end]);
+    const parts = begun;
     [begun, length] = [[], 0];
+    if (!isWanted(line)) return null;
+    const whole = parts.length === 0 ? end : Buffer.concat([...parts, end]);
     let text: string;
     try {
       text = decoder.decode(whole);

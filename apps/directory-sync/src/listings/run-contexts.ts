@@ -5,6 +5,8 @@ import type { StoredRun } from './directory-runs.ts';
 
 const TIMEOUT_MS = 30_000;
 const RANDOM_LENGTH = 12;
+/** Of base 32: far more than a listing has people. */
+const NUMBER_LENGTH = 5;
 
 /** Why a run ends before it is through. */
 export class RunFailed extends Error {
@@ -27,9 +29,17 @@ export function createdId(run: StoredRun, prefix: string, ordinal: number): stri
   return `${prefix}_${derivedId(commandIdOf(run, prefix, ordinal), 0)}`;
 }
 
-/** The time of the run, and what is random of other ids follows from what it is for. */
+/** The time of the run, then what is numbered in its order: rows that come in the order of their ids cost a fraction of others. What is random follows from the run and what it is for. */
 function commandIdOf({ id }: StoredRun, what: string, ordinal: number | string): string {
-  const digest = hash('sha256', `${id} ${what} ${ordinal}`, 'buffer');
+  const isNumbered = typeof ordinal === 'number';
+  const digest = hash('sha256', isNumbered ? `${id} ${what}` : `${id} ${what} ${ordinal}`, 'buffer');
   const random = Array.from(digest.subarray(0, RANDOM_LENGTH), (byte) => BASE_32[byte % BASE_32.length]!).join('');
-  return `${id.slice(-26, -16)}${random}0000`;
+  return `${id.slice(-26, -16)}${isNumbered ? numbered(ordinal) : ''}${random.slice(isNumbered ? NUMBER_LENGTH : 0)}0000`;
+}
+
+/** Texts sort as the numbers do. */
+function numbered(ordinal: number): string {
+  let text = '';
+  for (let rest = ordinal; text.length < NUMBER_LENGTH; rest = Math.floor(rest / BASE_32.length)) text = BASE_32[rest % BASE_32.length]! + text;
+  return text;
 }

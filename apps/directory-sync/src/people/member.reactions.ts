@@ -4,10 +4,10 @@ import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { Clock } from '#libs/platform/src/clock';
+import { inTurns } from '#libs/platform/src/in-turns';
 import { systemContext } from '#libs/platform/src/system-context';
 import { directoryGroupDecider, toPublicGroup, type DirectoryGroupEvent } from '../domain/directory-group.decider.ts';
 import { directoryUserDecider, tellOfGroup, type DirectoryUserEvent } from '../domain/directory-user.decider.ts';
-import { slicesOf } from '../readers/group-members.ts';
 import { GroupCleaning } from './group-cleaning.ts';
 
 const PEOPLE_AT_ONCE = 64;
@@ -40,8 +40,8 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
       const { state } = await this.repository.transact(directoryUserDecider, context, userId, tellOfGroup(shown, isMember));
       if (isMember && state?.object !== 'directory_user') gone.push(userId);
     };
-    for (const some of slicesOf(removed, PEOPLE_AT_ONCE)) await Promise.all(some.map((userId) => tell(userId, false)));
-    for (const some of slicesOf(added, PEOPLE_AT_ONCE)) await Promise.all(some.map((userId) => tell(userId, true)));
+    await inTurns(removed, PEOPLE_AT_ONCE, (userId) => tell(userId, false));
+    await inTurns(added, PEOPLE_AT_ONCE, (userId) => tell(userId, true));
     if (gone.length > 0) await this.cleaning.drop(environment, id, gone);
   }
 }

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '#libs/platform/src/clock';
 import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
+import { inTurns } from '#libs/platform/src/in-turns';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -162,15 +163,4 @@ function lanesOf(events: readonly RecordedEvent[]): readonly (readonly RecordedE
     else lane.push(event);
   }
   return [...lanes.values()];
-}
-
-/** Does the work for each of these, so many at a time; all that was begun has ended when this rejects. */
-async function inTurns<Item>(items: readonly Item[], atOnce: number, work: (item: Item) => Promise<void>): Promise<void> {
-  const rest = items[Symbol.iterator]();
-  const worker = async (): Promise<void> => {
-    for (const item of rest) await work(item);
-  };
-  const ended = await Promise.allSettled(Array.from({ length: Math.min(atOnce, items.length) }, worker));
-  const failed = ended.find(({ status }) => status === 'rejected');
-  if (failed?.status === 'rejected') throw failed.reason;
 }

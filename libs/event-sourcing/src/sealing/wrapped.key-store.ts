@@ -125,7 +125,10 @@ export abstract class WrappedKeyStore extends KeyStore {
   }
 
   private unwrapped(stored: WrappedKey): DataKey {
-    return dataKeyOf(this.masters.unwrap(stored, () => this.damagedKey(stored.purpose)), stored.step);
+    return dataKeyOf(
+      this.masters.unwrap(stored, () => this.damagedKey(stored.purpose)),
+      stored.step,
+    );
   }
 
   /** One question, and for whoever asks for these keys until it is answered: all that follow the log meet the same people at the same time. */
