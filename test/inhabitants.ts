@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import '#libs/contracts/src/all';
 import { ApiKey } from '#libs/contracts/src/api-keys/api-key';
+import { AuditLogExport } from '#libs/contracts/src/audit-log-exports/audit-log-export';
 import { AuditLogAction, AuditLogSchema } from '#libs/contracts/src/audit-log-schemas/audit-log-schema';
 import { AuditLogEvent } from '#libs/contracts/src/audit-logs/audit-log-event';
 import { AuthenticationChallenge, AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
@@ -116,12 +117,15 @@ export async function organization(caller: Caller, clientId: string, externalId:
   };
   await caller.post('/audit_logs/events', { organization_id: id, event: happened }).expect(200);
   const trail = await caller.get(`/audit_logs/events?organization_id=${id}`).expect(200);
+  const asked = { organization_id: id, range_start: happened.occurred_at, range_end: happened.occurred_at, actor_names: [externalId] };
+  const exported = await created('/audit_logs/exports', asked);
   // They have no ids: cursors name them.
   const schemas = (action: string): string => `/audit_logs/actions/${action}/schemas`;
   for (const action of ['document.shared', 'document.shared', externalId]) await caller.post(schemas(action), { targets: [{ type: externalId }] }).expect(201);
   const cursorOf = async (path: string): Promise<string> => (await caller.get(`${path}?limit=1`).expect(200)).list_metadata.after;
   const ids = new Map<Class, string>([
     [AuditLogEvent, trail.data[0].id],
+    [AuditLogExport, exported],
     [AuditLogAction, await cursorOf('/audit_logs/actions')],
     [AuditLogSchema, await cursorOf(schemas('document.shared'))],
     [Directory, directory],

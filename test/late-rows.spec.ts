@@ -105,6 +105,10 @@ async function lateThings(): Promise<readonly Late[]> {
       create: ['CreateDirectory', { organization_id, type: 'okta scim v2.0', name: 'Late' }],
       get: { GetDirectory: byId, GetConfiguredDirectory: byId },
     },
+    {
+      create: ['CreateAuditLogExport', { organization_id, range_start: new Date().toISOString(), range_end: new Date().toISOString() }],
+      get: { GetAuditLogExport: byId },
+    },
     { create: ['CreateWebhookEndpoint', { endpoint_url: `https://${external_id}.test/`, events: [] }], get: { GetWebhookEndpoint: byId } },
   ];
 }

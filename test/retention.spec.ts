@@ -66,15 +66,20 @@ describe('what has a retention', () => {
     await suite.post('/audit_logs/events', { organization_id: gone, event }).expect(200);
     await suite.delete(`/organizations/${gone}`).expect(202);
 
+    const { id: exporting } = await suite.post('/organizations', { name: 'Exports' }).expect(201);
+    const range = { range_start: event.occurred_at, range_end: event.occurred_at };
+    const { id: exported } = await suite.post('/audit_logs/exports', { organization_id: exporting, ...range }).expect(201);
+    await suite.eventually(`/audit_logs/exports/${exported}`, { state: 'ready' });
+
     const removed = async (): Promise<readonly string[]> => {
       const text = await (await fetch(`${product.url}/metrics`)).text();
       return swept
         .filter(({ name }) => Number(new RegExp(`^${SWEPT_METRIC}\\{data="${name}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0) > 0)
         .map(({ name }) => name);
     };
-    clock.ahead = 2 * 86_400_000;
+    clock.ahead = 8 * 86_400_000;
     await eventually(async () => expect(await removed()).toEqual(swept.map(({ name }) => name)));
-    // Whoever has not heard of the others for two days answers once it has.
+    // Whoever has not heard of the others for days answers once it has.
     await suite.eventually(deliveries, { data: [] });
   });
 });

@@ -23,6 +23,10 @@ export class AbsentBlobs extends Blobs {
     throw notConfigured();
   }
 
+  override requireStore(): never {
+    throw notConfigured();
+  }
+
   override async close(): Promise<void> {}
 }
 

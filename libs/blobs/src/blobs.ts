@@ -51,6 +51,9 @@ export abstract class Blobs {
   /** Where anybody who is told may download it until then. Null where the store can be reached by this process alone: then the owner of the blob serves it, at an address that the owner signs. */
   abstract downloadAddress(name: string, download: BlobDownload): Promise<string | null>;
 
+  /** For who stores something later. @throws DomainError `blob_store_not_configured` */
+  requireStore(): void {}
+
   abstract close(): Promise<void>;
 }
 

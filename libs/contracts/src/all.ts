@@ -1,6 +1,7 @@
 /** Every operation, by its side effect of registering: for the routes, the API document and the table. */
 import './access-checks/operations.ts';
 import './api-keys/operations.ts';
+import './audit-log-exports/operations.ts';
 import './audit-log-proofs/operations.ts';
 import './audit-log-retention/operations.ts';
 import './audit-log-schemas/operations.ts';

@@ -1,4 +1,5 @@
 import './all.ts';
+import { CreateAuditLogExport } from './audit-log-exports/operations.ts';
 import { CreateAuditLogSchema } from './audit-log-schemas/operations.ts';
 import { CreateAuditLogEvent } from './audit-logs/operations.ts';
 import { fieldsOf, type Field, type ListItems } from './field.ts';
@@ -69,7 +70,7 @@ function textOf({ max = 128, ascii, pattern }: { readonly max?: number; readonly
 }
 
 /** Of these the whole has a limit that is less than its parts come to. */
-const LIMITED: readonly string[] = [CreateAuditLogEvent.name, CreateAuditLogSchema.name];
+const LIMITED: readonly string[] = [CreateAuditLogEvent.name, CreateAuditLogExport.name, CreateAuditLogSchema.name];
 const taken = operations().filter(
   ({ name, ...operation }) => operation.route !== null && placesOf({ name, ...operation }).body.length > 0 && !LIMITED.includes(name),
 );

@@ -9,6 +9,10 @@ export const RETENTION = {
     setting: 'SWEEP_INTERVAL',
   },
   administration_origins: { data: 'From where an environment was administered: a year and so long at most', setting: 'SWEEP_INTERVAL' },
+  audit_exports: {
+    data: 'Files of exports of audit trails, when their seven days are over or their organization is deleted: so long at most',
+    setting: 'SWEEP_INTERVAL',
+  },
   short_lived: { data: 'Idempotency keys with their answers, counters, leases', setting: 'IDEMPOTENCY_RETENTION' },
 } as const satisfies Record<string, { readonly data: string; readonly setting: string | null }>;
 

@@ -196,8 +196,9 @@ export class AppProcess implements RunningApp {
 
   /** Faces of a process without an API, each on a server of its own. */
   private async serveFaces(): Promise<void> {
-    for (const face of this.app.faces ?? []) {
-      const server = await FaceServer.listen(this.get<HttpFace>(face.of), face.address(this.settings));
+    for (const { of, address } of this.app.faces ?? []) {
+      if (address === null) continue;
+      const server = await FaceServer.listen(this.get<HttpFace>(of), address(this.settings));
       this.faceUrls.push(server.url);
       this.stopLater(async () => {
         this.runtime.readiness.drain();

@@ -47,7 +47,8 @@ export interface FaceAddress {
 /** A face of a service, and where it listens in a process that has no API. */
 export interface Face {
   readonly of: Type<HttpFace>;
-  address(settings: SettingsOfProcess): FaceAddress;
+  /** Null: nowhere. */
+  readonly address: ((settings: SettingsOfProcess) => FaceAddress) | null;
 }
 
 /** What one process runs: the gateway, a service, or all of them together. */

@@ -12,7 +12,7 @@ import { notificationsApp } from '#apps/notifications/src/notifications.app';
 import '#libs/contracts/src/all';
 import { operations, Serialised } from '#libs/contracts/src/operation';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
-import { SystemClock } from '#libs/platform/src/clock';
+import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { readSettings } from '#libs/platform/src/config/setting';
 import { EngineSettings, PlatformSettings } from '#libs/platform/src/config/settings';
 import { PinoLog } from '#libs/platform/src/pino.log';
@@ -41,9 +41,8 @@ export interface GivenServices {
 }
 
 /** All services in this process, without a gateway, on engines of which some are others than a setting can name. */
-export async function givenServices(enginesOf: (embedded: Engines) => Engines): Promise<GivenServices> {
+export async function givenServices(enginesOf: (embedded: Engines) => Engines, clock: Clock = new SystemClock()): Promise<GivenServices> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-services-'));
-  const clock = new SystemClock();
   const log = new PinoLog({ level: 'silent', readable: false });
   const variables = { DATA_DIR: directory, DATA_MIN_FREE: '0' };
   const settings = { of: <Settings extends object>(type: new () => Settings) => readSettings(type, variables) };
@@ -70,7 +69,7 @@ export async function givenServices(enginesOf: (embedded: Engines) => Engines): 
     ask: async (name, fields, patience = 20_000) => {
       const { type } = operations().find((operation) => operation.name === name)!;
       const operation = Object.assign(new type(), fields);
-      operation.context = { ...systemContext(ENVIRONMENT, Date.now()), deadline: Date.now() + patience };
+      operation.context = { ...systemContext(ENVIRONMENT, clock.now()), deadline: clock.now() + patience };
       const answer = await nest.get(OperationTransport).call(operation);
       return (answer instanceof Serialised ? JSON.parse(answer.json) : answer) as { readonly id: string };
     },

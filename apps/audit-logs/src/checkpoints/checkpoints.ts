@@ -6,6 +6,8 @@ import { systemContext } from '#libs/platform/src/system-context';
 import { auditCheckpointDecider, recordCheckpoint, type RecordedCheckpoint } from '../domain/audit-checkpoint.decider.ts';
 import type { TrailOwner } from '../sealing/trail-keys.ts';
 import { originOf, signedCheckpoint } from '../tree/checkpoint.ts';
+import { EMPTY_ROOT } from '../tree/merkle-hash.ts';
+import type { TreeHead } from '../tree/proofs.ts';
 import { TrailTrees, type TrailTree } from '../tree/trail-trees.ts';
 import { AuditKeys } from './audit-keys.ts';
 
@@ -53,17 +55,25 @@ export class Checkpoints {
     if (latest !== null && Math.abs(now - Date.parse(latest.time)) < unlessWithin) return latest;
     const tree = await this.intact(owner, latest);
     if (tree.size === (latest?.size ?? 0)) return latest;
-    const { size, root } = await tree.head();
-    const time = new Date(now).toISOString();
-    const note = signedCheckpoint({ origin: originOf(environment, organization), size, root, time }, await this.keys.signingKey(environment));
-    const checkpoint = { size, root: root.toString('base64'), time, note };
+    const checkpoint = await this.signed(owner, await tree.head(), now);
     return (await this.repository.transact(auditCheckpointDecider, systemContext(environment, now), organization, recordCheckpoint(checkpoint))).state;
+  }
+
+  /** Of a trail that has no event yet: recorded nowhere, since nothing can contradict it. */
+  async ofNothing(owner: TrailOwner): Promise<RecordedCheckpoint> {
+    return this.signed(owner, { size: 0, root: EMPTY_ROOT }, this.clock.now());
   }
 
   /** Whether a tree begins with what its checkpoint says. */
   async standing(tree: TrailTree, { size, root }: RecordedCheckpoint): Promise<TrailStanding> {
     if (tree.size < size) return 'shorter';
     return (await tree.head(size)).root.toString('base64') === root ? 'intact' : 'altered';
+  }
+
+  private async signed({ environment, organization }: TrailOwner, { size, root }: TreeHead, now: number): Promise<RecordedCheckpoint> {
+    const time = new Date(now).toISOString();
+    const note = signedCheckpoint({ origin: originOf(environment, organization), size, root, time }, await this.keys.signingKey(environment));
+    return { size, root: root.toString('base64'), time, note };
   }
 
   private async intact(owner: TrailOwner, latest: RecordedCheckpoint | null): Promise<TrailTree> {

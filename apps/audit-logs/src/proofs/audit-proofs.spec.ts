@@ -3,24 +3,11 @@ import independent from '@transmute/rfc9162';
 import { ListEnvironments } from '#libs/contracts/src/environments/operations';
 import { RotateAuditLogKeys } from '#libs/contracts/src/audit-log-proofs/operations';
 import { canonicalJson } from '#libs/platform/src/canonical-json';
-import { Clock } from '#libs/platform/src/clock';
+import { ForwardedClock } from '#libs/testing/src/forwarded-clock';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import { verifyCheckpoint } from '../tree/checkpoint.ts';
 import { leafHash } from '../tree/merkle-hash.ts';
 import { isConsistent, rootByInclusion } from '../tree/proofs.ts';
-
-/** Goes as all clocks do, and can be set forward. */
-class HurriedClock extends Clock {
-  private ahead = 0;
-
-  now(): number {
-    return Date.now() + this.ahead;
-  }
-
-  forward(milliseconds: number): void {
-    this.ahead += milliseconds;
-  }
-}
 
 const MINUTE = 60_000;
 
@@ -30,7 +17,7 @@ describe('the proofs of an audit trail', () => {
   let stranger: Awaited<ReturnType<GivenSuite['otherEnvironment']>>;
   const clients = new Map<Caller, string>();
   let recorded = 0;
-  const clock = new HurriedClock();
+  const clock = new ForwardedClock();
   beforeAll(async () => {
     suite = await givenSuite({ clock });
     environment = (await suite.call(ListEnvironments, {}))[0]!.id;

@@ -1,19 +1,6 @@
-import { SystemClock } from '#libs/platform/src/clock';
+import { ForwardedClock } from '#libs/testing/src/forwarded-clock';
 import { Caller, givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
-
-/** Goes as all clocks do, and can be set forward. */
-class ForwardedClock extends SystemClock {
-  private ahead = 0;
-
-  override now(): number {
-    return super.now() + this.ahead;
-  }
-
-  forward(milliseconds: number): void {
-    this.ahead += milliseconds;
-  }
-}
 
 const DAY = 86_400_000;
 const EVENTS = '/audit_logs/events';

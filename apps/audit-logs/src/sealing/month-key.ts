@@ -32,6 +32,11 @@ export class MonthKey {
     this.digests = keyFor('digests');
   }
 
+  /** What it is made of, for a thread of this process. */
+  get bytes(): Buffer {
+    return this.salts.export();
+  }
+
   /** `binding`: stream and event. */
   seal(binding: string, content: string): string {
     return sealContent(this.sealing, binding, content);

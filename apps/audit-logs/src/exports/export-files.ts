@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { Blobs } from '#libs/blobs/src/blobs';
+import { unavailable } from '#libs/platform/src/domain-error';
+import type { ExportFormat, StoredAuditExport, StoredFile } from '../domain/audit-export.decider.ts';
+import type { Handover } from './handover.ts';
+
+export const EXPORTS_FOLDER = 'audit_exports';
+
+/** The two files of an export. */
+export type ExportPart = 'file' | 'proof';
+
+const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson; charset=utf-8' };
+
+/** What one of the files is to those who download it. */
+export interface NamedFile {
+  readonly name: string;
+  readonly contentType: string;
+}
+
+export function namedFile({ id, format }: Pick<StoredAuditExport, 'id' | 'format'>, part: ExportPart): NamedFile {
+  const name = `${id}.${format}`;
+  return part === 'file' ? { name, contentType: CONTENT_TYPES[format] } : { name: `${name}.proof`, contentType: 'text/plain; charset=utf-8' };
+}
+
+/** Files of exports as they are stored: each attempt to make one has names of its own, so that nothing that it leaves is taken for what another has made. */
+@Injectable()
+export class ExportFiles {
+  constructor(private readonly blobs: Blobs) {}
+
+  nameOf(environment: string, { id, attempt }: { readonly id: string; readonly attempt: string }, part: ExportPart): string {
+    return `${EXPORTS_FOLDER}/${environment}/${id}/${attempt}.${part}`;
+  }
+
+  /** @throws DomainError where the store is full, away, or does not give back what it was given */
+  async store(name: string, pieces: Handover): Promise<StoredFile> {
+    const stored = new Measure();
+    await this.blobs.put(name, measured(pieces, stored));
+    const file = stored.result();
+    const found = await this.measureOf(name);
+    if (found?.hash !== file.hash) throw unavailable('The store of files did not keep what it was given.', 5);
+    return file;
+  }
+
+  /** Both of them; what is not there is removed already. */
+  async remove(environment: string, of: { readonly id: string; readonly attempt: string }): Promise<void> {
+    for (const part of ['file', 'proof'] as const) await this.blobs.remove(this.nameOf(environment, of, part));
+  }
+
+  private async measureOf(name: string): Promise<StoredFile | null> {
+    const content = await this.blobs.get(name);
+    if (content === null) return null;
+    const measure = new Measure();
+    for await (const piece of content.bytes) measure.add(piece);
+    return measure.result();
+  }
+}
+
+class Measure {
+  private bytes = 0;
+  private readonly hash = createHash('sha256');
+
+  add(piece: Uint8Array): void {
+    this.bytes += piece.byteLength;
+    this.hash.update(piece);
+  }
+
+  result(): StoredFile {
+    return { bytes: this.bytes, hash: this.hash.digest('base64url') };
+  }
+}
+
+async function* measured(pieces: AsyncIterable<Uint8Array>, measure: Measure): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) {
+    measure.add(piece);
+    yield piece;
+  }
+}

@@ -1,0 +1,178 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Blobs, type Blob, type BlobContent } from '#libs/blobs/src/blobs';
+import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { ForwardedClock } from '#libs/testing/src/forwarded-clock';
+import { givenServices, type GivenServices } from '#libs/testing/src/given-services';
+import { eventually } from '#libs/testing/src/until';
+
+/** A store of files that does otherwise than it should, as often as it is told. */
+class FaultyBlobs extends Blobs {
+  faults: ((name: string, content: AsyncIterable<Uint8Array>) => Promise<Blob>)[] = [];
+  /** Ids of exports whose files are kept waiting. */
+  readonly held = new Set<string>();
+  puts = 0;
+
+  constructor(private readonly blobs: Blobs) {
+    super();
+  }
+
+  override async put(name: string, content: AsyncIterable<Uint8Array>): Promise<Blob> {
+    this.puts += 1;
+    while ([...this.held].some((id) => name.includes(id))) await pause(10);
+    const fault = this.faults.shift();
+    return fault === undefined ? this.blobs.put(name, content) : fault(name, content);
+  }
+
+  override get(name: string): Promise<BlobContent | null> {
+    return this.blobs.get(name);
+  }
+
+  override remove(name: string): Promise<void> {
+    return this.blobs.remove(name);
+  }
+
+  override list(folder: string): AsyncIterable<Blob> {
+    return this.blobs.list(folder);
+  }
+
+  override async downloadAddress(name: string): Promise<string> {
+    return `https://files.test/${name}`;
+  }
+
+  override close(): Promise<void> {
+    return this.blobs.close();
+  }
+
+  fill(times: number): void {
+    const full = async (_: string, content: AsyncIterable<Uint8Array>): Promise<never> => {
+      await content[Symbol.asyncIterator]().next();
+      throw new DomainError('unavailable', 'storage_full', 'full');
+    };
+    this.faults = Array.from({ length: times }, () => full);
+  }
+
+  /** Takes everything, and keeps something else. */
+  lie(times: number): void {
+    this.faults = Array.from({ length: times }, () => (name, content) => this.blobs.put(name, altered(content)));
+  }
+
+  beAway(times: number): void {
+    this.faults = Array.from({ length: times }, () => () => Promise.reject(unavailable('away')));
+  }
+}
+
+async function* altered(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of content) yield piece.map((byte, at) => (at === 0 ? byte ^ 1 : byte));
+}
+
+describe('exports of audit trails whose files are stored badly, or not at all', () => {
+  const clock = new ForwardedClock();
+  let services: GivenServices;
+  let blobs: FaultyBlobs;
+  let events: EventStore;
+  let isAltered = false;
+  beforeAll(async () => {
+    services = await givenServices((embedded) => {
+      ({ events } = embedded);
+      const readBackwards = events.readBackwards.bind(events);
+      const alteredRecord = (record: RecordedEvent): RecordedEvent => {
+        const data = record.data as { readonly sealed: string };
+        return { ...record, data: { ...data, sealed: `${data.sealed.slice(0, -4)}AAAA` } };
+      };
+      events.readBackwards = async (stream, ...more) => {
+        const records = await readBackwards(stream, ...more);
+        return isAltered && stream.startsWith('audit_trail-') ? records.map(alteredRecord) : records;
+      };
+      return { ...embedded, blobs: (blobs = new FaultyBlobs(embedded.blobs)) };
+    }, clock);
+  });
+  afterAll(() => services.close());
+  afterEach(() => {
+    blobs.faults = [];
+    blobs.held.clear();
+    isAltered = false;
+  });
+
+  const organization = async (): Promise<string> => {
+    const { id } = await services.ask('CreateOrganization', { name: 'Acme' });
+    const event = { action: 'a', occurred_at: new Date(clock.now()).toISOString(), actor: { id: 'a', type: 'u' }, targets: [], context: { location: '' } };
+    await services.ask('CreateAuditLogEvent', { organization_id: id, event });
+    return id;
+  };
+  const range = () => ({ range_start: new Date(clock.now() - 60_000).toISOString(), range_end: new Date(clock.now() + 60_000).toISOString() });
+  const ask = async (organization_id: string) => (await services.ask('CreateAuditLogExport', { organization_id, ...range() })).id;
+  const over = (id: string) =>
+    eventually(async () => {
+      const made = await services.ask('GetAuditLogExport', { id });
+      // What the pauses between tries come to.
+      if (made['state'] === 'pending') clock.forward(15_000);
+      expect(made['state']).not.toBe('pending');
+      return made;
+    });
+  const stored = async (id: string): Promise<readonly string[]> => {
+    const names: string[] = [];
+    for await (const { name } of blobs.list('audit_exports')) if (name.includes(id)) names.push(name);
+    return names;
+  };
+
+  it('are ready once the store takes them', async () => {
+    const acme = await organization();
+    for (const fail of [() => blobs.beAway(5), () => blobs.fill(2), () => blobs.lie(3)]) {
+      fail();
+      const made = await over(await ask(acme));
+      expect(made).toMatchObject({ state: 'ready', error: null });
+      const names = [made['url'], made['proof_url']].map((url) => String(url).slice('https://files.test/'.length));
+      expect(names.map((name) => name.split('.').at(-1))).toEqual(['file', 'proof']);
+      expect(await stored(made.id)).toEqual(expect.arrayContaining(names));
+    }
+  });
+
+  it.each<[string, () => void]>([
+    ['storage_full', () => blobs.fill(100)],
+    ['storage_unavailable', () => blobs.beAway(100)],
+    ['storage_unavailable', () => blobs.lie(100)],
+  ])('fail with %s after a few tries, and leave nothing', async (code, fail) => {
+    fail();
+    const acme = await organization();
+    const before = blobs.puts;
+    const id = await ask(acme);
+    expect(await over(id)).toMatchObject({ state: 'error', url: null, proof_url: null, expires_at: null, error: { code, message: expect.any(String) } });
+    expect(await stored(id)).toEqual([]);
+    expect(blobs.puts - before).toBeGreaterThanOrEqual(2 * 5);
+    // It is over, and the next one has its own chance.
+    blobs.faults = [];
+    expect(await over(await ask(acme))).toMatchObject({ state: 'ready' });
+  });
+
+  it('fail at once where an event cannot be read any more', async () => {
+    const acme = await organization();
+    isAltered = true;
+    const id = await ask(acme);
+    expect(await over(id)).toMatchObject({ state: 'error', error: { code: 'event_unreadable' } });
+    expect(await stored(id)).toEqual([]);
+  });
+
+  it('of one organization wait for nobody but themselves, ten at a time', async () => {
+    const [busy, other] = [await organization(), await organization()];
+    const asked: string[] = [];
+    for (let index = 0; index < 10; index++) {
+      const id = await ask(busy);
+      asked.push(id);
+      blobs.held.add(id);
+    }
+    await expect(ask(busy)).rejects.toMatchObject({ kind: 'limited', code: 'rate_limit_exceeded' });
+    // However many of the other organization wait, it has its turn.
+    for (let index = 0; index < 3; index++) expect(await over(await ask(other))).toMatchObject({ state: 'ready' });
+    blobs.held.clear();
+    await Promise.all(asked.map(async (id) => expect(await over(id)).toMatchObject({ state: 'ready' })));
+    expect(await over(await ask(busy))).toMatchObject({ state: 'ready' });
+  });
+
+  it('are asked for together and are not more than ten', async () => {
+    const acme = await organization();
+    blobs.held.add('audit_log_export');
+    const answers = await Promise.allSettled(Array.from({ length: 14 }, () => ask(acme)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array<string>(10).fill('fulfilled'), ...Array<string>(4).fill('rejected')]);
+  });
+});
