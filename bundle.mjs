@@ -10,6 +10,9 @@ const programs = join(compiled, 'programs');
 /** They find their binaries from where they lie. */
 const BINARY = /^(@node-rs\/argon2|bcrypt|fs-native-extensions|lmdb)(\/|$)/;
 
+/** Runs before everything that is decorated, in whichever part that lies: inside of one it would run after what that part imports. */
+const FIRST = /^reflect-metadata$/;
+
 /** By the name that docker/start.mjs and run.mjs know them by. Children lie with the parts, since a parent starts its child from the folder that it lies in itself. */
 function entries() {
   const found = {};
@@ -46,7 +49,7 @@ function inAscii(code) {
   );
 }
 
-const bundle = await rolldown({ input: entries(), platform: 'node', plugins: [compiledHere, asciiOnly], external: BINARY, logLevel: 'silent' });
+const bundle = await rolldown({ input: entries(), platform: 'node', plugins: [compiledHere, asciiOnly], external: [BINARY, FIRST], logLevel: 'silent' });
 await bundle.write({
   dir: programs,
   format: 'esm',
