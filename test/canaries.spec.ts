@@ -13,7 +13,7 @@ import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Canaries } from '#libs/testing/src/canaries';
 import { gatehouse, SuiteProcess, type Ended } from '#libs/testing/src/process';
 import { rawExchange } from '#libs/testing/src/raw-http';
-import { eventually } from '#libs/testing/src/until';
+import { eventually, until } from '#libs/testing/src/until';
 import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 
 const root = mkdtempSync(join(tmpdir(), 'gatehouse-canaries-'));
@@ -185,6 +185,19 @@ describe('secrets', () => {
     const trail = await ask('GET', `/audit_logs/events?organization_id=${organization.id}&actor_names=${told}`);
     expect(trail.body.data).toHaveLength(1);
 
+    // Secrets of the stream of a trail: used, replaced and never shown, also where it fails.
+    const stream = `/admin/organizations/${organization.id}/audit_log_stream`;
+    const streamed = { type: 'GenericHttps', url: receiver.url, secret: canaries.add('secret of a stream', random()), from: 'beginning' };
+    expect((await askInPublic('PUT', stream, { body: streamed })).status).toBe(200);
+    await receiver.receives(({ object }) => object === 'audit_log_batch');
+    await until(async () => (await askInPublic('GET', `${stream}/deliveries`)).body.data.length > 0);
+    const token = canaries.add('token of a stream', random());
+    expect((await askInPublic('PUT', stream, { body: { type: 'Splunk', url: 'http://127.0.0.1:9/', token } })).status).toBe(200);
+    await askInPublic('PUT', stream, { body: { type: 'GenericHttps', url: 'http://127.0.0.1:9/', token } });
+    await askInPublic('PUT', stream, { body: { type: 'Splunk', url: 'http://127.0.0.1:9/', token: ` ${token}` } });
+    await ask('POST', '/audit_logs/events', { body: { organization_id: organization.id, event: { ...event, action: 'streamed' } } });
+    await until(async () => (await askInPublic('GET', stream)).body.state === 'error');
+
     await signIn({ ask, askInPublic, receiver });
 
     // Errors, with keys in places where they do not belong.
@@ -349,7 +362,7 @@ describe('secrets', () => {
       'rotated webhook secret',
       'password',
       'API key',
-      ...['audit event', 'key of an audit event'],
+      ...['audit event', 'key of an audit event', 'secret of a stream', 'token of a stream'],
       ...['client secret of a provider', 'secret of the webhook for texts'],
       ...['magic code', 'wrong code', 'refresh token', 'next refresh token', 'access token'],
       ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token'],

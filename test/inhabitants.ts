@@ -207,8 +207,9 @@ export async function inhabitants(caller: Caller, receiver: string, clientId: st
 /** Nothing is sent beyond this machine. */
 export function toReceiver(request: GeneratedRequest, receiver: string): GeneratedRequest {
   const { body } = request;
-  const isToBeLocal = typeof body === 'object' && body !== null && 'endpoint_url' in body && String(body.endpoint_url).startsWith('http');
-  return isToBeLocal ? { ...request, body: { ...body, endpoint_url: `${receiver}/${randomUUID()}` } } : request;
+  if (typeof body !== 'object' || body === null) return request;
+  const fields = ['endpoint_url', 'url'].filter((field) => String(body[field as keyof typeof body]).startsWith('http'));
+  return { ...request, body: { ...body, ...Object.fromEntries(fields.map((field) => [field, `${receiver}/${randomUUID()}`])) } };
 }
 
 const published = operations().filter((operation) => operation.route !== null);

@@ -121,6 +121,7 @@ const ELSEWHERE = [
   ...['GetEmailVerification', 'GetRadarChallenge', 'GetDirectoryRun', 'GetAuditLogEvent', ...BY_SCIM],
   ...['GetAuditLogsRetention', 'GetAuditLogConfiguration'],
   ...['GetAuditLogCheckpoint', 'ProveAuditLogInclusion', 'ProveAuditLogConsistency', 'GetAuditLogKeys'],
+  ...['GetAuditLogStream', 'ListAuditLogStreamDeliveries'],
 ];
 const lookUps = operations()
   .filter(({ route, options }) => route?.method === 'get' && options.answers.shape === 'one')

@@ -142,6 +142,12 @@ const prepared: Readonly<Record<string, (at: World) => Promise<{ readonly path?:
   GetAuditLogCheckpoint: async (at) => ({ path: `${await signedTrail(at)}/checkpoint` }),
   ProveAuditLogInclusion: async (at) => ({ path: `${await signedTrail(at)}/inclusion?event_id=${at.ids.get(AuditLogEvent)}` }),
   ProveAuditLogConsistency: async (at) => ({ path: `${await signedTrail(at)}/consistency?from=1` }),
+  ConfigureAuditLogStream: async (at) => ({ path: streamOf(at), body: { type: 'GenericHttps', url: `${receiver.url}/${randomUUID()}`, secret: randomUUID() } }),
+  GetAuditLogStream: async (at) => ({ path: await configuredStream(at) }),
+  DeleteAuditLogStream: async (at) => ({ path: await configuredStream(at) }),
+  PauseAuditLogStream: async (at) => ({ path: `${await configuredStream(at)}/pause` }),
+  ResumeAuditLogStream: async (at) => ({ path: `${await configuredStream(at)}/resume` }),
+  ListAuditLogStreamDeliveries: async (at) => ({ path: `${await configuredStream(at)}/deliveries` }),
   EnrollAuthenticationFactor: async () => ({ body: { type: 'totp', totp_issuer: 'Acme', totp_user: 'ada@acme.test' } }),
   ChallengeAuthenticationFactor: async ({ caller }) => {
     // In production mode texts go to a webhook, or nowhere.
@@ -199,6 +205,15 @@ async function slugOf(caller: Caller, path: string, fields: object = {}): Promis
 
 async function newUser({ caller }: World): Promise<string> {
   return (await caller.post('/user_management/users', { email: `${randomUUID()}@acme.test` }).expect(201)).id as string;
+}
+
+function streamOf({ ids }: World): string {
+  return `/admin/organizations/${ids.get(Organization)}/audit_log_stream`;
+}
+
+async function configuredStream(at: World): Promise<string> {
+  await at.caller.put(streamOf(at), { type: 'GenericHttps', url: `${receiver.url}/${randomUUID()}`, secret: randomUUID() }).expect(200);
+  return streamOf(at);
 }
 
 /** Of somebody who is a user, so that it can be accepted. */

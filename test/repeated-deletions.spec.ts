@@ -127,6 +127,11 @@ const GIVEN: Readonly<Record<string, () => Promise<object>>> = {
     await suite.post('/radar/lists/email/block', { entry }).expect(200);
     return { type: 'email', action: 'block', entry };
   },
+  DeleteAuditLogStream: async () => {
+    const id = await organization();
+    await suite.put(`/admin/organizations/${id}/audit_log_stream`, { type: 'GenericHttps', url: 'https://acme.test/', secret: randomUUID() }).expect(200);
+    return { id };
+  },
   DeleteWebhookEndpoint: async () => ({ id: await made('/webhook_endpoints', { endpoint_url: `https://${randomUUID()}.test/`, events: [] }) }),
 };
 

@@ -5,6 +5,7 @@ import './audit-log-exports/operations.ts';
 import './audit-log-proofs/operations.ts';
 import './audit-log-retention/operations.ts';
 import './audit-log-schemas/operations.ts';
+import './audit-log-streams/operations.ts';
 import './audit-logs/operations.ts';
 import './authentication-factors/operations.ts';
 import './authentication-policy/operations.ts';

@@ -1,8 +1,7 @@
-import { createSecretKey } from 'node:crypto';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Vault } from '#libs/event-sourcing/src/sealing/vault';
-import { signingKeys, standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
+import { signedHeaders, signingKeysOfAny } from '#libs/messaging/src/webhooks/signature';
 import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
 import { WebhookSender, type Answer } from '#libs/messaging/src/webhooks/webhook-sender';
 import { Clock } from '#libs/platform/src/clock';
@@ -41,24 +40,14 @@ export class WebhookSmsTransport extends SmsTransport implements OnApplicationSh
     if (webhook_secret === null) return { outcome: 'refused', reason: 'no_secret' };
     const { id, environment, to, ...others } = text;
     const place = { stream: streamName(environmentSettingsDecider.category, environment, environment), field: 'sms.webhook_secret' };
-    const keys = keysOf(await this.vault.open(webhook_secret, place));
+    const keys = signingKeysOfAny(await this.vault.open(webhook_secret, place));
     const now = this.clock.now();
     const data = { object: 'sms', environment_id: environment, phone_number: to, ...others };
     const body = JSON.stringify({ id, event: 'sms.requested', data, created_at: new Date(now).toISOString() });
-    const content = { eventId: id, body, now };
-    const signature = vendorSignature(content, keys);
     const answer = await this.sender.send({
       url: new URL(webhook_url),
       body,
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': 'Gatehouse-Webhooks',
-        [`${this.settings.VENDOR_WORD}-Signature`]: signature,
-        'Gatehouse-Signature': signature,
-        'webhook-id': id,
-        'webhook-timestamp': standardTimestamp(now),
-        'webhook-signature': standardSignature(content, [keys]),
-      },
+      headers: signedHeaders({ eventId: id, body, now }, { vendor: keys, valid: [keys], vendorWord: this.settings.VENDOR_WORD }),
     });
     return outcomeOf(answer);
   }
@@ -67,16 +56,6 @@ export class WebhookSmsTransport extends SmsTransport implements OnApplicationSh
     const html = `<!doctype html><p>${escapedHtml(text)}</p>`;
     this.mailbox.put({ id, to, from: { name: 'Gatehouse', address: 'sms' }, subject: 'Text message', text, html });
     return { outcome: 'sent' };
-  }
-}
-
-/** Any text is a secret; one that is made as those of webhooks are is read as libraries of Standard Webhooks read it. */
-function keysOf(secret: string): SigningKeys {
-  try {
-    return signingKeys(secret);
-  } catch {
-    const whole = createSecretKey(secret, 'utf8');
-    return { whole, decoded: whole };
   }
 }
 

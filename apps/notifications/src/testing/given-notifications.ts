@@ -44,7 +44,7 @@ import { webhookEndpointsView } from '../views/webhook-endpoints.view.ts';
 import { DeliveryLog } from '../webhook-deliveries/delivery-log.ts';
 import { deliveryId } from '../webhook-deliveries/delivery.ts';
 import { ResponseExcerpts } from '../webhook-deliveries/response-excerpts.ts';
-import { RetrySchedule } from '../webhook-deliveries/retry-schedule.ts';
+import { RetrySchedule } from '#libs/messaging/src/webhooks/retry-schedule';
 import { WebhookDeliveries } from '../webhook-deliveries/webhook-deliveries.ts';
 import { WebhookWork } from '../webhook-deliveries/webhook-work.ts';
 import { WebhookEndpoints } from '../webhook-endpoints/webhook-endpoints.ts';

@@ -3,7 +3,7 @@ import type { PublicEventName } from '#libs/contracts/src/events';
 import type { WebhookAttempt, WebhookDelivery } from '#libs/contracts/src/webhook-endpoints/webhook-endpoint';
 import type { Holder } from '#libs/event-sourcing/src/sealing/holders';
 import { BASE_32 } from '#libs/platform/src/ids';
-import type { RetrySchedule } from './retry-schedule.ts';
+import type { RetrySchedule } from '#libs/messaging/src/webhooks/retry-schedule';
 import type { Answer } from '#libs/messaging/src/webhooks/webhook-sender';
 
 /** How many attempts a delivery shows. */

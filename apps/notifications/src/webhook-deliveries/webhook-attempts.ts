@@ -1,7 +1,7 @@
 import type { Clock } from '#libs/platform/src/clock';
 import type { Metrics } from '#libs/platform/src/metrics';
 import type { Target } from '../targets/endpoint-directory.ts';
-import { standardSignature, standardTimestamp, vendorSignature, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
+import { signedHeaders, type SigningKeys } from '#libs/messaging/src/webhooks/signature';
 import { deliveryId, isSuccess, type Attempted, type SentEvent } from './delivery.ts';
 import type { ResponseExcerpts } from './response-excerpts.ts';
 import type { Answer, WebhookSender } from '#libs/messaging/src/webhooks/webhook-sender';
@@ -46,20 +46,10 @@ export class WebhookAttempts {
   private async request(target: Target, event: SentEvent, vendor: SigningKeys, standard: readonly SigningKeys[]): Promise<Attempted> {
     const { id, body } = event;
     const startedAt = this.needs.clock.now();
-    const content = { eventId: id, body, now: startedAt };
-    const signature = vendorSignature(content, vendor);
     const answer = await this.needs.sender.send({
       url: target.url,
       body,
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': 'Gatehouse-Webhooks',
-        [`${this.needs.vendorWord}-Signature`]: signature,
-        'Gatehouse-Signature': signature,
-        'webhook-id': id,
-        'webhook-timestamp': standardTimestamp(startedAt),
-        'webhook-signature': standardSignature(content, standard),
-      },
+      headers: signedHeaders({ eventId: id, body, now: startedAt }, { vendor, valid: standard, vendorWord: this.needs.vendorWord }),
     });
     const latency = Math.max(0, this.needs.clock.now() - startedAt);
     this.outcomes.inc({ outcome: outcomeOf(answer) });

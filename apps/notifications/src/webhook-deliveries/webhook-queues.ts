@@ -7,9 +7,9 @@ import type { FeedReader } from '../readers/feed-reader.ts';
 import type { EndpointDirectory, Target } from '../targets/endpoint-directory.ts';
 import { entryIdOf, type DeliveryLog, type DueEntry } from './delivery-log.ts';
 import { attempted, dropped, isSuccess, postponed, type Attempted, type SentEvent, type StoredDelivery } from './delivery.ts';
-import { FairPool } from './fair-pool.ts';
+import { FairPool } from '#libs/messaging/src/webhooks/fair-pool';
 import { Notes } from './notes.ts';
-import type { RetrySchedule } from './retry-schedule.ts';
+import type { RetrySchedule } from '#libs/messaging/src/webhooks/retry-schedule';
 import type { WebhookAttempts } from './webhook-attempts.ts';
 
 /** An endpoint that takes longer than this is served from its queue, where nobody waits for it. */

@@ -10,7 +10,7 @@ import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { mayTake, until } from '#libs/testing/src/until';
 import { ENVIRONMENT, GivenNotifications, Receiver } from '../testing/given-notifications.ts';
 import { attempted, deliveryId, queuedDelivery, type StoredDelivery } from './delivery.ts';
-import { RetrySchedule } from './retry-schedule.ts';
+import { RetrySchedule } from '#libs/messaging/src/webhooks/retry-schedule';
 
 /** As a process sees it that cannot ask for leases once it is cut off. */
 function cutOffAtTimes(store: ShortLived): { readonly store: ShortLived; isCutOff: boolean } {

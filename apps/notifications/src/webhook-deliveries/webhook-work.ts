@@ -16,7 +16,7 @@ import { EndpointDirectory } from '../targets/endpoint-directory.ts';
 import { EndpointSecrets } from '../targets/endpoint-secrets.ts';
 import { TargetRule } from '#libs/messaging/src/webhooks/target-address';
 import { DeliveryLog } from './delivery-log.ts';
-import { RetrySchedule } from './retry-schedule.ts';
+import { RetrySchedule } from '#libs/messaging/src/webhooks/retry-schedule';
 import { ResponseExcerpts } from './response-excerpts.ts';
 import { WebhookAttempts } from './webhook-attempts.ts';
 import { FirstPosition } from './first-position.ts';

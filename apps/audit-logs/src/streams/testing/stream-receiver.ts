@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Received {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** What is answered; null: nothing, for as long as the receiver is there. */
+export type Answered = { readonly status: number; readonly text?: string; readonly headers?: Readonly<Record<string, string>> } | null;
+
+/** Takes what is streamed, on the loopback, and keeps every request in order. */
+export class StreamReceiver {
+  readonly received: Received[] = [];
+
+  private constructor(
+    private readonly server: Server,
+    /** May be replaced at any time. */
+    public answer: (request: Received) => Answered,
+  ) {}
+
+  static async listen(answer: (request: Received) => Answered = () => ({ status: 200 })): Promise<StreamReceiver> {
+    const server = createServer();
+    const receiver = new StreamReceiver(server, answer);
+    server.on('request', (request, response) => {
+      let body = '';
+      request.setEncoding('utf8').on('data', (text: string) => (body += text));
+      request.on('end', () => {
+        const received = { method: request.method!, path: request.url!, headers: request.headers, body };
+        receiver.received.push(received);
+        const answered = receiver.answer(received);
+        if (answered !== null) response.writeHead(answered.status, answered.headers).end(answered.text);
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return receiver;
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    this.server.close();
+    await once(this.server, 'close');
+  }
+}
