@@ -187,9 +187,12 @@ describe('secrets', () => {
 
     // Secrets of the stream of a trail: used, replaced and never shown, also where it fails.
     const stream = `/admin/organizations/${organization.id}/audit_log_stream`;
-    const streamed = { type: 'GenericHttps', url: receiver.url, secret: canaries.add('secret of a stream', random()), from: 'beginning' };
+    const streamReceiver = await WebhookReceiver.listen();
+    leave = [() => first.killHard(), () => receiver.close(), () => streamReceiver.close()];
+    streamReceiver.answers(200, people.add('answer of a receiver of a stream', random()));
+    const streamed = { type: 'GenericHttps', url: streamReceiver.url, secret: canaries.add('secret of a stream', random()), from: 'beginning' };
     expect((await askInPublic('PUT', stream, { body: streamed })).status).toBe(200);
-    await receiver.receives(({ object }) => object === 'audit_log_batch');
+    await streamReceiver.receives(({ object }) => object === 'audit_log_batch');
     await until(async () => (await askInPublic('GET', `${stream}/deliveries`)).body.data.length > 0);
     const token = canaries.add('token of a stream', random());
     expect((await askInPublic('PUT', stream, { body: { type: 'Splunk', url: 'http://127.0.0.1:9/', token } })).status).toBe(200);
@@ -226,7 +229,7 @@ describe('secrets', () => {
     expect(await gatehouse(variables, 'backup', backup)).toMatchObject({ code: 0 });
     const killed = await first.killHard();
     const second = await SuiteProcess.start(variables);
-    leave = [() => second.killHard(), () => receiver.close()];
+    leave = [() => second.killHard(), () => receiver.close(), ...leave.slice(2)];
     ({ url } = second);
     expect((await ask('POST', '/webhook_endpoints', { body: endpoint, headers: keyed })).body).toEqual(hook);
     runs = [killed, await second.stop()];
