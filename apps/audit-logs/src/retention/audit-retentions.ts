@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { AuditLogConfiguration, AuditLogsRetention } from '#libs/contracts/src/audit-log-retention/audit-log-retention';
 import { GetAuditLogConfiguration, GetAuditLogsRetention, SetAuditLogsRetention } from '#libs/contracts/src/audit-log-retention/operations';
+import type { ShownAuditLogStream } from '#libs/contracts/src/audit-log-streams/audit-log-stream';
 import { Handles } from '#libs/contracts/src/handles';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
@@ -9,7 +10,9 @@ import { notFound } from '#libs/platform/src/domain-error';
 import { isIdOf } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { auditRetentionDecider, setRetention, type AuditRetention } from '../domain/audit-retention.decider.ts';
+import { auditStreamDecider } from '../domain/audit-stream.decider.ts';
 import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
+import { lastSyncedAt, stateOf, StreamProgress } from '../readers/stream-progress.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 
 /** For how long organizations have their events kept. */
@@ -18,6 +21,7 @@ export class AuditRetentions {
   constructor(
     private readonly repository: Repository,
     private readonly reader: TrailReader,
+    private readonly streams: StreamProgress,
     private readonly events: EventStore,
   ) {}
 
@@ -36,7 +40,16 @@ export class AuditRetentions {
   async configuration({ id, context }: GetAuditLogConfiguration): Promise<AuditLogConfiguration> {
     const retention = shown(await this.stateOf(id, context));
     const last = await this.events.last(streamName(AUDIT_TRAIL, context.environment, id));
-    return { organization_id: id, ...retention, state: last === null ? 'inactive' : 'active' };
+    const log_stream = await this.streamOf(id, context);
+    return { organization_id: id, ...retention, state: last === null ? 'inactive' : 'active', ...(log_stream && { log_stream }) };
+  }
+
+  private async streamOf(id: string, { environment }: RequestContext): Promise<ShownAuditLogStream | null> {
+    const stream = await this.repository.load(auditStreamDecider, environment, id);
+    if (stream?.object !== 'audit_log_stream') return null;
+    const progress = await this.streams.read(environment, stream);
+    const { type, created_at } = stream;
+    return { id: stream.id, type, state: stateOf(stream, progress), last_synced_at: lastSyncedAt(progress), created_at };
   }
 
   private async stateOf(id: string, context: RequestContext): Promise<AuditRetention> {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import type { AuditStreamEvent } from '../domain/audit-stream.decider.ts';
-import { StreamProgress } from './stream-progress.ts';
+import { StreamProgress } from '../readers/stream-progress.ts';
 
 type Ended = FactOf<AuditStreamEvent, 'audit_log_stream.deleted'>;
 

@@ -27,14 +27,14 @@ import {
   type AuditStreamEvent,
   type AuditStreamState,
   type StoredStream,
-  type StreamPlace,
 } from '../domain/audit-stream.decider.ts';
+import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys, type TrailKey, type TrailOwner } from '../sealing/trail-keys.ts';
 import { RECEIVERS } from './receivers.ts';
 import { StreamBatches } from './stream-batches.ts';
 import { excerptBinding, secretPlace } from './stream-delivery.ts';
-import { failureOf, stateOf, StreamProgress, type StoredAttempt } from './stream-progress.ts';
+import { failureOf, lastSyncedAt, stateOf, StreamProgress, type StoredAttempt } from '../readers/stream-progress.ts';
 
 /** Which fields go with which type of receiver alone. */
 const ONLY_WITH = { secret: 'GenericHttps', token: 'Splunk', index: 'Splunk', source: 'Splunk', sourcetype: 'Splunk' } as const;
@@ -45,6 +45,7 @@ export class LogStreams {
   constructor(
     private readonly repository: Repository,
     private readonly reader: TrailReader,
+    private readonly retention: Retention,
     private readonly batches: StreamBatches,
     private readonly progress: StreamProgress,
     private readonly keys: TrailKeys,
@@ -61,7 +62,8 @@ export class LogStreams {
     const url = this.urlOf(operation);
     const secret = type === 'Splunk' ? operation.token : operation.secret;
     const sealed = secret === undefined ? null : await this.vault.seal(secret, secretPlace(owner));
-    const after = await this.beginning(owner, from);
+    const after =
+      from === 'beginning' ? await this.batches.beginning(owner, await this.retention.retainedSince(owner, context.deadline)) : await this.batches.end(owner);
     return this.transact(context, owner, configureStream({ organization_id: id, type, url, secret: sealed, index, source, sourcetype, after }));
   }
 
@@ -120,10 +122,6 @@ export class LogStreams {
     return new URL(url).href;
   }
 
-  private beginning(owner: TrailOwner, from: ConfigureAuditLogStream['from']): Promise<StreamPlace> {
-    return from === 'beginning' ? this.batches.beginning(owner, 0) : this.batches.end(owner);
-  }
-
   private async shown(owner: TrailOwner, stream: StoredStream): Promise<AuditLogStream> {
     const { id, organization_id, type, url, index, source, sourcetype, created_at, updated_at } = stream;
     const progress = await this.progress.read(owner.environment, stream);
@@ -136,7 +134,7 @@ export class LogStreams {
       skipped_events: progress.skipped,
       error: failure?.error ?? null,
       next_attempt_at: failure === null ? null : timeOf(failure.next_attempt_at),
-      last_synced_at: progress.last_synced_at === null ? null : timeOf(progress.last_synced_at),
+      last_synced_at: lastSyncedAt(progress),
       created_at,
       updated_at,
     };

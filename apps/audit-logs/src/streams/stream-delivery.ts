@@ -13,11 +13,12 @@ import { isNotFound } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import { auditStreamDecider, type AuditStreamState, type StoredStream, type StreamPlace } from '../domain/audit-stream.decider.ts';
+import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys, type TrailOwner } from '../sealing/trail-keys.ts';
 import { RECEIVERS, type Outcome } from './receivers.ts';
 import { MOST_ITEMS, StreamBatches, type Batch, type StreamedEvent } from './stream-batches.ts';
-import { failureOf, StreamProgress, withAttempt, type Failing, type Progress, type StoredProgress } from './stream-progress.ts';
+import { failureOf, StreamProgress, withAttempt, type Failing, type Progress, type StoredProgress } from '../readers/stream-progress.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -76,6 +77,7 @@ export class StreamDelivery implements OnApplicationShutdown {
     private readonly batches: StreamBatches,
     private readonly progress: StreamProgress,
     private readonly reader: TrailReader,
+    private readonly retention: Retention,
     private readonly keys: TrailKeys,
     private readonly vault: Vault,
     private readonly clock: Clock,
@@ -129,7 +131,11 @@ export class StreamDelivery implements OnApplicationShutdown {
       return { in: failing.next_attempt_at - now };
     }
     const most = progress.limit?.change === stream.change ? progress.limit.items : MOST_ITEMS;
-    const batch = await this.batches.next(owner, progress.delivered, { most, to: progress.failing?.to ?? null, since: 0 });
+    const batch = await this.batches.next(owner, progress.delivered, {
+      most,
+      to: progress.failing?.to ?? null,
+      since: await this.retention.retainedSince(owner, now + PATIENCE),
+    });
     if (batch === null) return this.idle(open);
     if (failing === null) open.waitingSince ??= now;
     const gathered = open.sentAt + GATHERED - now;

@@ -7,7 +7,7 @@ import { LogStreams } from './log-streams.ts';
 import { StreamBatches } from './stream-batches.ts';
 import { StreamDelivery } from './stream-delivery.ts';
 import { StreamDirectory } from './stream-directory.ts';
-import { StreamProgress } from './stream-progress.ts';
+import { StreamProgress } from '../readers/stream-progress.ts';
 import { StreamWork } from './stream-work.ts';
 
 export const streams = feature({

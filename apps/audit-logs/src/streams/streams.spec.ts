@@ -92,6 +92,9 @@ describe('the stream of an audit trail', () => {
     expect(verifyCheckpoint(checkpoint.checkpoint, [Buffer.from(keys[0].public_key, 'base64')])).toMatchObject({ size: checkpoint.size });
     const { last_synced_at } = await suite.eventually(pathOf(acme), { waiting_events: 0, error: null, skipped_events: 0, next_attempt_at: null });
     expect(last_synced_at).not.toBeNull();
+    const { created_at } = await suite.get(pathOf(acme)).expect(200);
+    const { log_stream } = await suite.get(`/organizations/${acme}/audit_log_configuration`).expect(200);
+    expect(log_stream).toEqual({ id, type: 'GenericHttps', state: 'active', last_synced_at: expect.any(String), created_at });
     await eventually(async () => {
       const { data } = await suite.get(`${pathOf(acme)}/deliveries`).expect(200);
       expect(data.at(-1)).toMatchObject({ status: 'delivered', batch_id: batch!.id, status_code: 200, error: null, first_leaf_index: 1 });
@@ -199,6 +202,7 @@ describe('the stream of an audit trail', () => {
     }
     await suite.delete(pathOf(acme)).expect(204);
     await suite.delete(pathOf(acme)).expect(404);
+    expect(await suite.get(`/organizations/${acme}/audit_log_configuration`).expect(200)).not.toHaveProperty('log_stream');
     for (const answer of [
       suite.get(pathOf(acme)),
       suite.post(`${pathOf(acme)}/pause`),

@@ -1,4 +1,5 @@
-import { Integer, OneOf, Picked, Ref } from '../fields.ts';
+import { ShownAuditLogStream } from '../audit-log-streams/audit-log-stream.ts';
+import { Integer, Nested, OneOf, Optional, Picked, Ref } from '../fields.ts';
 import { Organization } from '../organizations/organization.ts';
 
 const DAYS = [30, 365] as const;
@@ -20,4 +21,5 @@ export class AuditLogConfiguration {
     doc: '`active` from the first event on, `inactive` before it. No trail is `disabled`: events of every organization are recorded.',
   })
   state!: 'active' | 'inactive' | 'disabled';
+  @Optional() @Nested(() => ShownAuditLogStream, { doc: 'Where it is sent to; absent where it is sent nowhere.' }) log_stream?: ShownAuditLogStream;
 }

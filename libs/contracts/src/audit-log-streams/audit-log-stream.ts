@@ -1,4 +1,4 @@
-import { Const, Id, Integer, ListOf, OneOf, Ref, Text, Time } from '../fields.ts';
+import { Const, Id, Integer, ListOf, OneOf, Picked, Ref, Text, Time } from '../fields.ts';
 import { Organization } from '../organizations/organization.ts';
 
 export type AuditLogStreamType = 'GenericHttps' | 'Splunk';
@@ -38,6 +38,15 @@ export class AuditLogStream {
   @Time({ doc: 'When the receiver took something last; null: never yet.', nullable: true }) last_synced_at!: string | null;
   @Time({ doc: 'When it was created.' }) created_at!: string;
   @Time({ doc: 'When its settings changed last, or it was paused or resumed.' }) updated_at!: string;
+}
+
+/** A stream, as what is said of a trail names it. */
+export class ShownAuditLogStream {
+  @Picked(AuditLogStream) id!: string;
+  @Picked(AuditLogStream) type!: AuditLogStreamType;
+  @Picked(AuditLogStream) state!: AuditLogStreamState;
+  @Picked(AuditLogStream) last_synced_at!: string | null;
+  @Picked(AuditLogStream) created_at!: string;
 }
 
 /** One request to the receiver of a stream. */

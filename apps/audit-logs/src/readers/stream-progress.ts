@@ -65,6 +65,11 @@ export function stateOf(stream: StoredStream, progress: Progress): AuditLogStrea
   return failureOf(progress, stream)?.state ?? 'active';
 }
 
+/** When the receiver took something last; null: never yet. */
+export function lastSyncedAt({ last_synced_at }: Progress): string | null {
+  return last_synced_at === null ? null : new Date(last_synced_at).toISOString();
+}
+
 /** With another attempt: the oldest of those that came to the same goes. */
 export function withAttempt(attempts: readonly StoredAttempt[], attempt: StoredAttempt): readonly StoredAttempt[] {
   const isAlike = ({ error }: StoredAttempt): boolean => (error === null) === (attempt.error === null);
