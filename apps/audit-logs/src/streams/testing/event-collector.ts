@@ -7,8 +7,8 @@ const EVENT = {
   additionalProperties: false,
   required: ['time', 'source', 'sourcetype', 'event', 'fields'],
   properties: {
-    // Seconds since the epoch, with up to three decimals.
-    time: { type: 'number', minimum: 1_000_000_000, maximum: 9_999_999_999, multipleOf: 0.001 },
+    // Seconds since the epoch, with up to three decimals, which only the text says.
+    time: { type: 'number', minimum: 1_000_000_000, maximum: 9_999_999_999 },
     host: { type: 'string', minLength: 1 },
     source: { type: 'string', minLength: 1 },
     sourcetype: { type: 'string', minLength: 1 },
@@ -18,7 +18,7 @@ const EVENT = {
     fields: { type: 'object', additionalProperties: { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] } },
   },
 } as const;
-const isEvent = new Ajv({ strict: false, multipleOfPrecision: 6 }).compile<CollectorEvent>(EVENT);
+const isEvent = new Ajv({ strict: false }).compile<CollectorEvent>(EVENT);
 
 interface CollectorEvent {
   readonly time: number;
@@ -50,7 +50,7 @@ export class EventCollector {
     const events: CollectorEvent[] = [];
     for (const text of concatenated(body)) {
       const event: unknown = JSON.parse(text);
-      if (!isEvent(event)) return said(400, 6, 'Invalid data format');
+      if (!isEvent(event) || !/^\d{10}(\.\d{1,3})?$/.test(String(event.time))) return said(400, 6, 'Invalid data format');
       if (event.index !== undefined && !this.indexes.includes(event.index)) return said(400, 7, 'Incorrect index');
       events.push(event);
     }
