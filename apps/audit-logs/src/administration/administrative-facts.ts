@@ -23,6 +23,7 @@ import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import type { AuditActionEvent } from '../domain/audit-action.decider.ts';
 import type { AuditKeysEvent } from '../domain/audit-keys.decider.ts';
 import { auditRetentionDecider, type AuditRetentionEvent } from '../domain/audit-retention.decider.ts';
+import type { AuditStreamEvent, StreamSettings } from '../domain/audit-stream.decider.ts';
 
 type Facts =
   | EnvironmentEvent
@@ -42,7 +43,8 @@ type Facts =
   | Fact<'data_key.given_up', { readonly key: string }>
   | AuditActionEvent
   | AuditKeysEvent
-  | AuditRetentionEvent;
+  | AuditRetentionEvent
+  | AuditStreamEvent;
 
 /** The record of a fact, and what is known of its target beforehand. */
 export interface Told<Data = unknown> {
@@ -197,7 +199,16 @@ export const TELLINGS: { readonly [Type in AdministrativeFact]: Telling<DataOf<T
   })),
   'audit_key.created': happens('audit_key', undefined, { idOf: ({ data }) => data.public_key }),
   'audit_retention.set': changes('audit_logs_retention', (data) => data, { idOf: ofStream, defaults: firstRetention }),
+  'audit_log_stream.created': begins('audit_log_stream', ({ organization_id, ...data }) => ({ organization_id, ...settingsOf(data), is_paused: false })),
+  'audit_log_stream.updated': changes('audit_log_stream', settingsOf),
+  'audit_log_stream.paused': changes('audit_log_stream', () => ({ is_paused: true })),
+  'audit_log_stream.resumed': changes('audit_log_stream', () => ({ is_paused: false })),
+  'audit_log_stream.deleted': ends('audit_log_stream', undefined, { isTold: unlessItFollows }),
 };
+
+function settingsOf({ type, url, secret, index, source, sourcetype }: StreamSettings): StreamSettings {
+  return { type, url, secret, index, source, sourcetype };
+}
 
 /** Types of the same streams that nothing is told of, and why. */
 export const LEFT_OUT = {

@@ -41,6 +41,33 @@ describe('what an audit event says of a fact', () => {
     expect(again!.metadata).toEqual({ request_id: 'request' });
   });
 
+  it('of the stream of a trail is where it goes, and never by what secret', () => {
+    const [settings, change] = [
+      { type: 'Splunk', url: 'https://hec.test/', secret: 'enc.v1.a.b', index: null, source: null, sourcetype: null },
+      'als_change_1',
+    ];
+    const [created, moved, paused, ended] = told(
+      [
+        'audit_log_stream.created',
+        { id: 'als_1', change, organization_id: 'org_1', ...settings, after: { events: 0, checkpoints: 0 } },
+        { organization: 'org_1' },
+      ],
+      ['audit_log_stream.updated', { id: 'als_1', change, ...settings, secret: 'enc.v1.a.c', url: 'https://elsewhere.test/' }],
+      ['audit_log_stream.paused', { id: 'als_1', change }],
+      ['audit_log_stream.deleted', { id: 'als_1' }, system],
+    );
+    expect(created).toMatchObject({
+      targets: [
+        { type: 'audit_log_stream', id: 'als_1' },
+        { type: 'organization', id: 'org_1' },
+      ],
+    });
+    expect(created!.metadata).toMatchObject({ 'after-url': 'https://hec.test/', 'after-secret': '(secret)' });
+    expect(moved!.metadata).toMatchObject({ 'before-url': 'https://hec.test/', 'after-url': 'https://elsewhere.test/', 'after-secret': '(secret)' });
+    expect(paused!.metadata).toMatchObject({ 'before-is_paused': false, 'after-is_paused': true });
+    expect(ended).toBeNull();
+  });
+
   it('of what has ended is all that it was', () => {
     const role = { id: 'role_1', slug: 'editor', name: 'Editor', description: null, resource_type_id: null, resource_type_slug: 'organization' };
     const permission = { ...role, id: 'perm_1', slug: 'edit', name: 'Edit', system: false };
