@@ -142,7 +142,7 @@ function killed(name: string, given: (directory: string) => Promise<World>): voi
         GATEHOUSE_API_KEY: key,
         MASTER_KEYS: randomBytes(32).toString('base64'),
         DIES_AT: diesAt,
-        NODE_OPTIONS: `--import=${ROOT}dist/apps/directory-sync/src/testing/dying-listing-child.js`,
+        NODE_OPTIONS: `--import=${ROOT}dist/apps/directory-sync/src/testing/dying-listing.js`,
       };
       for (let replica = 0; replica < replicas; replica++) suites.push(await SuiteProcess.start(variables));
     }, 120_000);
