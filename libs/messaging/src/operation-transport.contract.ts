@@ -253,6 +253,7 @@ export function operationTransportContract(name: string, given: (lamps: Lamps) =
         readAfter: '12',
         traceparent: '00-a-b-01',
         connection: { address: '203.0.113.7', userAgent: null, bearerHash: 'ab' },
+        origin: { address: '203.0.113.7', userAgent: 'console/1.0', operator: 'Ada' },
       };
       const deadline = Date.now() + 5_000;
       await transport.call(asked(LightLamp, { id: 'lamp_1', colour: 'red' }, { ...context, deadline }));

@@ -1,10 +1,13 @@
 import type { AdministrativeFact } from '#libs/contracts/src/administration';
 import type { Fact, Recorded } from '#libs/event-sourcing/src/deciding/decider';
-import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { START, type EventStore, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Origins } from '#libs/event-sourcing/src/sealing/origins';
 import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
-import { commandIdOf, derivedId } from '#libs/platform/src/ids';
+import { metaOf } from '#libs/event-sourcing/src/deciding/records';
+import { systemContext } from '#libs/platform/src/system-context';
+import { commandIdOf, derivedId, newCommandId } from '#libs/platform/src/ids';
+import type { ReadModels } from '#libs/read-models/src/read-models';
 import type { Engines } from '#libs/runtime/src/engines';
 import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
 import { KeptLog } from '#libs/testing/src/kept-log';
@@ -17,6 +20,11 @@ import { TrailWriter } from '../trail/trail-writer.ts';
 import { TellOfAdministration } from './tell-of-administration.reaction.ts';
 
 const DAY = 86_400_000;
+const OPERATOR = { id: 'command_line', source: 'system', name: null } as const;
+/** Rows that have nothing yet. */
+const UNSHOWN = { checkpoint: async () => START, page: async () => ({ rows: [], hasAfter: false }) };
+const SETTINGS = `environment_settings-${ENVIRONMENT}-${ENVIRONMENT}`;
+const TEMPLATE = `jwt_template-${ENVIRONMENT}-${ENVIRONMENT}`;
 const TRAIL = `audit_trail-${ENVIRONMENT}-${ENVIRONMENT}`;
 
 describe('whoever tells of administration', () => {
@@ -27,13 +35,19 @@ describe('whoever tells of administration', () => {
   afterAll(() => services.close());
 
   /** As another process would: with nothing in memory. The process of this spec tells of everything as well. */
-  const another = (clock: Clock = new SystemClock(), events: EventStore = engines.events): TellOfAdministration => {
+  const another = (
+    clock: Clock = new SystemClock(),
+    events: EventStore = engines.events,
+    readModels: ReadModels = engines.readModels,
+  ): TellOfAdministration => {
     const keys = new TrailKeys(engines.keys);
-    const writer = new TrailWriter(events, keys, services.get(TrailReader), clock, log, engines.readModels);
+    const writer = new TrailWriter(events, keys, services.get(TrailReader), clock, log, readModels);
     return new TellOfAdministration(events, writer, new Origins(engines.keys), services.get(Retention), clock);
   };
-  const facts = async (): Promise<readonly Recorded<Fact<AdministrativeFact>>[]> =>
-    (await engines.events.read(`environment_settings-${ENVIRONMENT}-${ENVIRONMENT}`)) as readonly Recorded<Fact<AdministrativeFact>>[];
+  const facts = async (): Promise<readonly Recorded<Fact<AdministrativeFact>>[]> => {
+    const streams = await Promise.all([SETTINGS, TEMPLATE].map((stream) => engines.events.read(stream)));
+    return streams.flat().sort((one, other) => (one.position < other.position ? -1 : 1)) as readonly Recorded<Fact<AdministrativeFact>>[];
+  };
   const change = async (times: number): Promise<void> => {
     for (let time = 0; time < times; time++) await services.ask('UpdateEnvironmentSettings', { sessions: { access_token_seconds: 300 + (changes += 1) } });
   };
@@ -81,16 +95,29 @@ describe('whoever tells of administration', () => {
   });
 
   it('knows what was told of half a year ago, and passes over what would be kept no more', async () => {
+    // More than are read of a trail at once.
+    const templates = Array.from({ length: 101 }, (_, index) => ({
+      ...{ id: derivedId(newCommandId(Date.now()), 0), type: 'jwt_template.set', shape: 1, data: { content: String(index) }, subject: null, public: [] },
+      meta: metaOf(systemContext(ENVIRONMENT, Date.now()), Date.now()),
+    }));
+    await engines.events.append(TEMPLATE, 0, templates);
+    await tellsOfAll(another());
     const before = await told();
+    expect(before).toEqual(await expected());
     for (const days of [20, 40, 180, 360]) await tellsOfAll(another(new SettableClock(Date.now() + days * DAY)));
+    expect(await told()).toEqual(before);
+    // Nor where no row shows any of it yet, and where a later release has other words for it.
+    const unshown = new Proxy(engines.readModels, { get: (target, name) => (name === 'table' ? () => UNSHOWN : (Reflect.get(target, name) as unknown)) });
+    const late = another(new SettableClock(Date.now() + 3 * DAY), engines.events, unshown);
+    for (const fact of await facts()) await late.react({ ...fact, data: fact.data, meta: { ...fact.meta, requestId: 'another', actor: OPERATOR } });
     expect(await told()).toEqual(before);
     await change(1);
     const [fact] = (await facts()).slice(-1);
     await until(async () => (await told()).length === before.length + 1);
-    const late = { ...fact!, data: fact!.data, id: derivedId(fact!.id, 9), meta: { ...fact!.meta, at: Date.now() - 366 * DAY } };
-    await another().react(late);
+    const old = { ...fact!, data: fact!.data, id: derivedId(fact!.id, 9), meta: { ...fact!.meta, at: Date.now() - 366 * DAY } };
+    await another().react(old);
     expect(await told()).toHaveLength(before.length + 1);
-    await another().react({ ...late, meta: { ...late.meta, at: Date.now() - 364 * DAY } });
+    await another().react({ ...old, meta: { ...old.meta, at: Date.now() - 364 * DAY } });
     expect(await told()).toHaveLength(before.length + 2);
   });
 });
