@@ -59,6 +59,7 @@ export const ADMINISTRATIVE_FACTS = [
   'audit_log_action.schema_created',
   'audit_key.created',
   'audit_retention.set',
+  'audit_log_export.created',
   'audit_log_stream.created',
   'audit_log_stream.updated',
   'audit_log_stream.paused',

@@ -21,6 +21,7 @@ import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { environmentOf, streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import type { AuditActionEvent } from '../domain/audit-action.decider.ts';
+import type { AuditExportEvent } from '../domain/audit-export.decider.ts';
 import type { AuditKeysEvent } from '../domain/audit-keys.decider.ts';
 import { auditRetentionDecider, type AuditRetentionEvent } from '../domain/audit-retention.decider.ts';
 import type { AuditStreamEvent, StreamSettings } from '../domain/audit-stream.decider.ts';
@@ -43,6 +44,7 @@ type Facts =
   | Fact<'data_key.given_up', { readonly key: string }>
   | AuditActionEvent
   | AuditKeysEvent
+  | AuditExportEvent
   | AuditRetentionEvent
   | AuditStreamEvent;
 
@@ -204,6 +206,11 @@ export const TELLINGS: { readonly [Type in AdministrativeFact]: Telling<DataOf<T
   'audit_log_stream.paused': changes('audit_log_stream', () => ({ is_paused: true })),
   'audit_log_stream.resumed': changes('audit_log_stream', () => ({ is_paused: false })),
   'audit_log_stream.deleted': ends('audit_log_stream', undefined, { isTold: unlessItFollows }),
+  // Whom it is filtered by lies sealed.
+  'audit_log_export.created': happens('audit_log_export', ({ organization_id, format, range_start, range_end, filter, size }) => ({
+    ...{ organization_id, format, range_start: new Date(range_start).toISOString(), range_end: new Date(range_end).toISOString() },
+    ...{ is_filtered: filter !== null, size },
+  })),
 };
 
 function settingsOf({ type, url, secret, index, source, sourcetype }: StreamSettings): StreamSettings {
@@ -220,6 +227,9 @@ export const LEFT_OUT = {
   'directory.credentials_refused': 'What a product of a customer did.',
   'directory.credentials_accepted': 'What a product of a customer did.',
   'dsync.activated': 'What a product of a customer did.',
+  'audit_log_export.ready': 'What becomes of an export that was asked for.',
+  'audit_log_export.failed': 'What becomes of an export that was asked for.',
+  'audit_log_export.expired': 'What becomes of an export that was asked for.',
   'organization.created': 'The daily work of an application.',
   'organization.updated': 'The daily work of an application.',
   'organization_domain.verification_restarted': 'Nothing changes but how long a record is looked for.',
