@@ -2,13 +2,16 @@ import { eventDataOf, isPublicEventName } from '#libs/contracts/src/events';
 import type { Fact, Sealed, Sealing } from '../deciding/decider.ts';
 import type { SealedPart } from '../log/event-store.ts';
 import { markedIn } from './marked-fields.ts';
-import { covers } from './sealed-paths.ts';
+import { covers, lasting } from './sealed-paths.ts';
 
 /** What a decider declares, read without its types. */
 export interface DeclaredSealing {
   readonly category: string;
   readonly sealed: Readonly<Record<string, readonly { readonly fields: readonly string[] }[] | null>>;
 }
+
+/** Of what each declaration names. */
+const paths = new WeakMap<object, readonly string[]>();
 
 /** What is sealed in the record of a fact. */
 export function sealedPartsOf<State, Event extends Fact>(
@@ -17,7 +20,13 @@ export function sealedPartsOf<State, Event extends Fact>(
   about: { readonly key: string; readonly before: State; readonly after: State },
 ): readonly SealedPart[] {
   const sealings = (sealed[fact.type as Event['type']] ?? []) as unknown as readonly Sealing<State, Event>[];
-  return sealings.map((sealing) => ({ of: sealing.of(fact, about), fields: sealing.fields.flatMap((field) => [`data.${field}`, `subject.${field}`]) }));
+  return sealings.map((sealing) => ({ of: sealing.of(fact, about), fields: pathsOf(sealing) }));
+}
+
+function pathsOf(sealing: { readonly fields: readonly string[] }): readonly string[] {
+  let known = paths.get(sealing);
+  if (known === undefined) paths.set(sealing, (known = lasting(sealing.fields.flatMap((field) => [`data.${field}`, `subject.${field}`]))));
+  return known;
 }
 
 /** @throws Error where the class that an event announces marks a field as personal, and the decider does not say whose it is */

@@ -10,6 +10,8 @@ const EVERY_ITEM = '*';
 /** Records of a type name few sets of paths. */
 const KNOWN_SETS = 1_000;
 const known = new Map<string, PathTree>();
+/** By lists that last. */
+const lastingTrees = new WeakMap<readonly Path[], PathTree>();
 
 /** What stands in the place of a value; `at` is where exactly it stands, `path` what names it. */
 export type Replace = (value: unknown, at: string, path: Path) => unknown;
@@ -30,6 +32,12 @@ export function without<Value extends object>(value: Value, paths: readonly Path
   };
   for (const path of paths) leave(copy, path.split('.'));
   return copy;
+}
+
+/** Has this very list known from now on, so that its names need not be gone through to find what was made of it. */
+export function lasting(paths: readonly Path[]): readonly Path[] {
+  lastingTrees.set(paths, treeNamed(paths));
+  return paths;
 }
 
 /** Whether a path is among these, or below one of them. */
@@ -54,6 +62,10 @@ function replacedBy(value: unknown, below: Path | PathTree, at: string, replace:
 }
 
 function treeOf(paths: readonly Path[]): PathTree {
+  return lastingTrees.get(paths) ?? treeNamed(paths);
+}
+
+function treeNamed(paths: readonly Path[]): PathTree {
   const name = paths.join(' ');
   let tree = known.get(name);
   if (tree === undefined) {

@@ -8,7 +8,7 @@ import { JustSealed } from './just-sealed.ts';
 import { HolderErased, KeyDestroyed, KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import type { MarkedFieldsOf } from './marked-fields.ts';
 import { originPurpose, sealedOrigin } from './origins.ts';
-import { covers, replacedAt, type Path } from './sealed-paths.ts';
+import { covers, lasting, replacedAt, type Path } from './sealed-paths.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
 
 /**
@@ -109,13 +109,12 @@ export class SealingEventStore extends EventStore {
   private refuseInClear({ type, data, subject, sealed = [] }: NewEvent): void {
     const { personal, secret } = this.marked(type);
     if (personal.length + secret.length === 0) return;
-    const declared = sealed.flatMap(({ fields }) => fields);
-    const within = (paths: readonly Path[]): readonly Path[] => paths.flatMap((path) => [`data.${path}`, `subject.${path}`]);
-    replacedAt({ data, subject }, within(personal), (value, _at, path) => {
-      if (!covers(declared, path)) throw new Error(`${type} holds ${path} in clear: its decider has to declare whose it is.`);
+    replacedAt({ data, subject }, inHalves(personal), (value, _at, path) => {
+      if (!sealed.some(({ fields }) => fields.includes(path) || covers(fields, path)))
+        throw new Error(`${type} holds ${path} in clear: its decider has to declare whose it is.`);
       return value;
     });
-    replacedAt({ data, subject }, within(secret), (value, _at, path) => {
+    replacedAt({ data, subject }, inHalves(secret), (value, _at, path) => {
       if (!isSealed(value)) throw new Error(`${type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
       return value;
     });
@@ -191,6 +190,15 @@ function isSameKey(one: FoundKey | Failure | undefined, other: FoundKey | Failur
 function purposesOf(record: RecordedEvent): readonly ErasablePurpose[] {
   const environment = environmentOf(record.stream);
   return sealedIn(record).map(({ of }) => purposeOf(of, environment));
+}
+
+const halves = new WeakMap<readonly Path[], readonly Path[]>();
+
+/** Paths of a value where they stand in a record. */
+function inHalves(paths: readonly Path[]): readonly Path[] {
+  let known = halves.get(paths);
+  if (known === undefined) halves.set(paths, (known = lasting(paths.flatMap((path) => [`data.${path}`, `subject.${path}`]))));
+  return known;
 }
 
 /** Whether any of these fields is there, and not null. */
