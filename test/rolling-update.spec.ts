@@ -210,6 +210,7 @@ const check = (url: string, { id, membership }: Given, permission_slug: string) 
       expect(await saidBy('authorization-1', works, 'work')).toEqual(['forwarder.authorization']);
       expect(await saidBy('notifications-1', views, 'view')).toEqual(['feed']);
       expect(await saidBy('notifications-1', works, 'work')).toEqual([expect.stringMatching(/^notifications[.]webhook-intake-/)]);
+      expect(await saidBy('audit-logs-1', works, 'work')).toEqual(['reaction.tell-of-administration']);
     });
     for (const name of processes.keys()) expect(await saidBy(name, 'view_stopped', 'view')).toEqual([]);
     const held = await saidBy('identity-1', 'lease_held', 'work');
@@ -303,7 +304,7 @@ const check = (url: string, { id, membership }: Given, permission_slug: string) 
   }, 120_000);
 
   it('a release that reads the new shape before the next one writes it leaves nothing to anybody, forward and back', async () => {
-    const all = ['identity', 'authorization', 'notifications'] as const;
+    const all = ['identity', 'authorization', 'audit-logs', 'notifications'] as const;
     const works = async (name: string): Promise<void> => {
       expect(await renamed(name)).toBe(200);
       await eventually(async () => {
