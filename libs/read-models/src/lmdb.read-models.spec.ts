@@ -45,11 +45,12 @@ describe('tables in LMDB', () => {
   }
   const definition: TableDefinition<Thing> = { name: 'things', rebuildable: true, indexes: [{ name: 'tag', keys: ({ tags }) => tags }] };
   const sorted: TableDefinition<Thing> = { ...definition, name: 'sorted', rebuildable: false, sortKey: ({ id }) => id.slice(-1) };
+  const byIndexes: TableDefinition<Thing> = { ...sorted, name: 'by-indexes', isReadByIndexes: true };
 
   /** Every row is found under its tags, and under no other. */
   async function expectWhole(storage: LmdbStorage): Promise<number> {
     let count = 0;
-    for (const table of [definition, sorted].map((each) => new LmdbReadModels(storage).table(each))) {
+    for (const table of [definition, sorted, byIndexes].map((each) => new LmdbReadModels(storage).table(each))) {
       const tagged = new Map<string, string[]>();
       for await (const { id, text } of table.dump()) {
         if (text === null) continue;
@@ -73,7 +74,7 @@ describe('tables in LMDB', () => {
     for (let round = 0; round < 8; round++) {
       const storage = await LmdbStorage.open({ directory });
       const readModels = new LmdbReadModels(storage);
-      const tables = [readModels.table(definition), readModels.table(sorted)];
+      const tables = [definition, sorted, byIndexes].map((each) => readModels.table(each));
       let isWriting = true;
       const writing = (async () => {
         while (isWriting) {
@@ -110,6 +111,13 @@ describe('tables in LMDB', () => {
       expect(await expectWhole(crashed)).toBeGreaterThan(0);
       await crashed.close();
     }
+  });
+
+  it('that are read by indexes alone have no page of all rows', async () => {
+    const storage = await LmdbStorage.open({ directory: await newDirectory() });
+    const table = new LmdbReadModels(storage).table(byIndexes);
+    await expect(table.page('one', { order: 'asc', limit: 1 })).rejects.toThrow('by its indexes alone');
+    await storage.close();
   });
 
   it('are whole again after kill -9, as far as they were saved', async () => {

@@ -256,6 +256,7 @@ export class LmdbTable<Row> extends Table<Row> {
 
   async page(environment: string, { where, order, limit, after, before, from, to }: PageRequest): Promise<RowPage<Row>> {
     const shard = this.shard(environment);
+    if (where === undefined && this.definition.isReadByIndexes) throw new Error(`The table ${this.definition.name} is read by its indexes alone.`);
     const lists = where ? this.listsFor(where) : [ALL_ROWS];
     const all: Window = { lower: from === undefined ? '' : byteText(from), upper: to === undefined ? HIGHEST_RANK : this.behind(byteText(to)) };
     // Backwards from a cursor, the rows next to it come first.
@@ -366,7 +367,8 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private saveShard(shard: Shard): void {
-    const rows = [...shard.unsaved.values()];
+    // In the order of the tree, whose pages fill where one row is put behind the other.
+    const rows = [...shard.unsaved.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
     shard.unsaved.clear();
     for (const row of rows) {
       this.saveRow(shard.prefix + byteText(row.id), row);
@@ -417,6 +419,7 @@ export class LmdbTable<Row> extends Table<Row> {
       this.postings.change(shard.prefix + list + '\0', adds, removes, adds.length > 0 && adds[0]! > shard.highest);
       if (slice.isOver()) await slice.next();
     }
+    if (this.definition.isReadByIndexes) this.trees.lists.put(shard.prefix + ALL_ROWS, this.home.arena.latin1(highest));
     for (const run of runs) this.trees.runs.remove(run);
     await this.home.lmdb.committed();
     shard.highest = highest;
@@ -607,6 +610,7 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private highestRank(prefix: string): string {
+    if (this.definition.isReadByIndexes) return this.trees.lists.get(prefix + ALL_ROWS) ?? '';
     if (this.definition.sortKey) return this.postings.last(prefix + ALL_ROWS + '\0');
     for (const key of this.trees.rows.getKeys({ start: prefix + HIGHEST_RANK, end: prefix, reverse: true, limit: 1 })) return key.slice(ENVIRONMENT_BYTES);
     return '';
@@ -624,7 +628,7 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private listsOf(row: Row): readonly string[] {
-    const lists = new Set<string>(this.definition.sortKey ? [ALL_ROWS] : []);
+    const lists = new Set<string>(this.definition.sortKey && !this.definition.isReadByIndexes ? [ALL_ROWS] : []);
     for (const { name, keys } of this.definition.indexes) for (const key of keys(row)) lists.add(this.listOf(name, key));
     return [...lists];
   }

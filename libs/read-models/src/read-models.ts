@@ -35,6 +35,8 @@ export interface TableDefinition<Row> {
   readonly noun?: string;
   /** Orders the pages; absent: by id, which is by time of creation. Must never change for a row. */
   readonly sortKey?: (row: Row) => string;
+  /** Nobody asks for a page of all rows of an environment: each page names an index, and no list of all rows is kept. */
+  readonly isReadByIndexes?: true;
   /** What decides between two writes of a row, see `Guard`. Absent: a position. */
   readonly guard?: Guard;
   /** False for collections that a rebuild cannot give back (deliveries): `rebuild` leaves them alone. */

@@ -7,7 +7,7 @@ import { contentOf, ReadModels, type Seeker, type StoredRow, type Table } from '
 import { monthOf } from '../domain/audit-month.decider.ts';
 import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
 import { TrailKeys, type TrailKey, type TrailOwner } from '../sealing/trail-keys.ts';
-import { AUDIT_EVENT_PREFIX, auditTrailView, ENDED, isEvent, type AuditEventRow, type AuditTrailRow } from '../views/audit-trail.view.ts';
+import { auditTrailView, ENDED, eventIdOf, isEvent, type AuditEventRow, type AuditTrailRow } from '../views/audit-trail.view.ts';
 
 /** Events of trails as they are read, and whose trails there are. */
 @Injectable()
@@ -34,9 +34,10 @@ export class TrailReader {
     const key = await this.keys.find(owner);
     return rows.map((stored) => {
       const row = contentOf(stored);
-      if (key === null || !isEvent(row) || row[3] < since) return null;
+      // Terms of another trail may be the same, as one in 2^72 is.
+      if (key === null || !isEvent(row) || row[0] !== owner.organization || row[3] < since) return null;
       const [organization, leaf, , receivedAt] = row;
-      const id = AUDIT_EVENT_PREFIX + stored.id;
+      const id = eventIdOf(stored.id);
       const head = { object: 'audit_log_event', id, organization_id: organization, received_at: new Date(receivedAt).toISOString(), leaf_index: leaf };
       const content = this.openRow(owner, stored.id, row, key);
       // Nothing but what was validated has ever been sealed: it needs no second look.
@@ -47,7 +48,7 @@ export class TrailReader {
   /** The content of an event; null where the key of its month is gone. @throws Error where the row was altered, or sealed with another key */
   openRow({ environment }: TrailOwner, rowId: string, [organization, , , receivedAt, , , sealed]: AuditEventRow, key: TrailKey): string | null {
     try {
-      return key.at(receivedAt).open(`${streamName(AUDIT_TRAIL, environment, organization)} ${AUDIT_EVENT_PREFIX}${rowId}`, sealed);
+      return key.at(receivedAt).open(`${streamName(AUDIT_TRAIL, environment, organization)} ${eventIdOf(rowId)}`, sealed);
     } catch (error) {
       if (monthOf(receivedAt) < key.firstMonth) return null;
       throw error;

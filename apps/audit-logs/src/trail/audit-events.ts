@@ -17,7 +17,7 @@ import { ActionSchemas } from '../readers/action-schemas.ts';
 import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { TrailKeys, type TrailOwner } from '../sealing/trail-keys.ts';
-import { AUDIT_EVENT_PREFIX, isEvent, rowIdOf, termKey, timeKey, timeKeyAtEnd } from '../views/audit-trail.view.ts';
+import { AUDIT_EVENT_PREFIX, eventIdOf, isEvent, rowIdOf, timeKey, timeKeyAtEnd } from '../views/audit-trail.view.ts';
 import { TrailWriter } from './trail-writer.ts';
 
 const ID_PREFIX = AUDIT_EVENT_PREFIX.slice(0, -1);
@@ -73,7 +73,7 @@ export class AuditEvents {
       ...bounds,
       textsOf: (rows) => this.reader.textsOf(owner, rows, since),
       rowIdOf,
-      idOf: ({ id }) => AUDIT_EVENT_PREFIX + id,
+      idOf: ({ id }) => eventIdOf(id),
     });
   }
 
@@ -111,7 +111,7 @@ export class AuditEvents {
     const first = Math.max(key.firstMonth, ...[since, range_start === undefined ? 0 : Date.parse(range_start)].map((time) => monthOf(time - CLOCKS_DIFFER)));
     const last = Math.max(first, monthOf(this.clock.now() + CLOCKS_DIFFER));
     const months = Array.from({ length: last - first + 1 }, (_, index) => key.ofMonth(first + index));
-    return { index: 'term', values: months.flatMap((month) => values.map((value) => termKey(owner.organization, month.termOf(kind, value)))) };
+    return { index: 'term', values: months.flatMap((month) => values.map((value) => month.termOf(kind, value))) };
   }
 }
 

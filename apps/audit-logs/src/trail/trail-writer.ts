@@ -15,7 +15,7 @@ import { AUDIT_TRAIL, type RecordedAuditEvent, type TermKind } from '../domain/a
 import { TrailReader } from '../readers/trail-reader.ts';
 import type { DigestKind } from '../sealing/month-key.ts';
 import { TrailKeys, type TrailKey, type TrailOwner } from '../sealing/trail-keys.ts';
-import { AUDIT_EVENT_PREFIX, auditTrailView, isEvent, type AuditTrailRow } from '../views/audit-trail.view.ts';
+import { AUDIT_EVENT_PREFIX, auditTrailView, eventIdOf, isEvent, type AuditTrailRow } from '../views/audit-trail.view.ts';
 import { RecentDigests, REPEATED_WITHIN, type KnownEvent } from './recent-digests.ts';
 
 /** Of one append. */
@@ -155,7 +155,7 @@ export class TrailWriter {
 
   /** Appends those that are not known, again and again until nobody was faster. */
   private async append(
-    { owner, stream, recent: read }: OpenTrail,
+    { stream, recent: read }: OpenTrail,
     candidates: readonly Candidate[],
     { key, known, now }: { readonly key: TrailKey; readonly known: ReadonlyMap<string, KnownEvent>; readonly now: number },
   ): Promise<void> {
@@ -176,7 +176,7 @@ export class TrailWriter {
       }
       open = [...fresh.values(), ...twins];
       if (fresh.size === 0) return;
-      const records = [...fresh.values()].map((candidate) => (candidate.record ??= recordOf(stream, owner, candidate, { key, now })));
+      const records = [...fresh.values()].map((candidate) => (candidate.record ??= recordOf(stream, candidate, { key, now })));
       try {
         const { version, position } = await this.events.append(stream, recent.version, records);
         recent.version = version;
@@ -225,7 +225,7 @@ export class TrailWriter {
       for (const stored of page.rows) {
         const row = rowContent(stored);
         if (!isEvent(row) || row[3] < since) continue;
-        const id = AUDIT_EVENT_PREFIX + stored.id;
+        const id = eventIdOf(stored.id);
         const content = this.reader.openRow({ environment, organization: row[0] }, stored.id, row, key);
         if (content === null) continue;
         known.set(row[4], { id, commitment: key.at(row[3]).commitment(id, content), receivedAt: row[3], position: stored.position });
@@ -269,12 +269,7 @@ function candidateOf(waiting: Waiting, key: TrailKey, now: number): Candidate {
   return { waiting, digest: all[0]!, kind: idempotencyKey === undefined ? 'content' : 'key', others: all.slice(1), since, record: null };
 }
 
-function recordOf(
-  stream: string,
-  { organization, environment }: TrailOwner,
-  { waiting: { event }, digest }: Candidate,
-  { key, now }: { readonly key: TrailKey; readonly now: number },
-): NewEvent {
+function recordOf(stream: string, { waiting: { event }, digest }: Candidate, { key, now }: { readonly key: TrailKey; readonly now: number }): NewEvent {
   const month = key.at(now);
   const id = AUDIT_EVENT_PREFIX + event.id;
   const data: RecordedAuditEvent = {
@@ -292,7 +287,8 @@ function recordOf(
     data,
     subject: null,
     public: [],
-    meta: metaOf(event.context, now, organization === environment ? undefined : organization),
+    // The stream says whose it is.
+    meta: metaOf(event.context, now),
   };
 }
 

@@ -37,6 +37,8 @@ export interface View<Row, Event extends Fact = Fact> {
   readonly showsAnnounced?: true;
   readonly indexes: readonly Index<Row>[];
   readonly sortKey?: (row: Row) => string;
+  /** Of views with very many rows: pages are asked for by indexes alone. */
+  readonly isReadByIndexes?: true;
   /** The rows that an event touches. */
   idsOf(event: Recorded<Event>): readonly string[];
   /** The row after the event; null deletes it. Events of one row come in order, each once. */
@@ -113,7 +115,14 @@ export type ViewOf<Row> = View<Row> & { readonly decider?: { readonly foldVersio
 
 /** Where the rows of a view are stored: a new version of the view, or of the fold whose states its rows are, is another table. */
 export function tableOf<Row>(view: ViewOf<Row>): TableDefinition<Row> {
-  const { name, version, noun, sortKey, decider, personal } = view;
+  const { name, version, noun, sortKey, isReadByIndexes, decider, personal } = view;
   const indexes = personal && personal.idsOf === undefined ? [...view.indexes, { name: HOLDER_INDEX, keys: personal.holders }] : view.indexes;
-  return { name: `${name}-v${version}${decider === undefined ? '' : `.${decider.foldVersion}`}`, noun, indexes, sortKey, rebuildable: true };
+  return {
+    name: `${name}-v${version}${decider === undefined ? '' : `.${decider.foldVersion}`}`,
+    noun,
+    indexes,
+    sortKey,
+    ...(isReadByIndexes && { isReadByIndexes }),
+    rebuildable: true,
+  };
 }
