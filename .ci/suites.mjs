@@ -27,6 +27,7 @@ const shared = [
   'apps/identity/src/users/erasure.spec.ts',
   'apps/identity/src/users/users.spec.ts',
   'apps/notifications/src/webhook-endpoints/webhook-endpoints.spec.ts',
+  'test/audit-exports.spec.ts',
   'test/isolation.spec.ts',
   'test/sdk.spec.ts',
 ];

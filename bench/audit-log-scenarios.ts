@@ -13,8 +13,15 @@ const ORGANIZATIONS = 1_000;
 const BYTES = 2_500;
 /** Until rows are in their lists, and what the log has written lies on disk. */
 const SETTLED = 15_000;
+const FILLED_SECONDS = 20;
+const UNDISTURBED = 5_000;
+/** In milliseconds. */
+const OTHERS_EVERY = 10;
 
-export const AUDIT_LOG_SCENARIOS: readonly Scenario[] = [{ name: 'audit-events', organizations: 'none', measure: auditEvents }];
+export const AUDIT_LOG_SCENARIOS: readonly Scenario[] = [
+  { name: 'audit-events', organizations: 'none', measure: auditEvents },
+  { name: 'audit-exports', organizations: 'none', measure: auditExports },
+];
 
 async function auditEvents(ground: Ground, pace: Pace): Promise<readonly Row[]> {
   const directory = join(ground.directory, 'audit-events');
@@ -53,6 +60,88 @@ async function auditEvents(ground: Ground, pace: Pace): Promise<readonly Row[]> 
   } finally {
     await suite.stop();
   }
+}
+
+/** How one export of a large trail goes, and what others notice of it, who record an event every so many milliseconds. */
+async function auditExports(ground: Ground, pace: Pace): Promise<readonly Row[]> {
+  const directory = join(ground.directory, 'audit-exports');
+  const suite = await Suite.start(directory, pace.profiles === null ? [] : [await loadedFirst('profiler.js', join(pace.profiles, 'audit-exports'))]);
+  try {
+    const [large, other] = [await organization(suite, 0), await organization(suite, 1)];
+    const file = await ground.fileOf('large', [large]);
+    const events = `${suite.url}/audit_logs/events`;
+    let recorded = 0;
+    while (recorded < pace.auditEvents)
+      recorded += (await loaded(suite, { url: events, script: 'events', arguments: [KEY, file, unique()], connections: 64, seconds: FILLED_SECONDS })).requests;
+    await suite.caughtUp();
+    await pause(SETTLED);
+    const quiet = await othersDuring(suite, other, () => pause(UNDISTURBED));
+    const before = await suite.rssAnonMegabytes();
+    const processor = await suite.processorSeconds();
+    let most = before;
+    let exported: { readonly milliseconds: number; readonly bytes: number } | null = null;
+    const busy = await othersDuring(suite, other, async () => {
+      exported = await exportOf(suite, large, async () => void (most = Math.max(most, await suite.rssAnonMegabytes())));
+    });
+    const { milliseconds, bytes } = exported!;
+    const used = ((await suite.processorSeconds()) - processor) * (1_000_000 / recorded);
+    const inMillion = (milliseconds / recorded) * 1_000;
+    return [
+      row(
+        `export of ${count(recorded)} events to CSV (${(bytes / 2 ** 20).toFixed(0)} MiB), with its proof`,
+        '1,000,000 in ≤ 40 s',
+        `${(milliseconds / 1_000).toFixed(1)} s, a million in ${inMillion.toFixed(1)} s; ${used.toFixed(0)} µs of processor an event`,
+        inMillion <= 40,
+      ),
+      row('memory that it takes (`RssAnon`)', '≤ 50 MB', `${(most - before).toFixed(0)} MB`, most - before <= 50),
+      row('events of others meanwhile', 'p99 ≤ 20 ms', `p99 ${busy.toFixed(1)} ms; ${quiet.toFixed(1)} ms without it`, busy <= 20),
+    ];
+  } finally {
+    await suite.stop();
+  }
+}
+
+async function exportOf(suite: Suite, id: string, look: () => Promise<void>): Promise<{ readonly milliseconds: number; readonly bytes: number }> {
+  const now = Date.now();
+  const range = { range_start: new Date(now - 86_400_000).toISOString(), range_end: new Date(now + 86_400_000).toISOString() };
+  let made = (await suite.post('/audit_logs/exports', { organization_id: id, ...range })) as Export;
+  for (; made.state === 'pending'; made = JSON.parse(await suite.get(`/audit_logs/exports/${made.id}`)) as Export) {
+    await look();
+    await pause(200);
+  }
+  if (made.url === null) throw new Error(`The export ended as ${made.state}.`);
+  const { pathname, search } = new URL(made.url);
+  const bytes = Number((await fetch(suite.url + pathname + search, { method: 'HEAD' })).headers.get('content-length'));
+  return { milliseconds: Date.parse(made.updated_at) - Date.parse(made.created_at), bytes };
+}
+
+interface Export {
+  readonly id: string;
+  readonly state: string;
+  readonly url: string | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** The 99th percentile of what it takes to record an event, in milliseconds, while something else goes on. */
+async function othersDuring(suite: Suite, id: string, work: () => Promise<unknown>): Promise<number> {
+  const times: number[] = [];
+  let isOver = false;
+  const record = async (): Promise<void> => {
+    const event = { action: 'other', occurred_at: new Date().toISOString(), actor: { id: unique(), type: 'user' }, targets: [], context: { location: '' } };
+    const began = performance.now();
+    await suite.ask('/audit_logs/events', { organization_id: id, event });
+    times.push(performance.now() - began);
+  };
+  const asking: Promise<void>[] = [];
+  const others = (async () => {
+    for (; !isOver; await pause(OTHERS_EVERY)) asking.push(record());
+  })();
+  await work();
+  isOver = true;
+  await others;
+  await Promise.all(asking);
+  return times.toSorted((one, another) => one - another)[Math.floor(times.length * 0.99)]!;
 }
 
 async function organization(suite: Suite, index: number): Promise<string> {

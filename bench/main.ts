@@ -15,6 +15,7 @@ const USAGE = `npm run bench -- [--only NAME]… [--seconds N] [--organizations 
   --users N            of the log whose followers' memory is measured, instead of 1,000,000
   --sessions N         that are refreshed, instead of 10,000, and four times as many users with codes by mail
   --people N           in a directory that is synced or listed, instead of 100,000; the targets are of 1,000,000
+  --events N           of an audit trail that is exported, instead of 1,000,000: at least
   --profiles DIR       the processes of a cluster, and those of sign-in and directories, write what their processor did there, for a browser's developer tools`;
 
 const { values } = parseArgs({
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     users: { type: 'string', default: '1000000' },
     sessions: { type: 'string', default: '10000' },
     people: { type: 'string', default: '100000' },
+    events: { type: 'string', default: '1000000' },
     profiles: { type: 'string' },
     help: { type: 'boolean' },
   },
@@ -40,6 +42,7 @@ const pace: Pace = {
   users: Number(values.users),
   sessions: Number(values.sessions),
   people: Number(values.people),
+  auditEvents: Number(values.events),
   profiles: values.profiles === undefined ? null : resolve(values.profiles),
 };
 const chosen = SCENARIOS.filter(({ name }) => values.only?.includes(name) ?? true);

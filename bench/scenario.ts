@@ -28,6 +28,8 @@ export interface Pace {
   readonly sessions: number;
   /** In a directory that a product syncs, or lists. */
   readonly people: number;
+  /** In an audit trail that is exported. */
+  readonly auditEvents: number;
   /** Where the processes of a cluster leave what their processor did; null: nowhere. */
   readonly profiles: string | null;
 }

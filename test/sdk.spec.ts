@@ -311,6 +311,18 @@ describe('an audit trail through the SDK', () => {
     await expect(workos.auditLogs.createEvent(id, { ...event, action: '' })).rejects.toMatchObject({ name: 'UnprocessableEntityException' });
     await expect(workos.auditLogs.createEvent(UNKNOWN_ORGANIZATION, event)).rejects.toMatchObject({ name: 'NotFoundException' });
   });
+
+  it('is exported', async () => {
+    const { id: organizationId } = await workos.organizations.createOrganization({ name: 'Exports its trail' });
+    const options = { organizationId, rangeStart: new Date(Date.now() - 86_400_000), rangeEnd: new Date() };
+    for (const client of [workos, workos10]) {
+      const { id } = await client.auditLogs.createExport({ ...options, actions: ['document.shared'], actorNames: ['Ada'], targets: ['document'] });
+      await eventually(async () => expect(await client.auditLogs.getExport(id)).toMatchObject({ id, state: 'ready', url: expect.stringContaining(id) }));
+    }
+    const reversed = { ...options, rangeStart: options.rangeEnd, rangeEnd: options.rangeStart };
+    await expect(workos.auditLogs.createExport(reversed)).rejects.toMatchObject({ status: 400, code: 'invalid_audit_log_export_range_date' });
+    await expect(workos.auditLogs.getExport('audit_log_export_01J00000000000000000000000')).rejects.toMatchObject({ name: 'NotFoundException' });
+  });
 });
 
 /** Of an authenticator app, as its user types it, and the bytes that this stands for. */

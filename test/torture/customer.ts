@@ -20,6 +20,8 @@ export interface Remembered {
   readonly changes: Change[];
   /** Actions of its audit events, no two of them the same. */
   readonly trail: string[];
+  /** Exports of its audit trail, with how many events were acknowledged before each was asked for. */
+  readonly exports: { readonly id: string; readonly events: number }[];
   /** Who may do what in it. */
   readonly access: Access;
 }
@@ -107,10 +109,11 @@ export class Customer {
   private next(): Unanswered {
     const living = this.organizations.filter(({ isDeleted }) => !isDeleted);
     const one = living[this.chance.below(Math.max(1, living.length))];
-    const dice = this.chance.below(24);
+    const dice = this.chance.below(25);
     if (one === undefined || dice < 4) return this.create();
     if (dice < 6) return this.rename(one);
     if (dice < 8) return this.addDomain(one);
+    if (dice === 24) return this.export(one);
     if (dice >= 20) return this.tell(one);
     // Few of them have much, rather than all of them little.
     return dice < 9 ? this.delete(one) : living.slice(-RICH)[this.chance.below(Math.min(RICH, living.length))]!.access.next();
@@ -130,7 +133,17 @@ export class Customer {
       answered: (body) => {
         const id = body!.id!;
         const changes: Change[] = [{ event: 'organization.created', about: id, recognise: () => true }];
-        this.organizations.push({ id, marker, name, isDeleted: false, domains: [], changes, trail: [], access: new Access(id, changes, this.chance) });
+        this.organizations.push({
+          id,
+          marker,
+          name,
+          isDeleted: false,
+          domains: [],
+          changes,
+          trail: [],
+          exports: [],
+          access: new Access(id, changes, this.chance),
+        });
       },
     };
   }
@@ -172,6 +185,19 @@ export class Customer {
     return {
       request: { method: 'POST', path: '/audit_logs/events', body: { organization_id: one.id, event }, ...key, expected: [200] },
       answered: () => one.trail.push(action),
+    };
+  }
+
+  /** Too many that wait are refused. */
+  private export(one: Remembered): Unanswered {
+    const [range_start, range_end] = [-1, 1].map((hours) => new Date(Date.now() + hours * 3_600_000).toISOString());
+    const body = { organization_id: one.id, range_start, range_end, format: 'ndjson' };
+    const events = one.trail.length;
+    return {
+      request: { method: 'POST', path: '/audit_logs/exports', body, key: randomUUID(), expected: [201, 429] },
+      answered: (answer) => {
+        if (answer?.id !== undefined) one.exports.push({ id: answer.id, events });
+      },
     };
   }
 

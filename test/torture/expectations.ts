@@ -6,6 +6,8 @@ import type { EventData } from './request.ts';
 
 /** An event whose first delivery was cut off is delivered at the second or third try. */
 const DELIVERY_MS = 60_000;
+/** An export that was cut off is made by whoever comes next. */
+const EXPORT_MS = 60_000;
 /** Questions that are asked at once. */
 const AT_ONCE = 8;
 
@@ -94,6 +96,57 @@ export async function expectAccess(url: string, key: string, organizations: read
   const rich = organizations.filter(({ access }) => access.memberships.length > 0);
   for (let at = 0; at < rich.length; at += AT_ONCE) await Promise.all(rich.slice(at, at + AT_ONCE).map(expectChecks));
   return allowed;
+}
+
+/**
+ * Every export that was acknowledged is made, with what was acknowledged before it, in the order of arrival and without a gap; what is exported of a trail at rest is all that was
+ * acknowledged, line by line. Answers how many there were.
+ */
+export async function expectExports(url: string, key: string, organizations: readonly Remembered[]): Promise<number> {
+  let count = 0;
+  const linesOf = async (id: string): Promise<readonly { readonly action: string; readonly leaf_index: number }[]> => {
+    for (const deadline = Date.now() + EXPORT_MS; ; await pause(100)) {
+      const { status, body } = await get(url, key, `/audit_logs/exports/${id}`);
+      const { state, url: address } = body as { readonly state?: string; readonly url?: string };
+      if (state === 'ready') {
+        const { pathname, search } = new URL(address!);
+        const text = await (await fetch(url + pathname + search)).text();
+        count += 1;
+        return text
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => JSON.parse(line) as { readonly action: string; readonly leaf_index: number });
+      }
+      if (status !== 200 || state !== 'pending' || Date.now() > deadline) throw new Error(`The export ${id} is answered ${status}, ${state}.`);
+    }
+  };
+  const expectOf = async ({ id, isDeleted, trail, exports }: Remembered): Promise<void> => {
+    if (isDeleted) {
+      for (const made of exports) if ((await get(url, key, `/audit_logs/exports/${made.id}`)).status !== 404) throw new Error(`${made.id} outlives ${id}.`);
+      return;
+    }
+    const expectOne = async (exported: string, events: number): Promise<void> => {
+      const lines = await linesOf(exported);
+      const told = lines.map(({ action }) => action);
+      const isOrdered = lines.every(({ leaf_index }, index) => leaf_index === index);
+      const isWhole = trail.slice(0, events).every((action) => told.includes(action));
+      if (!isOrdered || !isWhole || told.some((action) => !trail.includes(action)) || new Set(told).size !== told.length)
+        throw new Error(`The export ${exported} of ${id} has [${told.join()}], acknowledged were [${trail.join()}], ${events} of them before.`);
+    };
+    for (const made of exports) await expectOne(made.id, made.events);
+    if (trail.length === 0) return;
+    const [range_start, range_end] = [-24, 1].map((hours) => new Date(Date.now() + hours * 3_600_000).toISOString());
+    const response = await fetch(`${url}/audit_logs/exports`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ organization_id: id, range_start, range_end, format: 'ndjson' }),
+    });
+    const { id: last } = (await response.json()) as { readonly id?: string };
+    if (last === undefined) throw new Error(`An export of ${id} was answered ${response.status}.`);
+    await expectOne(last, trail.length);
+  };
+  for (let at = 0; at < organizations.length; at += AT_ONCE) await Promise.all(organizations.slice(at, at + AT_ONCE).map(expectOf));
+  return count;
 }
 
 /** Every acknowledged audit event is in its trail once, and nothing else is; leaves have no gap. Answers how many there are. */

@@ -7,7 +7,18 @@ import { WebhookReceiver } from '#libs/testing/src/webhook-receiver';
 import { Chance } from '../chance.ts';
 import { prepareModel } from './access.ts';
 import { Customer, type Tally } from './customer.ts';
-import { deliveredIds, expectAccess, expectDelivered, expectEvents, expectRemembered, expectTrails, expectWhole, feedOf, subscribe } from './expectations.ts';
+import {
+  deliveredIds,
+  expectAccess,
+  expectDelivered,
+  expectEvents,
+  expectExports,
+  expectRemembered,
+  expectTrails,
+  expectWhole,
+  feedOf,
+  subscribe,
+} from './expectations.ts';
 
 const CUSTOMERS = 8;
 
@@ -18,6 +29,8 @@ export interface Outcome extends Tally {
   readonly allowed: number;
   /** Audit events. */
   readonly told: number;
+  /** Files of them. */
+  readonly exported: number;
   readonly deliveries: number;
   readonly deliveredAgain: number;
 }
@@ -76,6 +89,7 @@ async function tortured({ rounds, seed, tell = () => {} }: Plan): Promise<Outcom
     await expectRemembered(suite.url, key, organizations);
     const allowed = await expectAccess(suite.url, key, organizations);
     const told = await expectTrails(suite.url, key, organizations);
+    const exported = await expectExports(suite.url, key, organizations);
     const events = await feedOf(suite.url, key);
     expectEvents(events, organizations);
     await expectWhole(suite.url, key, events, customers);
@@ -85,7 +99,7 @@ async function tortured({ rounds, seed, tell = () => {} }: Plan): Promise<Outcom
     await expectCommand(variables, 'verify');
     await expectCommand(variables, 'rebuild', '--check');
     const deliveries = receiver.received.length;
-    return { ...tally, rounds, events: events.length, allowed, told, deliveries, deliveredAgain: deliveries - deliveredIds(receiver).size };
+    return { ...tally, rounds, events: events.length, allowed, told, exported, deliveries, deliveredAgain: deliveries - deliveredIds(receiver).size };
   } catch (error) {
     const ended = await suite?.killHard();
     const logged = ended?.stdout.split('\n').filter((line) => /"level":"(?:warn|error)"/.test(line));

@@ -22,6 +22,7 @@ import com.workos.models.AssignRole;
 import com.workos.models.AuditLogEvent;
 import com.workos.models.AuditLogEventActor;
 import com.workos.models.AuditLogEventContext;
+import com.workos.models.AuditLogExport;
 import com.workos.models.AuthenticateResponse;
 import com.workos.models.OrganizationDomainData;
 import com.workos.multifactorauth.MultiFactorAuth;
@@ -34,6 +35,7 @@ import com.workos.session.AuthenticateSessionFailureReason;
 import com.workos.session.AuthenticateSessionResult;
 import com.workos.session.RefreshSessionResult;
 import com.workos.session.Session;
+import com.workos.types.AuditLogExportState;
 import com.workos.types.AuthenticationFactorsCreateRequestType;
 import com.workos.types.AuthorizationAssignment;
 import com.workos.types.CreateUserInviteOptionsLocale;
@@ -91,7 +93,7 @@ import javax.crypto.spec.SecretKeySpec;
 public final class Calls {
   /** Operations that Gatehouse does not have. */
   private static final Map<String, Set<String>> ABSENT = Map.of(
-      "trail", Set.of("createExport", "createSchema", "getAuditLogsRetention", "getExport", "listActionSchemas", "listActions", "updateAuditLogsRetention"),
+      "trail", Set.of("createSchema", "getAuditLogsRetention", "listActionSchemas", "listActions", "updateAuditLogsRetention"),
       "organizations", Set.of("getAuditLogConfiguration", "listAuthorizedApplications", "createItContact", "deleteItContact", "inviteItContact", "listItContacts", "revokeItContact"),
       "users", Set.of("confirmEmailChange", "createDevice", "createRadarChallenge", "deleteAuthorizedApplication", "getRadarChallenge", "listAuthorizedApplications", "sendEmailChange"));
   private static final String PASSWORD = "ride-a-giraffe-7";
@@ -377,7 +379,7 @@ public final class Calls {
     refused(BadRequestException.class, () -> cookie.refresh());
   }
 
-  private void auditTrail() {
+  private void auditTrail() throws Exception {
     var organization = organizations.create("Java trail");
     var actor = new AuditLogEventActor("user_1", "user", "Ada", Map.of("role", "owner"));
     var target = new AuditLogEventActor("document_1", "document", null, null);
@@ -388,6 +390,17 @@ public final class Calls {
     var blank = new AuditLogEvent("", OffsetDateTime.now(), actor, List.of(target), context, null, null);
     refused(UnprocessableEntityException.class, () -> trail.createEvent(organization.getId(), blank));
     refused(NotFoundException.class, () -> trail.createEvent("org_01J00000000000000000000000", event));
+    var until = OffsetDateTime.now();
+    var made = trail.createExport(organization.getId(), until.minusDays(1), until);
+    AuditLogExport found = trail.getExport(made.getId());
+    for (int tries = 0; found.getState() == AuditLogExportState.Pending && tries < 200; tries++) {
+      Thread.sleep(50);
+      found = trail.getExport(made.getId());
+    }
+    is(AuditLogExportState.Ready, found.getState());
+    is(true, found.getUrl() != null);
+    refused(BadRequestException.class, () -> trail.createExport(organization.getId(), until, until.minusDays(1)));
+    refused(NotFoundException.class, () -> trail.getExport("audit_log_export_01J00000000000000000000000"));
   }
 
   private void secondFactors() throws Exception {

@@ -68,9 +68,7 @@ AREAS = (
 # Methods of these areas whose operations Gatehouse does not have.
 ABSENT = {
     "audit_logs": {
-        "create_export",
         "create_schema",
-        "get_export",
         "get_organization_audit_logs_retention",
         "list_action_schemas",
         "list_actions",
@@ -744,6 +742,13 @@ def audit_trail():
     refused(UnprocessableEntityError, audit_logs.create_event, organization_id=organization.id, event=event)
     event.action = "document.shared"
     refused(NotFoundError, audit_logs.create_event, organization_id="org_01J00000000000000000000000", event=event)
+    until = datetime.now(timezone.utc)
+    span = {"range_start": until - timedelta(days=1), "range_end": until}
+    made = audit_logs.create_export(organization_id=organization.id, **span, actor_names=["Ada"], targets=["document"])
+    found = eventually(lambda: next((found for found in [audit_logs.get_export(made.id)] if found.state == "ready"), None))
+    assert found.id == made.id and found.url is not None
+    refused(BadRequestError, audit_logs.create_export, organization_id=organization.id, range_start=until, range_end=until - timedelta(days=1))
+    refused(NotFoundError, audit_logs.get_export, "audit_log_export_01J00000000000000000000000")
 
 
 @part

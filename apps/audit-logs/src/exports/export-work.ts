@@ -253,12 +253,11 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
   }
 
   private async build({ environment, id }: Due, made: StoredAuditExport, signal: AbortSignal): Promise<void> {
-    const context = systemContext(environment, this.clock.now());
     await this.reader.requireOwner({ environment, deadline: this.clock.now() + LOOK_UP_MS }, made.organization_id).catch((error: unknown) => {
       throw isNotFound(error) ? new ExportFailed('organization_deleted') : error;
     });
     const files = await this.builds.build(environment, made, signal);
-    const { state } = await this.repository.transact(auditExportDecider, context, id, finishExport(files));
+    const { state } = await this.repository.transact(auditExportDecider, systemContext(environment, this.clock.now()), id, finishExport(files));
     if (state!.files?.attempt === files.attempt) this.made.inc({ result: 'ready' });
     // Another was faster, or its organization has gone.
     else await this.files.remove(environment, { id, attempt: files.attempt });
