@@ -9,8 +9,8 @@ export interface Received {
   readonly body: string;
 }
 
-/** What is answered; null: nothing, for as long as the receiver is there. */
-export type Answered = { readonly status: number; readonly text?: string; readonly headers?: Readonly<Record<string, string>> } | null;
+/** What is answered; null: nothing, for as long as the receiver is there; `lost`: the connection breaks first. */
+export type Answered = { readonly status: number; readonly text?: string; readonly headers?: Readonly<Record<string, string>> } | 'lost' | null;
 
 /** Takes what is streamed, on the loopback, and keeps every request in order. */
 export class StreamReceiver {
@@ -32,7 +32,8 @@ export class StreamReceiver {
         const received = { method: request.method!, path: request.url!, headers: request.headers, body };
         receiver.received.push(received);
         const answered = receiver.answer(received);
-        if (answered !== null) response.writeHead(answered.status, answered.headers).end(answered.text);
+        if (answered === 'lost') request.socket.destroy();
+        else if (answered !== null) response.writeHead(answered.status, answered.headers).end(answered.text);
       });
     });
     server.listen(0, '127.0.0.1');

@@ -1,0 +1,89 @@
+import { Caller, givenSuite, type GivenSuite } from '#libs/testing/src/suite';
+import { until } from '#libs/testing/src/until';
+import { StreamReceiver, type Received } from './testing/stream-receiver.ts';
+
+interface Sent {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly data: readonly { readonly object: string; readonly leaf_index: number }[];
+}
+
+/** Two gateways with the services behind them, which share the log and the rows and know nothing else of each other. */
+describe('streams that two replicas deliver', () => {
+  let suite: GivenSuite;
+  let receiver: StreamReceiver;
+  let callers: readonly Caller[];
+  let organizations: readonly string[];
+  beforeAll(async () => {
+    receiver = await StreamReceiver.listen();
+    suite = await givenSuite({ replicas: true });
+    callers = [0, 1].map((at) => new Caller(() => suite.urls[at]!, suite.key));
+    organizations = await Promise.all(Array.from({ length: 12 }, async () => (await suite.post('/organizations', { name: 'Acme' }).expect(201)).id as string));
+    await Promise.all(
+      organizations.map((id, at) =>
+        callers[at % 2]!.put(`/admin/organizations/${id}/audit_log_stream`, { type: 'GenericHttps', url: receiver.origin, secret: 'x'.repeat(16) }).expect(200),
+      ),
+    );
+  });
+  afterAll(() => receiver.close());
+
+  let recorded = 0;
+  const record = async (organization_id: string, at: number): Promise<void> => {
+    const event = {
+      action: `${(recorded += 1)}`,
+      occurred_at: new Date().toISOString(),
+      actor: { id: 'a', type: 'user' },
+      targets: [],
+      context: { location: '' },
+    };
+    await callers[at % 2]!.post('/audit_logs/events', { organization_id, event }).expect(200);
+  };
+  const recordAll = (count: number): Promise<unknown> =>
+    Promise.all(organizations.flatMap((id) => Array.from({ length: count }, (_, index) => record(id, index))));
+  const sentTo = (organization: string, requests: readonly Received[] = receiver.received): readonly Sent[] =>
+    requests.map(({ body }) => JSON.parse(body) as Sent).filter(({ organization_id }) => organization_id === organization);
+  const leaves = (batches: readonly Sent[]): readonly number[] =>
+    batches.flatMap(({ data }) => data.flatMap(({ object, leaf_index }) => (object === 'audit_log_event' ? [leaf_index] : [])));
+  const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, leaf) => leaf);
+
+  it('send each event once, in its order', async () => {
+    await recordAll(20);
+    await until(() => organizations.every((id) => leaves(sentTo(id)).length >= 20));
+    for (const id of organizations) expect(leaves(sentTo(id))).toEqual(upTo(20));
+  });
+
+  it('send a batch again whose answer is lost, and nothing before it', async () => {
+    const before = receiver.received.length;
+    const [acme] = organizations as [string];
+    receiver.answer = () => 'lost';
+    await recordAll(1);
+    await until(() => sentTo(acme, receiver.received.slice(before)).length > 0);
+    receiver.answer = () => ({ status: 200 });
+    const since = () => sentTo(acme, receiver.received.slice(before));
+    await until(() => since().length > 1);
+    expect(since()[1]).toEqual(since()[0]);
+    await until(() => organizations.every((id) => leaves(sentTo(id)).includes(20)));
+  });
+
+  it('go on where they were after a restart of both, each for its part', async () => {
+    const settled = async () => {
+      for (const id of organizations)
+        await suite.eventually(`/admin/organizations/${id}/audit_log_stream`, { state: 'active', waiting_events: 0, error: null });
+    };
+    await settled();
+    const before = receiver.received.length;
+    await suite.restart();
+    await recordAll(5);
+    await until(() => organizations.every((id) => leaves(sentTo(id)).includes(25)));
+    for (const id of organizations) expect(leaves(sentTo(id, receiver.received.slice(before)))).toEqual([21, 22, 23, 24, 25]);
+    // Streams lie in six shards, of which each replica has three.
+    const counts = await Promise.all(
+      suite.urls.map(async (url) => {
+        const text = await (await fetch(`${url}/metrics`)).text();
+        return Number(/gatehouse_audit_streams\{state="active"\} (\d+)/.exec(text)?.[1]);
+      }),
+    );
+    expect(counts.reduce((sum, count) => sum + count)).toBe(organizations.length);
+    await settled();
+  });
+});
