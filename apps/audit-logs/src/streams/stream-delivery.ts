@@ -43,8 +43,8 @@ export interface OpenStream {
   readonly owner: TrailOwner;
   /** Null: to be read. */
   stored: StoredProgress | null;
-  /** When the last batch was sent, in milliseconds since the epoch. */
-  sentAt: number;
+  /** When the last batch was sent, by the clock that nobody sets; null: none was. */
+  sentAt: number | null;
   /** Since when there was something to send and nothing was sent (milliseconds since the epoch); null: there is nothing, or its receiver does not take it. */
   waitingSince: number | null;
   /** Null: there is none. */
@@ -138,8 +138,8 @@ export class StreamDelivery implements OnApplicationShutdown {
     });
     if (batch === null) return this.idle(open);
     if (failing === null) open.waitingSince ??= now;
-    const gathered = open.sentAt + GATHERED - now;
-    if (progress.failing === null && batch.items.length < most && gathered > 0 && gathered <= GATHERED) return { in: gathered };
+    const gathered = open.sentAt === null ? 0 : open.sentAt + GATHERED - performance.now();
+    if (progress.failing === null && batch.items.length < most && gathered > 0) return { in: gathered };
     // Nothing is sent once it is answered that the stream was paused or deleted.
     if (!(await isMine()) || (await this.living(owner))?.change !== stream.change) return { in: 0 };
     const next = await this.send(open, stream, batch);
@@ -178,7 +178,7 @@ export class StreamDelivery implements OnApplicationShutdown {
     if (batch.items.length === 0) return { progress: delivered };
     const secret = await this.vault.open(stream.secret, secretPlace(owner));
     const at = this.clock.now();
-    open.sentAt = at;
+    open.sentAt = performance.now();
     const { type, url } = stream;
     const { request, outcomeOf } = RECEIVERS[type];
     const answer = await this.sender.send(request({ stream, batch, secret, now: at, vendorWord: this.settings.VENDOR_WORD }));

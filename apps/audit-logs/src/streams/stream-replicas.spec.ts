@@ -1,6 +1,9 @@
+import { ForwardedClock } from '#libs/testing/src/forwarded-clock';
 import { Caller, givenSuite, type GivenSuite } from '#libs/testing/src/suite';
-import { until } from '#libs/testing/src/until';
+import { eventually, until } from '#libs/testing/src/until';
 import { StreamReceiver, type Received } from './testing/stream-receiver.ts';
+
+const DAY = 86_400_000;
 
 interface Sent {
   readonly id: string;
@@ -10,13 +13,14 @@ interface Sent {
 
 /** Two gateways with the services behind them, which share the log and the rows and know nothing else of each other. */
 describe('streams that two replicas deliver', () => {
+  const clock = new ForwardedClock();
   let suite: GivenSuite;
   let receiver: StreamReceiver;
   let callers: readonly Caller[];
   let organizations: readonly string[];
   beforeAll(async () => {
     receiver = await StreamReceiver.listen();
-    suite = await givenSuite({ replicas: true });
+    suite = await givenSuite({ clock, replicas: true });
     callers = [0, 1].map((at) => new Caller(() => suite.urls[at]!, suite.key));
     organizations = await Promise.all(Array.from({ length: 12 }, async () => (await suite.post('/organizations', { name: 'Acme' }).expect(201)).id as string));
     await Promise.all(
@@ -31,7 +35,7 @@ describe('streams that two replicas deliver', () => {
   const record = async (organization_id: string, at: number): Promise<void> => {
     const event = {
       action: `${(recorded += 1)}`,
-      occurred_at: new Date().toISOString(),
+      occurred_at: new Date(clock.now()).toISOString(),
       actor: { id: 'a', type: 'user' },
       targets: [],
       context: { location: '' },
@@ -85,5 +89,26 @@ describe('streams that two replicas deliver', () => {
     );
     expect(counts.reduce((sum, count) => sum + count)).toBe(organizations.length);
     await settled();
+  });
+
+  it('pass over what is retained no more, and say how much that was; one that begins with all begins with what is left', async () => {
+    const [acme, other] = organizations as [string, string];
+    const path = (id: string): string => `/admin/organizations/${id}/audit_log_stream`;
+    await suite.post(`${path(acme)}/pause`).expect(200, { state: 'inactive' });
+    for (const id of [acme, acme, acme, other]) await record(id, 0);
+    await suite.eventually(path(other), { waiting_events: 0 });
+    clock.forward(31 * DAY);
+    for (const caller of callers) await eventually(() => caller.get('/organizations?limit=1').expect(200));
+    const before = receiver.received.length;
+    for (const id of [acme, other]) await record(id, 0);
+    await suite.post(`${path(acme)}/resume`).expect(200);
+    await until(() => leaves(sentTo(acme)).includes(29));
+    expect(leaves(sentTo(acme, receiver.received.slice(before)))).toEqual([29]);
+    await suite.eventually(path(acme), { skipped_events: 3, waiting_events: 0 });
+    await suite.delete(path(other)).expect(204);
+    const again = receiver.received.length;
+    await suite.put(path(other), { type: 'GenericHttps', url: receiver.origin, secret: 'x'.repeat(16), from: 'beginning' }).expect(200, { skipped_events: 0 });
+    await until(() => leaves(sentTo(other, receiver.received.slice(again))).length > 0);
+    expect(leaves(sentTo(other, receiver.received.slice(again)))).toEqual([27]);
   });
 });

@@ -114,7 +114,7 @@ export class StreamWork implements OnModuleInit {
   /** @throws NeedsLaterRelease */
   private async run(owner: TrailOwner, lease: string, until: AbortSignal): Promise<void> {
     const key = keyOf(owner);
-    const open: OpenStream = { owner, stored: null, sentAt: 0, waitingSince: null, state: null };
+    const open: OpenStream = { owner, stored: null, sentAt: null, waitingSince: null, state: null };
     const lane: Lane = { open, woken: new Signal(), changed: new Signal(), hasNews: true, hasChanged: false, isSlow: false };
     this.lanes.set(key, lane);
     try {
