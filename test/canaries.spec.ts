@@ -58,6 +58,9 @@ describe('secrets', () => {
   const hashes = new Canaries();
   /** What is personal, or may be: views hold it, and so did deliveries and the bus. */
   const people = new Canaries();
+  /** Of people of directories: views hold it, and nobody reads it in what a customer's IT is shown, nor in what is logged. */
+  const listed = new Canaries();
+  let shownRequests: string;
   const directory = join(root, 'data');
   const backup = join(root, 'backup');
   const ours = canaries.add('GATEHOUSE_API_KEY', `sk_${random()}`);
@@ -201,6 +204,7 @@ describe('secrets', () => {
     await ask('POST', '/audit_logs/events', { body: { organization_id: organization.id, event: { ...event, action: 'streamed' } } });
     await until(async () => (await askInPublic('GET', stream)).body.state === 'error');
 
+    await directories({ ask, askInPublic, receiver }, organization.id);
     await signIn({ ask, askInPublic, receiver });
 
     // Errors, with keys in places where they do not belong.
@@ -235,6 +239,59 @@ describe('secrets', () => {
     runs = [killed, await second.stop()];
     deliveries = JSON.stringify(receiver.received);
   });
+
+  /** A token of a directory, and what its product sends: passwords, which are taken and kept nowhere, and what is personal, in places where it belongs and in others. */
+  async function directories({ ask, askInPublic }: Asking, organization_id: string): Promise<void> {
+    const { body: directory } = await askInPublic('POST', '/admin/directories', { body: { organization_id, type: 'generic scim v2.0', name: 'People' } });
+    const { body: made } = await ask('POST', `/admin/directories/${directory.id}/tokens`);
+    const token = canaries.add('token of a directory', made.token);
+    await askInPublic('GET', `/admin/directories/${directory.id}/tokens`);
+    const password = canaries.add('password by SCIM', random());
+    const person = (what: string): string => listed.add(what, random());
+    const scim = (method: string, path: string, body?: unknown) => askInPublic(method, `/scim/v2/${directory.id}${path}`, { key: token, body });
+    const body = { userName: person('user name'), name: { givenName: person('given name') }, shoe: person('attribute of its own') };
+    const { status, body: user } = await scim('POST', '/Users', { ...body, password });
+    expect(status).toBe(201);
+    const patch = (...Operations: readonly object[]) => scim('PATCH', `/Users/${user.id}`, { Operations });
+    expect((await scim('PUT', `/Users/${user.id}`, { ...body, PASSWORD: password })).status).toBe(200);
+    expect((await patch({ op: 'replace', path: 'password', value: password }, { op: 'add', value: { Password: password } })).status).toBe(200);
+    expect((await patch({ op: 'add', path: 'urn:ietf:params:scim:schemas:core:2.0:User:password', value: password })).status).toBe(200);
+    // Where neither belongs.
+    for (const text of [password, token, body.userName]) {
+      await ask('GET', `/scim/v2/${directory.id}/Users/${text}`, { key: token });
+      await ask('GET', `/scim/v2/${directory.id}/${text}?filter=${encodeURIComponent(`password eq "${text}"`)}&attributes=${text}`, { key: token });
+      await ask('GET', `/scim/v2/${directory.id}/Users?filter=${encodeURIComponent(`userName eq "${text}`)}`, { key: token });
+      await ask('PATCH', `/scim/v2/${directory.id}/Users/${user.id}`, {
+        key: token,
+        body: { Operations: [{ op: text, path: `emails[value eq "${text}"`, value: text }] },
+      });
+      await ask('POST', `/scim/v2/${directory.id}/Groups`, { key: token, body: { displayName: text, members: [{ value: text }] } });
+      await ask('POST', `/scim/v2/${directory.id}/Users`, { key: token, body: `{"userName":"${text}"` });
+      await ask('GET', `/scim/v2/${text}/Users`, { key: text });
+      await ask('GET', '/directories', { key: text });
+    }
+    // By a listing, once in a field that none may have.
+    const listing = async (fields: object) => {
+      const line = JSON.stringify({ type: 'user', id: body.userName, first_name: person('name in a listing'), ...fields });
+      const headers = { 'Content-Type': 'application/x-ndjson' };
+      const { body: run } = await askInPublic('PUT', `/admin/directories/${directory.id}/snapshot?force=true`, { body: `${line}\n`, headers });
+      return eventually(async () => {
+        const { body: shown, text } = await askInPublic('GET', `/admin/directories/${directory.id}/runs/${run.id}`);
+        expect(['completed', 'failed']).toContain(shown.phase);
+        expect(listed.foundIn(text)).toEqual([]);
+        return shown.phase as string;
+      });
+    };
+    expect(await listing({ password })).toBe('failed');
+    expect(await listing({ shoe: person('another attribute') })).toBe('completed');
+    shownRequests = await eventually(async () => {
+      const { body: shown, text } = await askInPublic('GET', `/admin/directories/${directory.id}/requests?limit=100`);
+      expect(shown.data.length).toBeGreaterThan(20);
+      return text;
+    });
+    await askInPublic('DELETE', `/admin/directories/${directory.id}/tokens/${made.id}`);
+    expect((await scim('GET', '/Users')).status).toBe(401);
+  }
 
   /** Every kind of secret by which somebody signs in: shown by the answer that makes it, then used, used again, and shown where it does not belong. */
   async function signIn({ ask, askInPublic, receiver }: Asking): Promise<void> {
@@ -366,6 +423,7 @@ describe('secrets', () => {
       'password',
       'API key',
       ...['audit event', 'key of an audit event', 'secret of a stream', 'token of a stream'],
+      ...['token of a directory', 'password by SCIM'],
       ...['client secret of a provider', 'secret of the webhook for texts'],
       ...['magic code', 'wrong code', 'refresh token', 'next refresh token', 'access token'],
       ...['TOTP secret', 'TOTP secret, as bytes', 'TOTP code', 'next magic code', 'pending token'],
@@ -403,6 +461,15 @@ describe('secrets', () => {
         .flat()
         .filter((found) => found.startsWith('answer')),
     ).toEqual([]);
+  });
+
+  it('of people of directories are in nothing that the IT of their organization is shown, in no line that is logged, and in no file but of rows', () => {
+    expect(listed.foundIn(shownRequests)).toEqual([]);
+    for (const { stdout, stderr } of runs) expect(listed.foundIn(stdout + stderr)).toEqual([]);
+    expect(listed.foundInDirectory(backup)).toEqual({});
+    const found = Object.keys(listed.foundInDirectory(directory));
+    expect(found.filter((file) => !file.startsWith('views'))).toEqual([]);
+    expect(found).not.toEqual([]);
   });
 
   it('are in no line that is logged; the first key is shown once, by the start that made it', () => {

@@ -86,7 +86,7 @@ export class Caller {
     const response = await fetch(`${urls[replica % urls.length]}/scim/v2/${directoryId}${path}`, {
       method,
       headers: { Authorization: `Bearer ${token}`, ...(body !== undefined && { 'Content-Type': 'application/scim+json' }), ...headers },
-      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+      body: body === undefined ? null : typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
     });
     const text = await response.text();
     return { status: response.status, headers: Object.fromEntries(response.headers), text, body: text === '' ? undefined : JSON.parse(text) };

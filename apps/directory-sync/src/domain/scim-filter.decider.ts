@@ -1,5 +1,5 @@
-import type { ResourceKind } from './scim-schema.decider.ts';
-import { isObject, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
+import { attributeNamed, subAttributeNamed, type ResourceKind } from './scim-schema.decider.ts';
+import { ENTERPRISE_SCHEMA, isObject, OWN_SCHEMA, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
 
 /** A filter as it was read. Paths are as they were written. */
 export type ScimFilter =
@@ -28,6 +28,37 @@ export function filterOf(kind: ResourceKind, filter: ScimFilter): ScimFilter | n
   if (kinds.length === 0) return filter;
   const rest = parts.filter((part) => !kinds.includes(part as Comparison));
   return rest.length === 0 ? null : { op: 'and', filters: rest };
+}
+
+/** Whether each attribute that a filter names is one of some of these kinds. Of schemas that are not ours nothing is known. */
+export function isKnown(filter: ScimFilter, kinds: readonly ResourceKind[]): boolean {
+  return pathsOf(filter).every((path) => kinds.some((kind) => isAttribute(kind, stepsOf(path))));
+}
+
+function pathsOf(filter: ScimFilter): readonly string[] {
+  switch (filter.op) {
+    case 'and':
+    case 'or':
+      return filter.filters.flatMap(pathsOf);
+    case 'not':
+      return pathsOf(filter.filter);
+    case '[]':
+      return pathsOf(filter.filter).map((path) => `${filter.path}.${path}`);
+    default:
+      return [filter.path];
+  }
+}
+
+function isAttribute(kind: ResourceKind, [first = '', ...others]: readonly string[]): boolean {
+  const isOfSchema = first.toLowerCase().startsWith('urn:');
+  if (isOfSchema && ![ENTERPRISE_SCHEMA, OWN_SCHEMA].some((schema) => schema.toLowerCase() === first.toLowerCase())) return true;
+  const [name, ...below] = isOfSchema ? others : [first, ...others];
+  if (name === undefined) return true;
+  const attribute = isOfSchema ? attributeNamed(kind, name, first) : attributeNamed(kind, name);
+  const [sub, ...more] = below;
+  if (attribute === null || more.length > 0) return false;
+  if (sub === undefined) return true;
+  return attribute.type === 'complex' && (attribute.subAttributes === undefined || subAttributeNamed(attribute, sub) !== null);
 }
 
 /** How much there is in a filter to look at. */

@@ -1,3 +1,4 @@
+import { isPlainText } from '#libs/contracts/src/text-formats';
 import { invalidValue, ScimError } from './scim-domain-error.ts';
 import { attributeNamed, subAttributeNamed, type ResourceKind, type ScimAttribute } from './scim-schema.decider.ts';
 import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, GROUP_SCHEMA, isObject, OWN_SCHEMA, truthOf, USER_SCHEMA, type Attributes } from './scim-values.decider.ts';
@@ -25,6 +26,7 @@ export function keptAttributes(kind: ResourceKind, sent: Attributes): Attributes
   const kept: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(sent)) put(kind, kept, name, value);
   requireFewNames(kept);
+  requirePlainText(kept);
   requireText(kept, kind === 'User' ? 'userName' : 'displayName', true);
   for (const name of ['userName', 'displayName', 'externalId']) requireText(kept, name, false);
   const extensions = Object.keys(kept).filter((name) => name.toLowerCase().startsWith('urn:'));
@@ -131,6 +133,16 @@ function requireFewItems(list: readonly unknown[]): void {
 
 function requireName(name: string): void {
   if (name === '' || name.length > MAX_TEXT || FORBIDDEN.has(name)) throw new ScimError(400, 'invalidSyntax', 'An attribute has a name that none can have.');
+}
+
+/** What the log, rows and receivers would not give back as it came. */
+function requirePlainText(value: unknown): void {
+  if (typeof value === 'string' && !isPlainText(value)) throw invalidValue('A text holds a NUL, or half a character.');
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, each] of Object.entries(value)) {
+    requirePlainText(name);
+    requirePlainText(each);
+  }
 }
 
 function requireText(kept: Attributes, name: string, isRequired: boolean): void {

@@ -11,6 +11,7 @@ const SMALL = 64 * 1024;
  */
 const PROGRAM = `
 const { parentPort } = require('node:worker_threads');
+const decoder = new TextDecoder('utf-8', { fatal: true });
 const compact = (list) => Array.isArray(list) && list.length > 100
   ? list.map((item) => (item !== null && typeof item === 'object' && typeof item.value === 'string' ? item.value : item)) : list;
 const compactIn = (object) => {
@@ -19,7 +20,7 @@ const compactIn = (object) => {
 };
 parentPort.on('message', ({ id, bytes }) => {
   try {
-    const value = JSON.parse(Buffer.from(bytes).toString());
+    const value = JSON.parse(decoder.decode(bytes));
     compactIn(value);
     for (const operation of Array.isArray(value?.Operations) ? value.Operations : []) {
       if (operation === null || typeof operation !== 'object') continue;
@@ -48,7 +49,7 @@ export class BodyParser implements OnModuleDestroy {
   /** @throws ScimError `invalidSyntax` */
   async parse(body: Buffer): Promise<unknown> {
     const parsed = body.length <= SMALL ? parsedHere(body) : await this.parsedBeside(body);
-    if (parsed.isInvalid) throw invalidSyntax('The body is no JSON.');
+    if (parsed.isInvalid) throw invalidSyntax('The body is no JSON in UTF-8.');
     return parsed.value;
   }
 
@@ -84,9 +85,12 @@ export class BodyParser implements OnModuleDestroy {
   }
 }
 
+/** Of what is not UTF-8, something else would be kept than was sent. */
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
 function parsedHere(body: Buffer): Parsed {
   try {
-    return { id: 0, value: JSON.parse(body.toString()) };
+    return { id: 0, value: JSON.parse(decoder.decode(body)) };
   } catch {
     return { id: 0, isInvalid: true };
   }

@@ -1,6 +1,7 @@
 import { parse, type Filter } from 'scim2-parse-filter';
 import { ScimError } from '../domain/scim-domain-error.ts';
-import { termsOf, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import { isKnown, termsOf, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import type { ResourceKind } from '../domain/scim-schema.decider.ts';
 
 const MAX_LENGTH = 2_048;
 const MAX_DEPTH = 16;
@@ -18,6 +19,14 @@ export function parseFilter(text: string): ScimFilter {
   }
   const filter = asOurs(parsed);
   if (termsOf(filter) > MAX_TERMS) throw invalidFilter();
+  return filter;
+}
+
+/** The filter of a search among resources of these kinds; null where everything is asked for. @throws ScimError `invalidFilter` */
+export function parseSearch(text: string, kinds: readonly ResourceKind[]): ScimFilter | null {
+  if (text === '') return null;
+  const filter = parseFilter(text);
+  if (!isKnown(filter, kinds)) throw new ScimError(400, 'invalidFilter', 'The filter names an attribute that there is not.');
   return filter;
 }
 

@@ -5,7 +5,8 @@ import { parseFilter } from './parse-filter.ts';
 
 /** What may be personal, or cannot be told to be anything else. */
 const LEFT_OUT = '…';
-const NAME = /^[\w$:.-]{1,128}$/;
+/** Names of attributes are words; what is longer, or has many digits, may be a secret in their place. */
+const NAME = /^(?!.*\d.*\d.*\d.*\d)[\w$-]{1,32}(\.[\w$-]{1,32}){0,2}$|^urn:[\w:.$-]{1,124}$/i;
 const KINDS: ReadonlySet<string> = new Set(['.search', 'User', 'Group']);
 const QUERY = ['filter', 'startIndex', 'count', 'attributes', 'excludedAttributes', 'sortBy', 'sortOrder'];
 const MOST_NAMES = 50;
@@ -58,8 +59,8 @@ function shownParameter(name: string, value: string): string {
 /** An attribute, or a path to one. */
 function shownTarget(text: string): string {
   if (NAME.test(text)) return text;
-  const parts = /^([\w$:.-]{1,128})\[(.*)\]((?:\.[\w$-]{1,64})?)$/s.exec(text.slice(0, LONGEST_TEXT));
-  return parts === null ? LEFT_OUT : `${parts[1]!}[${shownFilter(parts[2]!)}]${parts[3]!}`;
+  const parts = /^([\w$:.-]{1,128})\[(.*)\]((?:\.[\w$-]{1,32})?)$/s.exec(text.slice(0, LONGEST_TEXT));
+  return parts === null || !NAME.test(`${parts[1]!}${parts[3]!}`) ? LEFT_OUT : `${parts[1]!}[${shownFilter(parts[2]!)}]${parts[3]!}`;
 }
 
 /** A filter that cannot be read may be a value as a whole. */
@@ -79,12 +80,12 @@ function shownPart(filter: ScimFilter): string {
     case 'not':
       return `not (${shownPart(filter.filter)})`;
     case 'pr':
-      return `${filter.path} pr`;
+      return `${shownTarget(filter.path)} pr`;
     case '[]':
-      return `${filter.path}[${shownPart(filter.filter)}]`;
+      return `${shownTarget(filter.path)}[${shownPart(filter.filter)}]`;
     default: {
       const { path, op, value } = filter;
-      return `${path} ${op} ${typeof value === 'string' ? '"…"' : typeof value === 'number' ? LEFT_OUT : String(value)}`;
+      return `${shownTarget(path)} ${op} ${typeof value === 'string' ? '"…"' : typeof value === 'number' ? LEFT_OUT : String(value)}`;
     }
   }
 }

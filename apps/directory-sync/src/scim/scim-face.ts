@@ -20,7 +20,7 @@ import { ScimAccess, type Admitted } from './access.ts';
 import { BodyParser } from './body-parser.ts';
 import { listOf, MAX_RESULTS, resourceTypes, schemas, serviceProviderConfig } from './discovery.ts';
 import { ScimGroups } from './groups.ts';
-import { parseFilter } from './parse-filter.ts';
+import { parseSearch } from './parse-filter.ts';
 import { invalidSyntax } from './patch-request.ts';
 import { etagOf, EVERYTHING, groupResource, isAskedFor, projected, userResource, withOwn, type Projection } from './representation.ts';
 import { ScimMetrics } from './metrics.ts';
@@ -254,15 +254,15 @@ export class ScimFace implements HttpFace {
   }
 
   private async find(asked: Asked, isUsers: boolean, search: Search): Promise<ScimAnswer> {
-    const filter = search.text === '' ? null : parseFilter(search.text);
-    const { total, resources } = await this.found(asked, isUsers ? 'User' : 'Group', filter, search);
+    const kind = isUsers ? 'User' : 'Group';
+    const { total, resources } = await this.found(asked, kind, parseSearch(search.text, [kind]), search);
     return { status: 200, body: listOf(resources, total, search.startIndex) };
   }
 
   /** People first, then groups, in one list. */
   private async findEverything(asked: Asked, search: Search): Promise<ScimAnswer> {
     const { startIndex, count } = search;
-    const filter = search.text === '' ? null : parseFilter(search.text);
+    const filter = parseSearch(search.text, ['User', 'Group']);
     const people = await this.found(asked, 'User', filter, search);
     const groups = await this.found(asked, 'Group', filter, {
       ...search,

@@ -315,6 +315,35 @@ describe('SCIM', () => {
     await directory.expect(409, 'POST', '/Users', body, { 'Idempotency-Key': randomUUID() });
   });
 
+  it.each([
+    ['an attribute that there is not', 'Users', 'nothing eq "a"'],
+    ['an attribute of groups', 'Users', 'members.value eq "a"'],
+    ['an attribute of people', 'Groups', 'userName eq "a"'],
+    ['a part that there is not', 'Users', 'emails.nothing eq "a"'],
+    ['a part of what has none', 'Users', 'userName.value eq "a"'],
+    ['a part in brackets that there is not', 'Users', 'emails[nothing eq "a"].value eq "b"'],
+    ['an attribute of a schema that there is not', 'Users', 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:nothing eq "a"'],
+    ['nothing that can be read', 'Users', 'userName eq'],
+    ['nothing that comes to an end', 'Users', `${'('.repeat(100)}userName eq "a"${')'.repeat(100)}`],
+  ])('refuses a filter that names %s', async (_, kind, filter) => {
+    const answer = await directory.ask('GET', `/${kind}?filter=${encodeURIComponent(filter)}`);
+    expect(answer).toMatchObject({ status: 400, body: { scimType: 'invalidFilter', status: '400', detail: expect.any(String) } });
+  });
+
+  it('keeps what it gives back as it came, and refuses what it could not', async () => {
+    const userName = `${randomUUID()} Zoë 😀`;
+    const bytes = (encoding: BufferEncoding) => new Uint8Array(Buffer.from(JSON.stringify({ userName }), encoding));
+    for (const text of ['a\0', 'a\ud800', '\udc00a'])
+      for (const body of [{ userName: text }, { userName, title: text }, { userName, [text]: 'x' }, { userName, own: [{ deep: text }] }])
+        expect(await directory.ask('POST', '/Users', body)).toMatchObject({ status: 400, body: { scimType: 'invalidValue' } });
+    expect(await directory.ask('POST', '/Users', bytes('latin1'))).toMatchObject({ status: 400, body: { scimType: 'invalidSyntax' } });
+    const large = Buffer.concat([Buffer.from(`{"displayName":"${'x'.repeat(100_000)}`), Buffer.from('é"}', 'latin1')]);
+    expect(await directory.ask('POST', '/Groups', new Uint8Array(large))).toMatchObject({ status: 400, body: { scimType: 'invalidSyntax' } });
+    // Of clients that begin with a mark of the order of bytes.
+    const { id } = await directory.expect(201, 'POST', '/Users', new Uint8Array(Buffer.concat([Buffer.from('\uFEFF'), bytes('utf8')])));
+    expect((await directory.get(`/Users/${id}`)).userName).toBe(userName);
+  });
+
   it('filters by indexes', async () => {
     const own = await GivenDirectory.open();
     const ada = await own.person({ userName: 'ada.lovelace@acme.test', displayName: 'Ada Lovelace', emails: [{ value: 'ADA@acme.test', type: 'work' }] });
