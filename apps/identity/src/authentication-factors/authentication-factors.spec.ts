@@ -171,6 +171,20 @@ describe('an authenticator app', () => {
     expect(await verify(open, codeOf(totp.secret)).expect(201)).toMatchObject({ valid: true });
   });
 
+  it('of nobody who is known here is unknown once it is deleted, secret and all, and no other is', async () => {
+    const body = { type: 'totp', totp_issuer: 'Acme', totp_user: address() };
+    const [gone, kept] = [await suite.post(`${FACTORS}/enroll`, body).expect(201), await suite.post(`${FACTORS}/enroll`, body).expect(201)];
+    await suite.delete(`${FACTORS}/${gone.id}`).expect(204);
+    await eventually(async () => {
+      const enrolled = (await suite.records('authentication_factor.enrolled')).map(({ data }) => data as { readonly id: string });
+      const [first, second] = [gone, kept].map(({ id }) => enrolled.find((data) => data.id === id));
+      expect(first).toMatchObject({ totp_user: null, totp_issuer: null, totp_secret: null });
+      expect(second).toMatchObject({ totp_user: body.totp_user, totp_issuer: 'Acme' });
+    });
+    await suite.get(`${FACTORS}/${gone.id}`).expect(404);
+    await suite.get(`${FACTORS}/${kept.id}`).expect(200);
+  });
+
   it('of somebody who is erased is unknown, secret and all', async () => {
     const { id, email } = await user();
     await suite.post(`${USERS}/${id}/auth_factors`, { type: 'totp', totp_issuer: 'Acme' }).expect(201, { authentication_factor: { totp: { user: email } } });

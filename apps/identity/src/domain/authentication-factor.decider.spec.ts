@@ -63,6 +63,11 @@ describe('an authentication factor', () => {
     given(enrolled).when(deleteFactor(id)).then(deleted);
     given(enrolled, deleted).when(deleteFactor(id)).thenNothing();
     given().when(deleteFactor(id)).thenNothing();
+    // Of whom nobody knows whose it was, nothing can be read any more.
+    const unowned: AuthenticationFactorEvent = { type: 'authentication_factor.enrolled', data: { id, ...fields, user_id: null } };
+    const erased: AuthenticationFactorEvent = { type: 'authentication_factor.erased', data: { holders: [`authentication_factor.${id}`] } };
+    given(unowned).when(deleteFactor(id)).then(deleted, erased);
+    given(unowned, deleted, erased).when(deleteFactor(id)).thenNothing();
   });
   it('is deleted with what was set before a fact of its user, where it did not know of that, whatever clocks say', () => {
     const knowing: AuthenticationFactorEvent = { type: 'authentication_factor.enrolled', data: { id, ...fields, credentials_version: 4 } };

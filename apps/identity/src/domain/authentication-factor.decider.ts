@@ -1,5 +1,6 @@
 import type { AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import type { Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
+import { FACTOR_ERASED, type Erasure } from '#libs/event-sourcing/src/erasure/erasing';
 import { notFound } from '#libs/platform/src/domain-error';
 import { isUnknownTo, type Beginning, type LaterFact } from './known-version.decider.ts';
 import { holderOfUser, type StoredUser, type UserEvent } from './user.decider.ts';
@@ -12,7 +13,9 @@ export type AuthenticationFactorEvent =
   | Fact<'authentication_factor.verified', { readonly id: string }>
   /** A text with a code is to be sent: the code of an earlier challenge works no more. */
   | Fact<'authentication_factor.challenged', FactorChallenged>
-  | Fact<'authentication_factor.deleted', { readonly id: string }>;
+  | Fact<'authentication_factor.deleted', { readonly id: string }>
+  /** With the deletion of one of whom nobody knows whose it is: no erasure of a user would ever take its key along. */
+  | Fact<typeof FACTOR_ERASED, Erasure>;
 
 const PERSONAL = ['totp_issuer', 'totp_user', 'totp_secret', 'phone_number'] as const;
 
@@ -75,6 +78,8 @@ function evolve(state: AuthenticationFactorState, event: AuthenticationFactorEve
       return { ...state, last_challenge_id: event.data.challenge_id };
     case 'authentication_factor.deleted':
       return { object: 'deleted_authentication_factor', id: state.id };
+    case FACTOR_ERASED:
+      return state;
   }
 }
 
@@ -102,6 +107,7 @@ export const authenticationFactorDecider: Decider<AuthenticationFactorState, Aut
     'authentication_factor.verified': null,
     'authentication_factor.challenged': [ofTemplate],
     'authentication_factor.deleted': null,
+    [FACTOR_ERASED]: null,
   },
   evolve,
   // The contract has no events of factors.
@@ -138,7 +144,11 @@ export function challengeFactor(challenged: FactorChallenged): Decide {
 
 /** Nothing where it is gone already. */
 export function deleteFactor(id: string): Decide {
-  return (state) => (state?.object === 'authentication_factor' ? [{ type: 'authentication_factor.deleted', data: { id } }] : []);
+  return (state) => {
+    if (state?.object !== 'authentication_factor') return [];
+    const erased: AuthenticationFactorEvent[] = state.user_id === null ? [{ type: FACTOR_ERASED, data: { holders: [holderOfFactor(state)] } }] : [];
+    return [{ type: 'authentication_factor.deleted', data: { id } }, ...erased];
+  };
 }
 
 /** As `deleteFactor`, of one that was enrolled before this fact removed what its user had. */

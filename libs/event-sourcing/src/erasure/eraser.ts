@@ -13,7 +13,7 @@ import { ERASURE_FINISHED } from '../log/protocol.ts';
 import { purposeOf } from '../sealing/holders.ts';
 import { TRUSTED_FOR } from '../sealing/key-cache.ts';
 import type { ErasablePurpose, KeyStore } from '../sealing/key-store.ts';
-import { ERASED, holdersOf } from './erasing.ts';
+import { DESTROYING, ERASED, holdersOf } from './erasing.ts';
 
 /** Beside the time for which a process trusts a key that it has read: what was decided with it is appended by then, and its row written. */
 const APPENDED_WITHIN = 15_000;
@@ -52,7 +52,7 @@ export async function followErasures(
   followers.add({
     name: ERASER,
     table: erasedUpTo,
-    types: [ERASED],
+    types: DESTROYING,
     isRepeatable: true,
     handle: async (records) => {
       const purposes = records.flatMap(purposesOf);
