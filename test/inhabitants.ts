@@ -209,7 +209,10 @@ export function toReceiver(request: GeneratedRequest, receiver: string): Generat
   const { body } = request;
   if (typeof body !== 'object' || body === null) return request;
   const fields = ['endpoint_url', 'url'].filter((field) => String(body[field as keyof typeof body]).startsWith('http'));
-  return { ...request, body: { ...body, ...Object.fromEntries(fields.map((field) => [field, `${receiver}/${randomUUID()}`])) } };
+  // A list stays one: it is to be refused.
+  return fields.length === 0
+    ? request
+    : { ...request, body: { ...body, ...Object.fromEntries(fields.map((field) => [field, `${receiver}/${randomUUID()}`])) } };
 }
 
 const published = operations().filter((operation) => operation.route !== null);
