@@ -12,6 +12,7 @@ import {
   type NewProof,
   type NewSession,
   type SessionEvent,
+  type SessionState,
   type StoredSession,
 } from './session.decider.ts';
 
@@ -24,6 +25,7 @@ const session: NewSession = { membership: { id: 'om_1', organization_id: 'org_1'
 const password: SessionEvent = { type: 'authentication.password_succeeded', data: about };
 const code: SessionEvent = { type: 'authentication.magic_auth_succeeded', data: about };
 const mailbox: SessionEvent = { type: 'authentication.email_verification_succeeded', data: about };
+const mfa: SessionEvent = { type: 'authentication.mfa_succeeded', data: about };
 const created: SessionEvent = {
   type: 'session.created',
   data: {
@@ -117,6 +119,23 @@ describe('a session', () => {
       .then(endedBy('membership_inactive'));
     for (const decision of [endOutdatedSession(id, { version: 9, at: before }, 'password_reset'), endSessionOfInactive(id, { version: 9, at: before })])
       given(password, older).when(decision).thenNothing();
+  });
+  it.each<[string, readonly SessionEvent[], true | undefined]>([
+    ['one factor', [password], undefined],
+    ['two factors', [password, mfa], true],
+  ])('is the same to a view that begins with its fact, after %s', (_, proofs, hasSecondFactor) => {
+    const fold = (before: SessionState, event: SessionEvent) => sessionDecider.evolve(before, { ...event, at: now, version: 1 });
+    const signIn = proofs.reduce(fold, sessionDecider.initial);
+    const [began] = beginSession(session)(signIn, { now } as never) as readonly SessionEvent[];
+    expect((fold(signIn, began!) as StoredSession).has_second_factor).toBe(hasSecondFactor);
+    expect(fold(sessionDecider.initial, began!)).toEqual(fold(signIn, began!));
+  });
+  it('has the second factor that was proven for it where that was recorded before its fact told it', () => {
+    const state = [password, mfa, created].reduce<SessionState>(
+      (before, event) => sessionDecider.evolve(before, { ...event, at: now, version: 1 }),
+      sessionDecider.initial,
+    );
+    expect(state).toMatchObject({ object: 'session', has_second_factor: true });
   });
   it('is of the membership that it began with, for as long as that is active', () => {
     const state = [password, created].reduce((before, event) => sessionDecider.evolve(before, { ...event, at: now, version: 1 }), sessionDecider.initial);

@@ -45,6 +45,8 @@ interface SessionCreated extends Pick<Session, 'id' | 'user_id' | 'auth_method' 
   readonly credentials_version?: number;
   /** Since which version of its stream the membership is active: once it was inactive, it is active since another. Absent without a membership, and in older records. */
   readonly membership_version?: number;
+  /** Whether a second factor was proven on the way to it; absent: none was, or an older record, which leaves that to the proofs before it. */
+  readonly has_second_factor?: true;
 }
 
 /** Private: outside it is told that the session was revoked, whatever the reason. */
@@ -62,8 +64,6 @@ interface SignIn extends Omit<ProvenFactor, 'has_secret'> {
 export interface StoredSession extends SessionCreated {
   readonly object: 'session';
   readonly created_at: string;
-  /** Whether a second factor was proven on the way to it; absent: none was. */
-  readonly has_second_factor?: true;
 }
 
 export interface EndedSession extends Omit<StoredSession, 'object'> {
@@ -87,7 +87,7 @@ function evolve(state: SessionState, event: SessionEvent & { readonly at: string
       return state ?? { object: 'sign_in', ...about, proven: [factorOf(event.type)], began_at: event.at };
     }
     case 'session.created':
-      // Its fact says it all: rows are none before it.
+      // Its fact says it all, since rows are none before it, and a view that is caught up or rebuilt begins here; but for older records, whose second factor the proofs tell.
       if (state !== null && state.object !== 'sign_in') return state;
       return { object: 'session', ...event.data, created_at: event.at, ...(state?.proven.includes('mfa') === true && { has_second_factor: true }) };
     case 'session.revoked':
@@ -233,7 +233,7 @@ function activationOf({ created_at, membership_version }: StoredSession): Beginn
 function sessionOf({ id, user_id, proven, ip_address, user_agent, credentials_version }: SignIn, { membership, expires_at }: NewSession): SessionEvent {
   const began = { id, user_id, auth_method: METHODS[proven[0]!], ip_address, user_agent, expires_at, credentials_version };
   const chosen = membership === null ? { organization_id: null, membership_id: null } : membershipOf(membership);
-  return { type: 'session.created', data: { ...began, ...chosen } };
+  return { type: 'session.created', data: { ...began, ...chosen, ...(proven.includes('mfa') && { has_second_factor: true as const }) } };
 }
 
 function membershipOf({ id, organization_id, status_version }: NonNullable<NewSession['membership']>) {
