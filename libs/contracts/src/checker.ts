@@ -1,7 +1,8 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FieldError } from '#libs/platform/src/domain-error';
+import { isPlainText } from '#libs/platform/src/plain-text.decider';
 import type { Schema } from './json-schema.ts';
-import { FORMAT_NAMES, isPlainText, isVisibleText, TEXT_FORMATS, type TextFormat } from './text-formats.ts';
+import { FORMAT_NAMES, isVisibleText, TEXT_FORMATS, type TextFormat } from './text-formats.ts';
 
 /** A body can be wrong in as many places as it has bytes. */
 const MAX_ERRORS = 100;

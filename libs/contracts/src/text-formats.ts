@@ -1,14 +1,11 @@
+import { isPlainText } from '#libs/platform/src/plain-text.decider';
+
 /** What the formats of text mean, in one place: the compiled schemas and the class-validator rules both ask here. */
 
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i;
 const LOCAL_PART = /^[^\s"(),:;<>@[\\\]]{1,64}$/u;
-
-/** Neither NUL nor half a surrogate pair: what every store, log and receiver gives back as it came. */
-export function isPlainText(text: string): boolean {
-  return !text.includes('\0') && isWellFormed(text);
-}
 
 /** The blank of Braille is no space to Unicode, and is shown as nothing. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]/u;
@@ -21,11 +18,6 @@ export function isVisibleText(text: string): boolean {
 /** The spelling in which addresses are stored and shown. */
 export function storedEmail(text: string): string {
   return text.trim().toLowerCase();
-}
-
-// Node has it since 20; the compiler's library does not know it yet.
-function isWellFormed(text: string): boolean {
-  return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
 
 /** ISO 8601 with a time zone, of a day that exists. */

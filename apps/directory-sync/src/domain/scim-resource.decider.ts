@@ -1,4 +1,4 @@
-import { isPlainText } from '#libs/contracts/src/text-formats';
+import { isPlainText } from '#libs/platform/src/plain-text.decider';
 import { invalidValue, ScimError } from './scim-domain-error.ts';
 import { attributeNamed, subAttributeNamed, type ResourceKind, type ScimAttribute } from './scim-schema.decider.ts';
 import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, GROUP_SCHEMA, isObject, OWN_SCHEMA, truthOf, USER_SCHEMA, type Attributes } from './scim-values.decider.ts';
