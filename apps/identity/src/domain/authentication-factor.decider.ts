@@ -1,6 +1,6 @@
 import type { AuthenticationFactor } from '#libs/contracts/src/authentication-factors/authentication-factor';
 import type { Decider, Decision, Erasable, Fact, Sealing } from '#libs/event-sourcing/src/deciding/decider';
-import { FACTOR_ERASED, type Erasure } from '#libs/event-sourcing/src/erasure/erasing';
+import type { Erasure, FACTOR_ERASED } from '#libs/event-sourcing/src/erasure/erasing';
 import { notFound } from '#libs/platform/src/domain-error';
 import { isUnknownTo, type Beginning, type LaterFact } from './known-version.decider.ts';
 import { holderOfUser, type StoredUser, type UserEvent } from './user.decider.ts';
@@ -78,7 +78,7 @@ function evolve(state: AuthenticationFactorState, event: AuthenticationFactorEve
       return { ...state, last_challenge_id: event.data.challenge_id };
     case 'authentication_factor.deleted':
       return { object: 'deleted_authentication_factor', id: state.id };
-    case FACTOR_ERASED:
+    case 'authentication_factor.erased':
       return state;
   }
 }
@@ -107,7 +107,7 @@ export const authenticationFactorDecider: Decider<AuthenticationFactorState, Aut
     'authentication_factor.verified': null,
     'authentication_factor.challenged': [ofTemplate],
     'authentication_factor.deleted': null,
-    [FACTOR_ERASED]: null,
+    'authentication_factor.erased': null,
   },
   evolve,
   // The contract has no events of factors.
@@ -146,7 +146,8 @@ export function challengeFactor(challenged: FactorChallenged): Decide {
 export function deleteFactor(id: string): Decide {
   return (state) => {
     if (state?.object !== 'authentication_factor') return [];
-    const erased: AuthenticationFactorEvent[] = state.user_id === null ? [{ type: FACTOR_ERASED, data: { holders: [holderOfFactor(state)] } }] : [];
+    const erased: AuthenticationFactorEvent[] =
+      state.user_id === null ? [{ type: 'authentication_factor.erased', data: { holders: [holderOfFactor(state)] } }] : [];
     return [{ type: 'authentication_factor.deleted', data: { id } }, ...erased];
   };
 }
