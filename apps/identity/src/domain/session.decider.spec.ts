@@ -126,7 +126,7 @@ describe('a session', () => {
   ])('is the same to a view that begins with its fact, after %s', (_, proofs, hasSecondFactor) => {
     const fold = (before: SessionState, event: SessionEvent) => sessionDecider.evolve(before, { ...event, at: now, version: 1 });
     const signIn = proofs.reduce(fold, sessionDecider.initial);
-    const [began] = beginSession(session)(signIn, { now } as never) as readonly SessionEvent[];
+    const [began] = beginSession(session)(signIn, { now } as never);
     expect((fold(signIn, began!) as StoredSession).has_second_factor).toBe(hasSecondFactor);
     expect(fold(sessionDecider.initial, began!)).toEqual(fold(signIn, began!));
   });
