@@ -2,7 +2,9 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePort } from '#libs/testing/src/engines/free-port';
 import { loadedFirst } from './cluster-ground.ts';
+import { Program } from './program.ts';
 import { reference } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { loaded, timing, type SuiteResult } from './suite-load.ts';
@@ -20,6 +22,7 @@ const OTHERS_EVERY = 10;
 
 export const AUDIT_LOG_SCENARIOS: readonly Scenario[] = [
   { name: 'audit-events', organizations: 'none', measure: auditEvents },
+  { name: 'audit-stream', organizations: 'none', measure: auditStream },
   { name: 'audit-exports', organizations: 'none', measure: auditExports },
 ];
 
@@ -142,6 +145,39 @@ async function othersDuring(suite: Suite, id: string, work: () => Promise<unknow
   await others;
   await Promise.all(asking);
   return times.toSorted((one, another) => one - another)[Math.floor(times.length * 0.99)]!;
+}
+
+/** To a receiver on this machine that takes whatever comes. */
+async function auditStream(ground: Ground, pace: Pace): Promise<readonly Row[]> {
+  const suite = await Suite.start(join(ground.directory, 'audit-stream'));
+  const port = await freePort();
+  const receiver = new Program('bench/webhook-receiver.js', {}, [`${port}`]);
+  try {
+    const url = `http://127.0.0.1:${port}`;
+    await receiver.answers(url);
+    const id = await organization(suite, 0);
+    const file = await ground.fileOf('streamed', [id]);
+    await loaded(suite, { url: `${suite.url}/audit_logs/events`, script: 'events', arguments: [KEY, file, unique()], connections: 64, seconds: pace.seconds });
+    await suite.caughtUp();
+    const path = `/admin/organizations/${id}/audit_log_stream`;
+    const begun = Date.now();
+    const { waiting_events: events } = (await suite.put(path, { type: 'GenericHttps', url, secret: unique(), from: 'beginning' })) as StreamShown;
+    let shown: StreamShown;
+    do {
+      await pause(100);
+      shown = JSON.parse(await suite.get(path)) as StreamShown;
+    } while (shown.waiting_events > 0);
+    const perSecond = (events / (Date.parse(shown.last_synced_at!) - begun)) * 1_000;
+    return [row(`${count(events)} events of 600 bytes of one organization, streamed to a local receiver`, '≥ 5,000/s', rate(perSecond), perSecond >= 5_000)];
+  } finally {
+    await receiver.stop().catch(() => undefined);
+    await suite.stop();
+  }
+}
+
+interface StreamShown {
+  readonly waiting_events: number;
+  readonly last_synced_at: string | null;
 }
 
 async function organization(suite: Suite, index: number): Promise<string> {
