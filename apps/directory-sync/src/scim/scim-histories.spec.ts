@@ -426,7 +426,7 @@ async function carryOut(history: readonly Step[]): Promise<void> {
           sendListing(listed),
           write === 'create'
             ? listed.people.includes(one.person) && known === undefined
-              ? ask('POST', '/Users', bodyOf(one.person, one.person, true))
+              ? ask('POST', '/Users', bodyOf(one.person, one.person, listed.active[one.person]!))
               : null
             : write === 'join'
               ? into !== undefined && known !== undefined
