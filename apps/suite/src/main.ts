@@ -3,6 +3,7 @@ import { GatewaySettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings 
 import { runProgram } from '#libs/runtime/src/program';
 import { requireSettings } from '#libs/runtime/src/required-settings';
 import type { FirstKey } from './first-key.ts';
+import { withOwnAddress } from './own-address.ts';
 
 const LOCAL = new Set(['127.0.0.1', '::1', 'localhost']);
 
@@ -18,7 +19,7 @@ await runProgram(async (options) => {
     options.log.warn(`Development mode listens on ${HOST}: others can reach it, and its key manages everything.`);
 
   const { Suite } = await import('./suite.ts');
-  const { process, firstKey } = await Suite.start(options);
+  const { process, firstKey } = await Suite.start({ ...options, variables: withOwnAddress(options.variables) });
   return { process, introduction: firstKey === null ? undefined : introduction(process.url, firstKey) };
 });
 

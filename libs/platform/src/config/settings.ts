@@ -258,7 +258,7 @@ export class ProxySettings {
 /** Of processes whose answers say where the API is. */
 export class PublicAddressSettings {
   @Setting(httpAddress, {
-    doc: 'Address of this API as applications know it: tokens name it as their issuer, unless the settings of the environment name another, and what SCIM answers says by it where resources are.',
+    doc: 'Address of this API as applications know it: tokens name it as their issuer, unless the settings of the environment name another, and answers of SCIM and of exports say by it where resources are. In development the one-process form takes its own `PORT`.',
     default: { development: 'http://localhost:3000', production: '' },
     requiredIn: 'production',
   })
