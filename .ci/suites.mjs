@@ -75,8 +75,13 @@ const drawn = [
   'test/rolling-update.spec.ts',
 ];
 
-/** Specs that hold one way to do a thing to its limits, beside a contract that every commit runs: interleavings, servers that fail, replicas. Up to a minute each. A commit runs a third. */
+/** Specs that hold one way to do a thing to its limits, beside a contract or slice that every commit runs: interleavings, servers that fail, replicas, kills. Up to a minute each. A commit runs a third. */
 const limits = [
+  'apps/audit-logs/src/streams/stream-replicas.spec.ts',
+  'apps/directory-sync/src/directory-replicas.spec.ts',
+  'apps/directory-sync/src/listings/interrupted-listings.spec.ts',
+  'apps/directory-sync/src/scim/scim-histories.spec.ts',
+  'apps/notifications/src/webhook-deliveries/webhook-replicas.spec.ts',
   'libs/event-sourcing/src/deciding/claims.interleavings.spec.ts',
   'libs/event-sourcing/src/eventstoredb/damaged-streams.spec.ts',
   'libs/event-sourcing/src/eventstoredb/failing-servers.spec.ts',
@@ -89,6 +94,13 @@ const limits = [
   'libs/messaging/src/tcp.operation-server.spec.ts',
   'libs/read-models/src/mongodb.short-lived.spec.ts',
   'libs/read-models/src/shared-leases.spec.ts',
+  'test/erased-rows.spec.ts',
+  'test/interrupted.spec.ts',
+  'test/killed-commands.spec.ts',
+  'test/killed-streams.spec.ts',
+  'test/start-refusals.spec.ts',
+  'test/table-queries.spec.ts',
+  'test/typed-sdks.spec.ts',
 ];
 
 /** Those, and the ones that take more than that, for which no commit has the time: the proof `costly` runs them. */
