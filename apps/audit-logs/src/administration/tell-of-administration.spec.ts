@@ -1,6 +1,6 @@
 import type { AdministrativeFact } from '#libs/contracts/src/administration';
 import type { Fact, Recorded } from '#libs/event-sourcing/src/deciding/decider';
-import { START, type EventStore, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { START, type Appended, type EventStore, type NewEvent, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Origins } from '#libs/event-sourcing/src/sealing/origins';
 import { SystemClock, type Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
@@ -71,6 +71,34 @@ describe('whoever tells of administration', () => {
     await until(async () => (await told()).length === 12);
     expect(await told()).toEqual(await expected());
     expect(log.lines).toEqual([]);
+  });
+
+  it('tells of many together in few appends, in the order of the log, and again of none', async () => {
+    const appends: (readonly NewEvent[])[] = [];
+    // Nobody has told of anything yet.
+    const empty = new Proxy(engines.events, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (name === 'append')
+          return async (_: string, version: number, events: readonly NewEvent[]): Promise<Appended> => {
+            appends.push(events);
+            return { version: version + events.length, position: '9'.repeat(16) };
+          };
+        if (typeof value !== 'function') return value;
+        return (stream: unknown, ...args: unknown[]): unknown =>
+          name.toString().startsWith('read') && stream === TRAIL
+            ? Promise.resolve([])
+            : (value as (...given: unknown[]) => unknown).apply(target, [stream, ...args]);
+      },
+    });
+    const unshown = new Proxy(engines.readModels, { get: (target, name) => (name === 'table' ? () => UNSHOWN : (Reflect.get(target, name) as unknown)) });
+    await change(40);
+    const telling = another(undefined, empty, unshown);
+    const all = await facts();
+    for (let time = 0; time < 2; time++) await telling.reactTogether(all);
+    expect(appends.flat().map(({ id }) => id)).toEqual(idsOf(all));
+    expect([all.length > 40, appends.length]).toEqual([true, Math.ceil(all.length / 100)]);
+    await until(async () => (await told()).length === all.length);
   });
 
   it('goes on where the answer of an append was lost with its process', async () => {

@@ -114,6 +114,8 @@ export class TrailWriter {
   /** Until nobody waits. */
   private async work(trail: OpenTrail): Promise<void> {
     this.busy.set(trail.stream, trail);
+    // What is added in one go is recorded together.
+    await Promise.resolve();
     try {
       while (trail.waiting.length > 0) {
         const some = taken(trail);

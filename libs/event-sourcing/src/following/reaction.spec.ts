@@ -15,6 +15,7 @@ import { Leases } from '#libs/read-models/src/leases';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { until } from '#libs/testing/src/until';
+import type { Recorded } from '../deciding/decider.ts';
 import { AppendTooLarge } from '../log/event-store.ts';
 import { FollowerStates } from './follower-states.ts';
 import { LeasedFollowers } from './leased-followers.ts';
@@ -55,7 +56,7 @@ describe('a reaction', () => {
   });
 
   /** Another process that runs the reaction on the same storage. */
-  async function start(react: Reaction['react']): Promise<void> {
+  async function start(react: Reaction['react'], reactTogether?: Reaction['reactTogether']): Promise<void> {
     await running?.lifecycle.stop();
     running = { lifecycle: new Lifecycle(), metrics: new Metrics() };
     const log = new PinoLog({ level: 'error', readable: false, destination: { write: (line: string) => void lines.push(line) } });
@@ -72,7 +73,7 @@ describe('a reaction', () => {
       metrics,
     });
     const reactions = new Reactions(followers, readModels, new Vault(keys), clock, log, metrics);
-    reactions.add({ name: 'count', handles: ['counted'], react });
+    reactions.add({ name: 'count', handles: ['counted'], react, ...(reactTogether && { reactTogether }) });
     await running.lifecycle.start();
   }
 
@@ -90,6 +91,27 @@ describe('a reaction', () => {
     await happened('counted', 3);
     await until(() => seen.length === 2);
     expect(seen).toEqual([1, 3]);
+  });
+
+  it('meets several together where that costs less, and each for itself where that fails', async () => {
+    for (const each of [1, 2, 3]) await happened('counted', each);
+    const seen: unknown[] = [];
+    let isFailing = false;
+    const alone = async ({ data }: Recorded): Promise<void> => void seen.push(data);
+    const together = async (several: readonly Recorded[]): Promise<void> => {
+      seen.push(several.map(({ data }) => data));
+      if (isFailing) throw new Error('One of them cannot be handled so.');
+    };
+    await start(alone, together);
+    await until(() => seen.length === 1);
+    await happened('counted', 4);
+    await until(() => seen.length === 2);
+    await running!.lifecycle.stop();
+    isFailing = true;
+    for (const each of [5, 6]) await happened('counted', each);
+    await start(alone, together);
+    await until(() => seen.length === 5);
+    expect(seen).toEqual([[1, 2, 3], 4, [5, 6], 5, 6]);
   });
 
   it('goes on after a restart where it was', async () => {

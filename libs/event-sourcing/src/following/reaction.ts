@@ -28,6 +28,8 @@ export interface Reaction<Event extends Fact = Fact> {
   /** So many events are handled at a time, those of one stream one after the other in their order. Absent: one, in the order of the log. */
   readonly atOnce?: number;
   react(event: Recorded<Event>): Promise<void>;
+  /** The same for several, in the order of the log, where together they cost less. Where it fails for any of them, each is handled for itself. */
+  reactTogether?(events: readonly Recorded<Event>[]): Promise<void>;
 }
 
 /** A reaction that the library makes, as a class for Nest to build. */
@@ -99,6 +101,7 @@ export class Reactions {
       types: reaction.handles,
       onBegin: () => reaction.begin?.(),
       handle: async (events, signal) => {
+        if (await this.handledTogether(reaction, events)) return true;
         const lanes = reaction.atOnce === undefined ? [events] : lanesOf(events);
         await inTurns(lanes, reaction.atOnce ?? 1, async (lane) => {
           for (const event of lane) await this.handle(reaction, event, table, signal);
@@ -106,6 +109,19 @@ export class Reactions {
         return true;
       },
     });
+  }
+
+  /** False: what is wrong with which of them is seen when each is handled for itself. */
+  private async handledTogether(reaction: Reaction, events: readonly RecordedEvent[]): Promise<boolean> {
+    if (reaction.reactTogether === undefined || events.length < 2 || events.some((event) => isFromLaterRelease(event))) return false;
+    try {
+      await reaction.reactTogether(events);
+    } catch {
+      return false;
+    }
+    this.stopped.set({ reaction: reaction.name }, 0);
+    this.handled.inc({ reaction: reaction.name }, events.length);
+    return true;
   }
 
   private async handle(reaction: Reaction, event: RecordedEvent, table: Table<never>, signal: AbortSignal): Promise<void> {
