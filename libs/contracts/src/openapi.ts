@@ -96,7 +96,7 @@ function bodyTypes(operation: RegisteredOperation): readonly string[] {
 function requestBody(operation: RegisteredOperation, components: Components): Json {
   const { body, bodyOrQuery } = placesOf(operation);
   const fields = body.map((field) => (bodyOrQuery.includes(field) ? { ...field, optional: true } : field));
-  const content = { schema: schemaOfFields(fields, 'request', components.nest), example: exampleOfFields(body) };
+  const content = { schema: schemaOfFields(fields, 'request', components.nest), example: operation.options.example ?? exampleOfFields(body) };
   return {
     required: fields.some((field) => !mayBeAbsent(field)),
     content: Object.fromEntries(bodyTypes(operation).map((type) => [type, content])),

@@ -91,6 +91,8 @@ interface Definition<T> {
   readonly limit?: OperationLimit;
   /** May be carried out and say in the header `Gatehouse-Warning` what the caller should know. */
   readonly warns?: true;
+  /** A body as the docs show it, where the examples of its fields exclude each other. */
+  readonly example?: Readonly<Record<string, unknown>>;
   /** A DELETE that takes its fields from a JSON body, from the query, or from both. */
   readonly body?: true;
   /** The longest body that it takes, in bytes, where that is more than `MAX_BODY`. */

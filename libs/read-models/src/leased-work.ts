@@ -83,7 +83,7 @@ export class LeasedWork implements BackgroundComponent {
   private leave(reason: NeedsLaterRelease): void {
     this.isLeft = true;
     void this.needs.shares?.leave();
-    this.needs.log.warn('Work in the background is left to processes of a later release.', { work: this.name, error: reason.message });
+    this.needs.log.warn('Work in the background is left to processes of a later release.', { work: this.name, error: reason });
   }
 
   /** Does not wait for what it begins: an answer that does not come must not cost the next try. */

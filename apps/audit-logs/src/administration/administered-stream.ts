@@ -1,7 +1,7 @@
 import { isAdministrative } from '#libs/contracts/src/administration';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { KNOWN_BY, knownBy, TELLINGS, type Told, type Telling } from './administrative-facts.ts';
-import { leavesOf, SECRET, type Leaves } from './leaves.ts';
+import { leavesOf, tellable, type Leaves } from './leaves.ts';
 
 /** What an audit event says of a fact. */
 export interface ToldChange {
@@ -47,8 +47,9 @@ export class AdministeredStream {
       this.known.delete(keyOf(target, id));
       if (takenFrom !== undefined) this.takeFrom(takenFrom, held.get('slug'));
     } else if (does !== 'happens') this.note(target, id, new Map([...held, ...says]));
-    const name = NAMES.map((each) => says.get(each) ?? held.get(each)).find((each) => typeof each === 'string') ?? null;
-    return isTold ? { target: { type: target, id, name }, before, after } : null;
+    const names = tellable(new Map([...held, ...says].filter(([path]) => NAMES.includes(path))));
+    const name = NAMES.map((each) => names.get(each)).find((each) => typeof each === 'string') ?? null;
+    return isTold ? { target: { type: target, id, name }, before: tellable(before), after: tellable(after) } : null;
   }
 
   private note(target: string, id: string, says: Leaves): void {
@@ -70,9 +71,9 @@ export class AdministeredStream {
   }
 }
 
-/** A secret that is given is another one. */
+/** A secret that is given is sealed anew, and so another one; one that is kept is copied as it lies sealed. */
 function differs(before: unknown, after: unknown): boolean {
-  return after === SECRET || JSON.stringify(before ?? null) !== JSON.stringify(after);
+  return JSON.stringify(before ?? null) !== JSON.stringify(after);
 }
 
 function keyOf(target: string, id: string): string {

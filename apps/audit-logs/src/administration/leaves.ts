@@ -1,11 +1,11 @@
 import { isObject } from '#libs/event-sourcing/src/deciding/changes.decider';
 import { isQuotingSealed } from '#libs/event-sourcing/src/sealing/vault';
 
-/** What an object says, by the names on the way to each value; a list is one value. */
+/** What an object says, by the names on the way to each value, secrets as they lie sealed; a list is one value. */
 export type Leaves = ReadonlyMap<string, unknown>;
 
 /** Stands for every secret: that there is one is told, and that it changed. */
-export const SECRET = '(secret)';
+const SECRET = '(secret)';
 const BETWEEN = '-';
 
 export function leavesOf(value: object): Leaves {
@@ -13,10 +13,15 @@ export function leavesOf(value: object): Leaves {
   const add = (part: object, above: string): void => {
     for (const [name, each] of Object.entries(part))
       if (isObject(each)) add(each, `${above}${name}${BETWEEN}`);
-      else if (each !== undefined) leaves.set(above + name, withoutSecrets(each));
+      else if (each !== undefined) leaves.set(above + name, each);
   };
   add(value, '');
   return leaves;
+}
+
+/** As it may be told. */
+export function tellable(leaves: Leaves): Leaves {
+  return new Map([...leaves].map(([path, value]) => [path, withoutSecrets(value)]));
 }
 
 /** The first names alone, with everything below as one value. */

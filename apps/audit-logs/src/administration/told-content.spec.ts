@@ -46,13 +46,14 @@ describe('what an audit event says of a fact', () => {
       { type: 'Splunk', url: 'https://hec.test/', secret: 'enc.v1.a.b', index: null, source: null, sourcetype: null },
       'als_change_1',
     ];
-    const [created, moved, paused, ended] = told(
+    const [created, moved, kept, paused, ended] = told(
       [
         'audit_log_stream.created',
         { id: 'als_1', change, organization_id: 'org_1', ...settings, after: { events: 0, checkpoints: 0 } },
         { organization: 'org_1' },
       ],
       ['audit_log_stream.updated', { id: 'als_1', change, ...settings, secret: 'enc.v1.a.c', url: 'https://elsewhere.test/' }],
+      ['audit_log_stream.updated', { id: 'als_1', change, ...settings, secret: 'enc.v1.a.c', url: 'https://elsewhere.test/', index: 'audit' }],
       ['audit_log_stream.paused', { id: 'als_1', change }],
       ['audit_log_stream.deleted', { id: 'als_1' }, system],
     );
@@ -64,6 +65,7 @@ describe('what an audit event says of a fact', () => {
     });
     expect(created!.metadata).toMatchObject({ 'after-url': 'https://hec.test/', 'after-secret': '(secret)' });
     expect(moved!.metadata).toMatchObject({ 'before-url': 'https://hec.test/', 'after-url': 'https://elsewhere.test/', 'after-secret': '(secret)' });
+    expect(kept!.metadata).toEqual({ 'after-index': 'audit', request_id: 'request' });
     expect(paused!.metadata).toMatchObject({ 'before-is_paused': false, 'after-is_paused': true });
     expect(ended).toBeNull();
   });

@@ -138,8 +138,7 @@ export class CheckpointJob implements BackgroundComponent, OnModuleInit {
       else if (this.due.get(stream) === trail && trail.version === version) this.due.delete(stream);
     } catch (error) {
       if (error instanceof TrailDiverged) {
-        if (this.diverged.get(stream) !== error.standing)
-          this.log.error('An audit trail is not what its checkpoint says.', { ...trail.owner, error: error.message });
+        if (this.diverged.get(stream) !== error.standing) this.log.error('An audit trail is not what its checkpoint says.', { ...trail.owner, error });
         this.diverged.set(stream, error.standing);
       } else if (isUnavailable(error)) {
         // It is tried again at once.

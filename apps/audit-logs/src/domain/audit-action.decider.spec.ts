@@ -62,6 +62,8 @@ describe('a schema of an action', () => {
     ['an enum with null that may not be', object({ a: { type: 'string', enum: ['a', null] } }), ['targets.0.metadata.properties.a.enum contradiction']],
     ['an enum of nothing', object({ a: { type: 'string', enum: [] } }), ['targets.0.metadata.properties.a.enum enum']],
     ['an enum twice', object({ a: { type: 'string', enum: ['a', 'a'] } }), ['targets.0.metadata.properties.a.enum enum']],
+    ['half a character', object({ a: { type: 'string', enum: ['a', 'x\ud800'] } }), ['targets.0.metadata.properties.a.enum contradiction']],
+    ['a NUL', object({ a: { type: 'string', enum: ['\0'] } }), ['targets.0.metadata.properties.a.enum contradiction']],
     ['a value longer than any', object({ a: { type: 'string', enum: ['x'.repeat(501)] } }), ['targets.0.metadata.properties.a.enum contradiction']],
     ['nullable that is no flag', object({ a: { type: 'string', nullable: 'yes' } }), ['targets.0.metadata.properties.a.nullable boolean']],
     ['required that is no list', object({}, { required: 'a' }), ['targets.0.metadata.required required']],

@@ -1,5 +1,6 @@
 import type { MetadataProperty, MetadataSchema } from '#libs/contracts/src/audit-log-schemas/audit-log-schema';
 import type { FieldError } from '#libs/platform/src/domain-error';
+import { isPlainText } from '#libs/platform/src/plain-text.decider';
 
 // A schema is a caller's text: it is read by a closed list of keywords and walked as data. Nothing is generated from it, and nothing of it is compiled.
 
@@ -71,7 +72,8 @@ function readProperty(given: unknown, field: string, refuse: (code: string, at: 
   if (!Array.isArray(values) || values.length === 0 || values.length > MAX_VALUES || new Set(values).size !== values.length)
     return refuse('enum', `${field}.enum`, `must be a list of 1 to ${MAX_VALUES} different values.`);
   const isPossible = (value: unknown): boolean =>
-    (value === null && nullable === true) || (isOfType(value, property.type) && (typeof value !== 'string' || value.length <= LONGEST_VALUE));
+    (value === null && nullable === true) ||
+    (isOfType(value, property.type) && (typeof value !== 'string' || (value.length <= LONGEST_VALUE && isPlainText(value))));
   if (!values.every(isPossible) || values.every((value) => value === null))
     return refuse('contradiction', `${field}.enum`, `names what no ${property.type} can be.`);
   return { ...property, enum: values as NonNullable<MetadataProperty['enum']> };

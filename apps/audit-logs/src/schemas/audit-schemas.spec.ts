@@ -33,6 +33,11 @@ describe('schemas of audit events', () => {
     ]);
   });
 
+  it('are of actions that events can have', async () => {
+    await suite.post(schemasOf('a\0b'), { targets: TARGETS }).expect(422, { errors: [{ code: 'invalid_characters', field: 'action_name' }] });
+    await suite.get(schemasOf('a\0b')).expect(404);
+  });
+
   it('come by pages, whose cursors are of no resource', async () => {
     for (let version = 1; version <= 5; version++) await suite.post(schemasOf('paged'), { targets: TARGETS }).expect(201, { version });
     const versions = (page: { readonly data: readonly { readonly version: number }[] }): readonly number[] => page.data.map(({ version }) => version);

@@ -8,7 +8,8 @@ import { factsOf } from '#libs/event-sourcing/src/deciding/records';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { EventStore } from '#libs/event-sourcing/src/log/event-store';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
-import { notFound } from '#libs/platform/src/domain-error';
+import { invalidField, notFound } from '#libs/platform/src/domain-error';
+import { isPlainText } from '#libs/platform/src/plain-text.decider';
 import { pageOf } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import {
@@ -45,6 +46,8 @@ export class AuditSchemas {
 
   @Handles(CreateAuditLogSchema)
   async create({ context, action_name, targets, actor, metadata }: CreateAuditLogSchema): Promise<AuditLogSchema> {
+    // A path may hold any text, for what cannot be there is not found; this one is kept, and no event could have such an action.
+    if (!isPlainText(action_name)) throw invalidField('invalid_characters', 'action_name', 'action_name has characters that are not allowed.');
     const schema = readSchema({ targets, actor, metadata });
     const key = this.known.keyOf(action_name);
     const { state, isRepeat } = await this.repository.transact(auditActionDecider, context, key, createSchema(action_name, schema));

@@ -209,7 +209,7 @@ export class StreamDelivery implements OnApplicationShutdown {
         type,
         host: new URL(url).host,
         status: answer.status,
-        error: outcome.error,
+        reason: outcome.error,
       });
     const isCut = outcome.isTooLarge && batch.items.length > 1;
     const limit = isCut ? { items: Math.floor(batch.items.length / 2), change: stream.change } : progress.limit;

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
+import { openApiDocument } from '#libs/contracts/src/openapi';
 import { canonicalJson } from '#libs/platform/src/canonical-json';
+import { environmentVariables } from '#libs/platform/src/config/environment';
 import { givenSuite, type Caller, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually, until } from '#libs/testing/src/until';
 import { verifyCheckpoint } from '../tree/checkpoint.ts';
@@ -10,6 +12,13 @@ import { StreamReceiver, type Answered, type Received } from './testing/stream-r
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 const TOKEN = '5f8b2c1e-0000-4000-8000-a1b2c3d4e5f6';
 const REFUSED: Answered = { status: 401, text: `nobody knows ${TOKEN}` };
+
+/** Processes of a cluster write lines of their own. */
+const seesLog = environmentVariables()['SUITE'] !== 'processes';
+
+interface PutStream {
+  readonly requestBody: { readonly content: { readonly 'application/json': { readonly example: object } } };
+}
 
 /** What a batch holds. */
 interface Sent {
@@ -21,8 +30,10 @@ interface Sent {
 describe('the stream of an audit trail', () => {
   let suite: GivenSuite;
   const receivers: StreamReceiver[] = [];
+  /** Lines of the log about receivers. */
+  const told: string[] = [];
   beforeAll(async () => {
-    suite = await givenSuite();
+    suite = await givenSuite({ onLogLine: (line) => void (line.includes('does not take it') && told.push(line)) });
   });
   afterAll(() => Promise.all(receivers.map((receiver) => receiver.close())));
 
@@ -101,6 +112,12 @@ describe('the stream of an audit trail', () => {
     });
   });
 
+  it('is made of what its document shows', async () => {
+    const acme = await organization();
+    const { requestBody } = openApiDocument('0.1.0').paths['/admin/organizations/{id}/audit_log_stream']!['put'] as unknown as PutStream;
+    await suite.put(pathOf(acme), requestBody.content['application/json'].example).expect(200, { state: 'active' });
+  });
+
   it('begins with all that is retained where that is asked for, in batches of 500', async () => {
     const acme = await organization();
     const all = Array.from({ length: 520 }, (_, index) => `action ${index}`);
@@ -152,6 +169,10 @@ describe('the stream of an audit trail', () => {
     const receiver = await receiving(() => answered);
     await suite.put(pathOf(acme), signed(receiver)).expect(200);
     await record(acme, 'one');
+    // Whoever reads the log sees why.
+    const reasons = (): readonly unknown[] => told.filter((line) => line.includes(acme)).map((line) => JSON.parse(line).reason);
+    await until(() => !seesLog || reasons().length > 0);
+    expect(reasons()).toEqual(seesLog ? [error] : []);
     const { next_attempt_at } = await suite.eventually(pathOf(acme), { state: 'invalid', error });
     expect(Date.parse(next_attempt_at) - Date.now()).toBeGreaterThan(40_000);
     await record(acme, 'two');

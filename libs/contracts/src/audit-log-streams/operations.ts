@@ -4,6 +4,7 @@ import { Organization } from '../organizations/organization.ts';
 import { AuditLogStream, AuditLogStreamDeliveries, type AuditLogStreamType } from './audit-log-stream.ts';
 
 const OF = { doc: 'The organization.' };
+const SECRET_EXAMPLE = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 
 @Operation({
   put: '/admin/organizations/{id}/audit_log_stream',
@@ -12,6 +13,7 @@ const OF = { doc: 'The organization.' };
   description:
     'Creates the stream, or puts other settings in the place of those that it has; where it was up to, it goes on. The secret is never shown, and may be left out where type and address stay. Each event is sent at least once and in its place, in batches of up to 500, with the checkpoints of the trail among them; what fails is sent again until it is taken.',
   answers: ok(AuditLogStream),
+  example: { type: 'GenericHttps', url: 'https://siem.example.com/gatehouse', secret: SECRET_EXAMPLE },
 })
 export class ConfigureAuditLogStream extends Command<AuditLogStream> {
   @Ref(() => Organization, OF) id!: string;
@@ -25,7 +27,7 @@ export class ConfigureAuditLogStream extends Command<AuditLogStream> {
     ascii: true,
     visible: true,
     secret: true,
-    example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=',
+    example: SECRET_EXAMPLE,
   })
   secret?: string;
   @Optional()

@@ -87,5 +87,5 @@ export class AuditLogEvent {
 export type AuditLogContent = Pick<AuditLogEvent, 'action' | 'actor' | 'context' | 'metadata' | 'occurred_at' | 'targets' | 'version'>;
 
 export class AuditLogEventAccepted {
-  @Flag({ doc: 'The event is in the trail.' }) success!: true;
+  @Flag({ doc: 'The event is in the trail.', example: true }) success!: true;
 }

@@ -179,7 +179,7 @@ export class MemoryFollower implements Listener, Awaited {
     this.left = reason;
     this.following.log.warn('What this process keeps in memory needs an event that only a later release can read; what depends on it is refused here.', {
       name: this.remembered.name,
-      error: reason.message,
+      error: reason,
     });
     this.following.gate.moved();
     this.remembered.left?.(reason);

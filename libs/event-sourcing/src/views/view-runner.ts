@@ -328,12 +328,12 @@ export class ViewRunner implements Awaited {
     this.going.abort();
   }
 
-  private haltBefore({ view, event, message, cause }: Unfoldable): void {
+  private haltBefore({ view, event, cause }: Unfoldable): void {
     this.needs.log.error('A view halts before an event that it cannot fold; queries that need it answer 503.', {
       view,
       type: event.type,
       position: event.position,
-      error: cause ?? message,
+      error: cause,
     });
     this.stop({ reason: 'unfoldable', position: event.position });
   }
@@ -343,7 +343,7 @@ export class ViewRunner implements Awaited {
     this.needs.log.warn('A view has come to an event that only a later release can fold, and is left to processes of that release.', {
       view: this.view.name,
       position: reason.position,
-      error: reason.message,
+      error: reason,
     });
     this.left = reason;
     this.lose();
