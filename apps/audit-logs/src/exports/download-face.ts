@@ -82,6 +82,9 @@ export class DownloadFace implements HttpFace {
     const { attempt, [part]: stored } = made.files!;
     const range = rangeOf(headers.range, stored.bytes);
     const { first, last } = range ?? { first: 0, last: stored.bytes - 1 };
+    // What is said of a file is said of one that is there.
+    const content = method === 'HEAD' ? null : await this.blobs.get(this.files.nameOf(environment, { id: made.id, attempt }, part), range ?? undefined);
+    if (method !== 'HEAD' && content === null) throw notFound('File', name);
     reply.code(range === null ? 200 : 206).headers({
       'Content-Type': contentType,
       'Content-Disposition': `attachment; filename="${name}"`,
@@ -93,10 +96,7 @@ export class DownloadFace implements HttpFace {
       'X-Request-ID': id,
       ...(range !== null && { 'Content-Range': `bytes ${first}-${last}/${stored.bytes}` }),
     });
-    if (method === 'HEAD') return reply.send();
-    const content = await this.blobs.get(this.files.nameOf(environment, { id: made.id, attempt }, part), range ?? undefined);
-    if (content === null) throw notFound('File', name);
-    return reply.send(streamOf(content.bytes));
+    return content === null ? reply.send() : reply.send(streamOf(content.bytes));
   }
 
   /** @throws DomainError `entity_not_found` for an export that there is not, or whose files are gone */
